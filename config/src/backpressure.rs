@@ -1,40 +1,41 @@
-//! The section `backpressure`: what happens when more is written than lands.
+//! The section `backpressure`: how writes slow down when landing can't keep up.
 
 use std::time::Duration;
 
 use crate::entry::{Entry, Section, between};
 
-/// When writes are slowed down, and when they are refused, since too much waits to be landed.
-/// Reads, flushes and landing go on, and nothing is dropped.
+/// When writes are slowed down and when they fail, because too much data waits to be landed. Reads,
+/// flushes and landing go on, and nothing is dropped.
 ///
-/// Above a soft watermark each write waits, the longer the nearer the hard one is; at a hard
-/// watermark writes fail as `Overloaded`. Each game server looks once an
-/// [`interval`](Self::interval), so somewhat more may be written in between.
+/// Above a soft watermark each write waits, the longer the nearer the hard watermark is. At a hard
+/// watermark writes fail as `Overloaded`. Each game server checks once an
+/// [`interval`](Self::interval), so writes can exceed a watermark for that long.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSettings {
-    /// Owners with unlanded changes, of all processes, those with refused rows included: their
-    /// number from which writes are slowed. Default: 1,000,000. 0: never.
+    /// The number of owners with unlanded changes from which writes are slowed. Owners of all
+    /// processes count, and so do owners with rejected rows. Default: 1,000,000. 0: never.
     pub soft_marks: u32,
-    /// Their number from which writes are refused. Default: 5,000,000, some 1 GB of Redis' memory
-    /// beside the data. 0: never.
+    /// The number of such owners from which writes fail. Default: 5,000,000, which take some 1 GB
+    /// of Redis' memory beside the data. 0: never.
     pub hard_marks: u32,
     /// The age of the oldest unlanded mark from which writes are slowed. 0 to 7 days. Default: 0,
     /// never.
     pub soft_age: Duration,
-    /// The age from which writes are refused. 0 to 7 days. Default: 0, never: then game servers
-    /// outlive a database that is away for as long as memory lasts.
+    /// The age of the oldest unlanded mark from which writes fail. 0 to 7 days. Default: 0, never.
+    /// Then game servers survive an outage of the database for as long as memory lasts.
     pub hard_age: Duration,
-    /// The percentage of Redis' `maxmemory` from which writes are slowed, once nothing is left that
-    /// Redis may evict. 0 to 100. Default: 80. 0: never. Nothing happens without a `maxmemory`.
+    /// The percentage of Redis' `maxmemory` from which writes are slowed. It counts once Redis has
+    /// nothing left to evict. 0 to 100. Default: 80. 0: never. Without a `maxmemory` the setting
+    /// has no effect.
     pub soft_memory: u32,
-    /// The percentage from which writes are refused. 0 to 100. Default: 95. 0: never; then Redis
-    /// itself refuses them when it is full.
+    /// The percentage of `maxmemory` from which writes fail. 0 to 100. Default: 95. 0: never. Then
+    /// Redis itself rejects writes when it is full.
     pub hard_memory: u32,
-    /// How long a write waits just below a hard watermark, at the most half of its own deadline. 0
-    /// to 10 s. Default: 100 ms.
+    /// How long a write waits just below a hard watermark. It waits at most half of its own
+    /// deadline. 0 to 10 s. Default: 100 ms.
     pub delay_max: Duration,
-    /// How often each game server looks. 10 ms to 1 min. Default: 2 s. A look costs Redis five
-    /// small commands a partition.
+    /// How often each game server checks the watermarks. 10 ms to 1 min. Default: 2 s. A check
+    /// costs Redis five small commands a partition.
     pub interval: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Where the cold tier is.
+//! The location of the cold tier.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use std::str::FromStr;
 use crate::url::{Login, Node, Parts, UrlError, escaped, expected, redact};
 use crate::value::{Raw, Unread, Value};
 
-/// All forms, for messages.
+/// All forms of the URL, for messages.
 pub(crate) const COLD_URLS: &str = "mysql://USER@HOST:PORT/DATABASE, mysql://USER@/DATABASE?socket=PATH (both also mariadb:), sqlite:PATH or sqlite::memory:";
 
-/// Where the cold tier is. `Display` and `Debug` show the URL with its password hidden.
+/// The location of the cold tier. `Display` and `Debug` show the URL with its password hidden.
 ///
 /// ```
 /// use storage_config::ColdUrl;
@@ -22,33 +22,33 @@ pub(crate) const COLD_URLS: &str = "mysql://USER@HOST:PORT/DATABASE, mysql://USE
 #[derive(Clone, PartialEq, Eq)]
 pub enum ColdUrl {
     /// `mysql://[USER[:PASSWORD]@]HOST[:3306]/DATABASE` or
-    /// `mysql://[USER[:PASSWORD]@]/DATABASE?socket=PATH`; `mariadb://` is the same.
+    /// `mysql://[USER[:PASSWORD]@]/DATABASE?socket=PATH`. `mariadb://` means the same.
     Mysql {
-        /// Where the server listens.
+        /// The address of the server.
         address: MysqlAddress,
-        /// Who logs in.
+        /// The user and the password.
         login: Login,
         /// The name of the database (schema).
         database: String,
     },
-    /// `sqlite:PATH`. The path is taken as it stands, relative to the working directory; the file
-    /// is made when it is missing.
+    /// `sqlite:PATH`. The path is taken as it stands, relative to the working directory. A missing
+    /// file is created.
     SqliteFile(PathBuf),
-    /// `sqlite::memory:`. What it holds ends with the process.
+    /// `sqlite::memory:`. The data ends with the process.
     SqliteMemory,
 }
 
-/// Where a MySQL or MariaDB server listens.
+/// The address of a MySQL or MariaDB server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MysqlAddress {
-    /// On a TCP port.
+    /// A TCP port.
     Tcp(Node),
-    /// On a socket of this machine.
+    /// A socket of this machine.
     Socket(PathBuf),
 }
 
 impl ColdUrl {
-    /// The URL's own login; the settings may have another.
+    /// The login of the URL. The settings can name another.
     pub(crate) fn login(&self) -> Login {
         match self {
             Self::Mysql { login, .. } => login.clone(),
@@ -151,7 +151,7 @@ impl Value for ColdUrl {
         format!("\"{self}\"")
     }
 
-    /// A path is no secret, and shows what is wrong with it.
+    /// A path is no secret, and the user needs it to find the mistake.
     fn redact(text: &str) -> String {
         if text.starts_with("sqlite:") {
             text.to_owned()

@@ -1,4 +1,4 @@
-//! Settings while they are read: what was set, and where.
+//! Settings while they are read: their values, and where each was set.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::hot_url::HotUrl;
 use crate::settings::Settings;
 use crate::value::Raw;
 
-/// What all variables of the storage begin with.
+/// The prefix of all variables of the storage.
 pub(crate) const VARIABLES: &str = "STORAGE__";
 
 /// The settings that have no default.
@@ -20,14 +20,13 @@ const REQUIRED: [(&str, &str); 2] = [("redis", "url"), ("sql", "url")];
 /// Settings while they are read. Later sources override earlier ones.
 pub(crate) struct Draft {
     settings: Settings,
-    /// Where each key was set last.
+    /// The place where each key was set last.
     origins: BTreeMap<String, Place>,
-    /// Whether the URLs still have to come.
+    /// Whether the URLs must still be set.
     needs_urls: bool,
 }
 
-/// Starts from nothing: the URLs stand for themselves until they are set, and [`Draft::finish`]
-/// asks that they were.
+/// Starts with placeholders for the URLs. [`Draft::finish`] checks that both URLs were set.
 impl Default for Draft {
     fn default() -> Self {
         let settings = Settings::new(HotUrl::Memory, ColdUrl::SqliteMemory);
@@ -50,7 +49,7 @@ impl From<Settings> for Draft {
 }
 
 impl Draft {
-    /// Takes over what a file sets.
+    /// Applies the settings of a file.
     pub(crate) fn toml(&mut self, text: &str, name: &str) -> Result<(), ConfigError> {
         let place = |offset: usize| {
             let before = text.bytes().take(offset);
@@ -59,8 +58,8 @@ impl Draft {
                 line: 1 + before.filter(|byte| *byte == b'\n').count(),
             }
         };
-        // The parser's own Display quotes the line, which may hold a password; its message does
-        // not.
+        // The parser's own `Display` quotes the line, which may hold a password. Its message does
+        // not quote it.
         let root = DeTable::parse(text).map_err(|error| ConfigError::Syntax {
             place: place(error.span().map_or(0, |span| span.start)),
             message: error.message().to_owned(),
@@ -94,7 +93,7 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes over what variables set.
+    /// Applies the settings of variables.
     pub(crate) fn variables<K, V>(
         &mut self,
         variables: impl IntoIterator<Item = (K, V)>,
@@ -253,7 +252,7 @@ fn variable(section: &str, key: &str) -> String {
     )
 }
 
-/// A hint at the nearest of the known names, unless none is near.
+/// A hint at the nearest known name, unless none is near.
 fn did_you_mean(name: &str, known: &[String]) -> Option<String> {
     const FAR: usize = 4;
     let distance = |known: &String| strsim::osa_distance(name, known);

@@ -1,4 +1,4 @@
-//! The section `durability`: what writes wait for.
+//! The section `durability`: how safe writes are when they are acknowledged.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,12 +9,12 @@ use toml::de::{DeTable, DeValue};
 use crate::entry::{Entry, Section, matching};
 use crate::value::{Raw, Unread, Value};
 
-/// What writes wait for before they are acknowledged, unless they say otherwise.
+/// How safe writes must be before they are acknowledged, unless a write says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DurabilitySettings {
-    /// All writes. Default: `Cached`, the hot tier has them.
+    /// The durability of all writes. Default: `Cached`, the hot tier has the write.
     pub default: Durability,
-    /// Those of some logic types, by name. Default: none.
+    /// The durability of writes of some logic types, by name. Default: none.
     pub logic_types: BTreeMap<String, Durability>,
 }
 
@@ -85,7 +85,7 @@ fn parse(text: &str) -> Option<Durability> {
     }
 }
 
-/// A table in a file; the same table as text in a variable.
+/// A table in a file. In a variable it is the same table as text.
 impl Value for BTreeMap<String, Durability> {
     const KIND: &'static str =
         "a table of logic types, such as { player = \"fsynced 200ms\", trade = \"landed 2s\" }";

@@ -1,11 +1,11 @@
-//! The table of a section: its keys, where their values go, and what they may be.
+//! The table of a section: its keys, their targets and their rules.
 //!
-//! One table serves the file, the environment, the validation and the hints of messages, so that
-//! they can't differ.
+//! One table serves the file, the environment, the validation and the hints of messages. So they
+//! can't differ.
 
 use crate::value::{Raw, Unread, Value};
 
-/// A section lists its keys. Every public field is listed; a test compares the list with the
+/// A section lists its keys. Every public field is listed. A test compares the list with the
 /// commented settings file.
 pub(crate) trait Section {
     /// The keys in the order of the fields.
@@ -29,15 +29,15 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// A value that was refused.
+/// A rejected value.
 pub(crate) struct Refused {
-    /// As it was written, passwords hidden.
+    /// The value as it was written, passwords hidden.
     pub(crate) value: String,
-    /// What is allowed.
+    /// The allowed values.
     pub(crate) expected: String,
 }
 
-/// A place for a value of whatever type.
+/// A place for a value of any type.
 pub(crate) trait Slot {
     /// Reads a value and keeps it if it is allowed.
     fn put(&mut self, raw: &Raw<'_>) -> Result<(), Refused>;
@@ -46,13 +46,13 @@ pub(crate) trait Slot {
     fn check(&self) -> Result<(), Refused>;
 }
 
-/// What a value may be.
+/// The allowed values of a setting.
 pub(crate) struct Rule<T> {
     allows: Box<dyn Fn(&T) -> bool>,
     expected: String,
 }
 
-/// From `min` to `max`, both included.
+/// Values from `min` to `max`, both included.
 pub(crate) fn between<T: Value + PartialOrd + 'static>(min: T, max: T) -> Rule<T> {
     let expected = format!("{} from {} to {}", T::KIND, min.show(), max.show());
     Rule {
@@ -66,7 +66,7 @@ pub(crate) fn any<T: Value + 'static>(expected: &str) -> Rule<T> {
     matching(expected, |_| true)
 }
 
-/// Any value that `allows` allows.
+/// Values that `allows` accepts.
 pub(crate) fn matching<T: 'static>(expected: &str, allows: fn(&T) -> bool) -> Rule<T> {
     Rule {
         allows: Box::new(allows),

@@ -1,9 +1,9 @@
-//! What was refused, where it stood, and what is allowed.
+//! Errors of settings: the rejected value, its place and the allowed values.
 
 use std::fmt;
 use std::io;
 
-/// Where a value came from.
+/// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// A line of a settings file.
@@ -28,7 +28,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// Settings that were refused. Nothing was started. No message holds a password.
+/// Invalid settings. Nothing was started. No message holds a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
@@ -37,7 +37,7 @@ pub enum ConfigError {
     Read {
         /// The file's name.
         file: String,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// The file is not TOML.
@@ -45,29 +45,29 @@ pub enum ConfigError {
     Syntax {
         /// The line.
         place: Place,
-        /// What the parser met.
+        /// The message of the parser.
         message: String,
     },
     /// There is no such section, key or variable.
     #[error("{place}unknown {what}; {hint}")]
     Unknown {
-        /// Where it stands.
+        /// Its place.
         place: Place,
         /// "key redis.urll", "section rediss" or "variable STORAGE__REDIS__URLL".
         what: String,
-        /// What was probably meant, or what there is.
+        /// The name that was probably meant, or the known names.
         hint: String,
     },
-    /// The value has the wrong type, is out of range, or does not fit another one.
+    /// The value has the wrong type, is out of range, or does not fit another value.
     #[error("{place}{}: expected {expected}", Assignment(place, key, value))]
     Value {
-        /// Where it stands.
+        /// Its place.
         place: Place,
         /// The key, such as "redis.partitions".
         key: String,
         /// The value, passwords hidden.
         value: String,
-        /// What is allowed.
+        /// The allowed values.
         expected: String,
     },
     /// A setting without default is missing.
@@ -92,7 +92,7 @@ impl ConfigError {
     }
 }
 
-/// A key and its value as they look at their place.
+/// A key and its value, in the syntax of their place.
 struct Assignment<'a>(&'a Place, &'a str, &'a str);
 
 impl fmt::Display for Assignment<'_> {

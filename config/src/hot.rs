@@ -5,32 +5,35 @@ use std::time::Duration;
 use crate::entry::{Entry, Section, any, between};
 use crate::value::Value;
 
-/// How long data stays hot, and how misses, repeats and trust are handled.
+/// How long data stays hot, and how misses, repeats and absence are handled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HotSettings {
     /// How long landed data stays in Redis after its last use. 1 s to 365 days. Default: 1 h.
-    /// Unlanded data never expires (R2). Longer costs memory, shorter costs loads from the
-    /// database.
+    /// Unlanded data never expires (R2). A longer time costs memory, a shorter one costs loads from
+    /// the database.
     pub clean_ttl: Duration,
     /// How long "there is no such owner" is remembered. 100 ms to 1 h. Default: 10 s. A write
-    /// replaces it at once; only rows that something else puts into the database are seen this much
-    /// later.
+    /// replaces the entry at once. Only rows that other programs put into the database appear this
+    /// much later.
     pub absent_ttl: Duration,
-    /// How often at most one owner's `clean_ttl` is begun anew by reads. 0 to 1 day and at most
-    /// half of `clean_ttl`. Default: 1 min. In whole seconds; less than one counts as one.
+    /// The shortest time between two reads that restart an owner's `clean_ttl`. 0 to 1 day and at
+    /// most half of `clean_ttl`. Default: 1 min. It counts in whole seconds, and less than one
+    /// counts as one.
     pub touch_interval: Duration,
     /// How long a write may take, repeats included. 100 ms to 30 s. Default: 5 s. Until then a
-    /// repeat is recognised and applied once (R11); from then on the server refuses a delayed copy.
+    /// repeat is recognised and applied once (R11). Afterwards the server rejects a delayed copy.
     pub operation_deadline: Duration,
-    /// How many rows of an owner a miss loads at most. 1 to 1,000,000. Default: 4,096. An owner
-    /// with more is loaded field by field as named, and reading all of it asks the database.
+    /// The most rows of an owner that a miss loads. 1 to 1,000,000. Default: 4,096. A larger owner
+    /// is loaded field by field, as calls name the fields. Each read of such a whole owner asks the
+    /// database.
     pub load_rows_max: u32,
-    /// Whether an owner without exist marker does not exist (R8). Default: false, the database is
-    /// asked. True saves that query for new owners, and serves existing ones as absent after Redis
-    /// lost its data: only for data that Redis alone creates and never loses.
+    /// Whether an owner without exist marker does not exist (R8). Default: false, which asks the
+    /// database. True saves that query for new owners. But after Redis lost its data, existing
+    /// owners are served as absent. So use it only for data that Redis alone creates and never
+    /// loses.
     pub trust_absent: bool,
-    /// How often the server's `maxmemory-policy` is looked at again. 1 s to 1 h. Default: 1 min. A
-    /// policy that evicts unlanded data is reported this late at most.
+    /// How often the server's `maxmemory-policy` is checked. 1 s to 1 h. Default: 1 min. A policy
+    /// that evicts unlanded data is reported this late at most.
     pub policy_check_interval: Duration,
 }
 

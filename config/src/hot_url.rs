@@ -1,4 +1,4 @@
-//! Where the hot tier is.
+//! The location of the hot tier.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,11 +7,11 @@ use crate::secret::HIDDEN;
 use crate::url::{Login, Node, Parts, UrlError, database, escaped, expected, filled, redact};
 use crate::value::{Raw, Unread, Value};
 
-/// All forms, for messages.
+/// All forms of the URL, for messages.
 pub(crate) const HOT_URLS: &str = "redis://HOST:PORT/DB, rediss://… (TLS), redis+unix:///PATH, redis-sentinel://HOST,HOST/MASTER/DB, \
                                    redis-cluster://HOST,HOST (both also rediss-…) or memory:";
 
-/// Where the hot tier is. `Display` and `Debug` show the URL with its password hidden.
+/// The location of the hot tier. `Display` and `Debug` show the URL with its password hidden.
 ///
 /// ```
 /// use storage_config::HotUrl;
@@ -22,15 +22,15 @@ pub(crate) const HOT_URLS: &str = "redis://HOST:PORT/DB, rediss://… (TLS), red
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub enum HotUrl {
-    /// `memory:`. The engine inside this process; what it holds ends with the process.
+    /// `memory:`. The engine inside this process. The data ends with the process.
     Memory,
     /// `redis://[USER:PASSWORD@]HOST[:6379][/DB]`, with TLS `rediss://`. One server.
     Server {
         /// Host and port.
         node: Node,
-        /// Whether the connection is encrypted and the server's certificate checked.
+        /// Whether the connection is encrypted and the server's certificate is checked.
         tls: bool,
-        /// Who logs in.
+        /// The user and the password.
         login: Login,
         /// The number of the database.
         database: u32,
@@ -39,7 +39,7 @@ pub enum HotUrl {
     Unix {
         /// The socket's absolute path.
         path: String,
-        /// Who logs in.
+        /// The user and the password.
         login: Login,
         /// The number of the database.
         database: u32,
@@ -53,9 +53,9 @@ pub enum HotUrl {
         master: String,
         /// Whether connections are encrypted, to Sentinels too.
         tls: bool,
-        /// Who logs in at the server.
+        /// The user and the password at the server.
         login: Login,
-        /// Who logs in at the Sentinels; nobody, if they ask for no password.
+        /// The user and the password at the Sentinels. Empty if they ask for no password.
         sentinel_login: Login,
         /// The number of the database.
         database: u32,
@@ -63,11 +63,11 @@ pub enum HotUrl {
     /// `redis-cluster://[USER:PASSWORD@]HOST[:6379],…`, with TLS `rediss-cluster://`. A cluster has
     /// database 0 alone.
     Cluster {
-        /// Nodes to ask for the others; several, since one may be down.
+        /// The nodes to ask for the others. Name several, since one may be down.
         seeds: Vec<Node>,
         /// Whether connections are encrypted.
         tls: bool,
-        /// Who logs in at every node.
+        /// The user and the password at every node.
         login: Login,
     },
 }
@@ -84,7 +84,7 @@ impl HotUrl {
         }
     }
 
-    /// The URL's own login; the settings may have another.
+    /// The login of the URL. The settings can name another.
     pub(crate) fn login(&self) -> Login {
         match self {
             Self::Memory => Login::default(),
@@ -95,7 +95,7 @@ impl HotUrl {
         }
     }
 
-    /// The URL's own database; the settings may have another.
+    /// The database of the URL. The settings can name another.
     pub(crate) fn database(&self) -> u32 {
         match self {
             Self::Memory | Self::Cluster { .. } => 0,
@@ -259,7 +259,7 @@ impl fmt::Debug for HotUrl {
     }
 }
 
-/// A login as parameters of these names, the password hidden.
+/// A login as parameters of these names, with the password hidden.
 fn parameters(login: &Login, user: &str, password: &str) -> String {
     let escaped =
         |text| percent_encoding::utf8_percent_encode(text, percent_encoding::NON_ALPHANUMERIC);

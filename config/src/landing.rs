@@ -4,56 +4,59 @@ use std::time::Duration;
 
 use crate::entry::{Entry, Section, between, matching};
 
-/// How a worker lands changes: how often, how much at once, and how it waits when something is
-/// unwell.
+/// How a worker lands changes: how often, how much at once, and how it waits after failures.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingSettings {
     /// The name under which the worker announces itself. Up to 64 bytes without control characters.
-    /// Default: none (empty in a file), made of host and process id. Two workers of one name count
-    /// as one and share badly.
+    /// Default: none (empty in a file), which means host and process id. Two workers of one name
+    /// count as one and share badly.
     pub worker_name: Option<String>,
-    /// About how long a write waits while the worker keeps up, up to half as long again beside many
-    /// others. 10 ms to 1 h. Default: 500 ms. Longer lands more writes of a field as one row, and
-    /// leaves more to a crash of Redis. What is written in one interval should stay far below the
-    /// soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks), since a worker
-    /// gathers for as long.
+    /// About how long a write waits while the worker keeps up, and up to half as long again among
+    /// many others. 10 ms to 1 h. Default: 500 ms. A longer interval lands more writes of a field
+    /// as one row. But a crash of Redis loses more.
+    ///
+    /// A worker gathers for one interval. So the writes of one interval should stay far below the
+    /// soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks).
     pub interval: Duration,
-    /// About how many marks one batch has, half more at the most. 1 to 10,000. Default: 1,000.
-    /// Fewer while the database is slow.
+    /// About how many marks one batch has, at most half more. 1 to 10,000. Default: 1,000. Batches
+    /// are smaller while the database is slow.
     pub batch_rows: u32,
-    /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. A statement
-    /// of it has 1 MiB at the most, or half of the database's `max_allowed_packet` if that is less
-    /// (H37); a value above 1 MiB has one of its own.
+    /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. One statement
+    /// has at most 1 MiB, or half of the database's `max_allowed_packet` if that is less (H37). A
+    /// value above 1 MiB gets a statement of its own.
     pub batch_bytes: usize,
     /// The most batches that land side by side, each on a database connection of its own. 1 to 64.
-    /// Default: 2. Fewer while the database is slow.
+    /// Default: 2. There are fewer while the database is slow.
     pub connections: u32,
-    /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. Shorter takes
-    /// over sooner; it is only about work done twice, never about data (R3).
+    /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. With a
+    /// shorter time another worker takes over sooner. Locks only avoid double work. They never
+    /// protect data (R3).
     pub lock_ttl: Duration,
-    /// How long a worker counts after it last announced itself. 1 s to 10 min. Default: 10 s. So
-    /// long a dead worker's share stays with nobody.
+    /// How long a worker counts after its last announcement. 1 s to 10 min. Default: 10 s. A dead
+    /// worker's share stays without a worker for that long.
     pub worker_ttl: Duration,
-    /// The first pause when the database or Redis is unwell. 10 ms to 10 min. Default: 100 ms. It
-    /// doubles, with jitter.
+    /// The first pause after a failure of the database or Redis. 10 ms to 10 min. Default: 100 ms.
+    /// The pause doubles, with jitter.
     pub backoff_min: Duration,
-    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 2 s. So late at
-    /// most is a recovery noticed.
+    /// The longest such pause. 10 ms to 10 min, at least `backoff_min`. Default: 2 s. A recovery is
+    /// noticed this late at most.
     pub backoff_max: Duration,
-    /// How long a refused row waits in the error map before it is tried again. 100 ms to 7 days.
-    /// Default: 10 s. It doubles.
+    /// How long a rejected row waits in the error map before a worker retries it. 100 ms to 7 days.
+    /// Default: 10 s. The wait doubles.
     pub error_retry_min: Duration,
     /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer
     /// write of the field is tried at once.
     pub error_retry_max: Duration,
-    /// How long landed marks stay on probation at least, and their owners in Redis: 0 to 1 day.
-    /// Default: 0, off. If the database is replaced or restarted meanwhile, they are landed again
-    /// (H33). Choose more than the database may forget: what it commits between two flushes, or
-    /// what a replica lags behind. Costs memory for all that lands in twice this time. All
-    /// processes need the same.
+    /// How long landed marks stay on probation at least, and their owners in Redis. 0 to 1 day.
+    /// Default: 0, off. If the database is replaced or restarted in that time, the marks land again
+    /// (H33).
+    ///
+    /// Choose more than the database may forget: its commits between two flushes, or the lag of a
+    /// replica. Probation costs memory for all data that lands in twice this time. All processes
+    /// need the same value.
     pub probation: Duration,
-    /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. Past it, it fails
-    /// and says what is left; nothing is lost.
+    /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. After that it fails
+    /// and reports the rest. Nothing is lost.
     pub drain_deadline: Duration,
 }
 

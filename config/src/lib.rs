@@ -1,7 +1,7 @@
 //! Typed settings of the storage, read from a file and from the environment.
 //!
-//! One struct and one file a concern; every field says its default, its unit, its special value and
-//! what it leads to. Both URLs are required, everything else has a default:
+//! One struct and one file a concern. Every field states its default, its unit, its special value
+//! and its consequence. Both URLs are required, and everything else has a default:
 //!
 //! ```
 //! use storage_config::Settings;
@@ -19,18 +19,18 @@
 //! # Ok::<(), storage_config::ConfigError>(())
 //! ```
 //!
-//! | place | what |
+//! | item | content |
 //! | --- | --- |
 //! | [`Settings`] | all sections, and the ways to get them |
 //! | [`RedisSettings`], [`HotUrl`] | how to reach the hot tier |
 //! | [`SqlSettings`], [`ColdUrl`] | how to reach the cold tier |
 //! | [`HotSettings`] | how the hot tier is used as a cache |
 //! | [`LandingSettings`] | how changes become durable |
-//! | [`BackpressureSettings`] | what happens when more is written than lands |
-//! | [`DurabilitySettings`] | what writes wait for |
+//! | [`BackpressureSettings`] | how writes slow down when landing can't keep up |
+//! | [`DurabilitySettings`] | how safe writes are when they are acknowledged |
 //! | [`SessionSettings`] | how one server at a time writes an owner |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
-//! | [`ConfigError`] | what was refused, where, and what is allowed |
+//! | [`ConfigError`] | the rejected value, its place and the allowed values |
 
 mod backpressure;
 mod cold_url;

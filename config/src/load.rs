@@ -10,8 +10,8 @@ impl Settings {
     /// Reads a TOML file, then the variables `STORAGE__SECTION__KEY`, which override it.
     ///
     /// # Errors
-    /// The file can't be read or is not TOML; a key, section or variable is unknown or holds a bad
-    /// value; a URL is missing.
+    /// The file can't be read or is not TOML. A key, section or variable is unknown or holds a bad
+    /// value. A URL is missing.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let name = path.as_ref().display().to_string();
         let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
@@ -28,7 +28,7 @@ impl Settings {
     /// `STORAGE__SQL__URL` are enough.
     ///
     /// # Errors
-    /// A variable is unknown or holds a bad value; a URL is missing.
+    /// A variable is unknown or holds a bad value. A URL is missing.
     pub fn from_env() -> Result<Self, ConfigError> {
         let mut draft = Draft::default();
         draft.variables(environment()?)?;
@@ -36,7 +36,7 @@ impl Settings {
     }
 }
 
-/// This process's variables that begin with `STORAGE__`.
+/// The variables of this process that begin with `STORAGE__`.
 fn environment() -> Result<Vec<(String, String)>, ConfigError> {
     let ours =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
@@ -53,7 +53,7 @@ fn environment() -> Result<Vec<(String, String)>, ConfigError> {
         .collect()
 }
 
-/// What people call this process, where the settings give it no name: host and process id.
+/// The name of this process if the settings give none: host and process id.
 #[must_use]
 pub fn process_name() -> String {
     let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();

@@ -12,41 +12,42 @@ use crate::value::Value;
 /// How to reach the hot tier, and how it is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RedisSettings {
-    /// Where it is. Required. `memory:` runs the hot tier inside this process, for tests and small
-    /// servers.
+    /// The location of the hot tier. Required. `memory:` runs the hot tier inside this process, for
+    /// tests and small servers.
     pub url: HotUrl,
-    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL
-    /// says.
+    /// The user that logs in, instead of the URL's. Default: none (empty in a file), which means
+    /// the URL's.
     pub user: Option<String>,
-    /// The password, instead of the URL's. Default: none (empty in a file), as the URL says.
+    /// The password, instead of the URL's. Default: none (empty in a file), which means the URL's.
     pub password: Option<Secret>,
-    /// The number of the database, instead of the URL's. Default: none (empty in a file), as the
-    /// URL says. A cluster has 0 alone.
+    /// The number of the database, instead of the URL's. Default: none (empty in a file), which
+    /// means the URL's. A cluster has 0 alone.
     pub database: Option<u32>,
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
-    /// file), those of the operating system. Only for a URL with TLS.
+    /// file), which means those of the operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
-    /// How many connections all callers share; on a cluster, to each node. 1 to 64. Default: 4.
-    /// Calls go over the first, those of several commands over the second; while 128 are under way
-    /// there, what comes goes over the next. More help only where more than 128 calls are under
-    /// way.
+    /// How many connections all callers share, on a cluster to each node. 1 to 64. Default: 4.
+    /// Calls of one command go over the first connection, calls of several commands over the
+    /// second. While 128 calls are under way there, further calls go over the next. More
+    /// connections help only with more than 128 calls under way.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 1 s.
     pub connect_timeout: Duration,
-    /// How long a reply may take. 10 ms to 1 min. Default: 1 s. Past it the outcome of a write is
-    /// unknown; it is sent again, on another connection, until
+    /// How long a reply may take. 10 ms to 1 min. Default: 1 s. After that the outcome of a write
+    /// is unknown. The write is repeated on another connection, and applied once, until
     /// [`operation_deadline`](crate::HotSettings::operation_deadline).
     pub response_timeout: Duration,
-    /// How long a call waits while all connections are being opened anew. 10 ms to 1 min. Default:
-    /// 2 s. Past it the call fails, and nothing was sent.
+    /// How long a call waits while all connections are being reopened. 10 ms to 1 min. Default:
+    /// 2 s. After that the call fails, and nothing was sent.
     pub wait_timeout: Duration,
-    /// What every key begins with. 1 to 64 bytes without braces and control characters. Default:
-    /// `slug`. Servers and workers of one world share it; two worlds in one Redis need two.
+    /// The prefix of every key. 1 to 64 bytes without braces and control characters. Default:
+    /// `slug`. Servers and workers of one world share it. Two worlds in one Redis need two
+    /// prefixes.
     pub prefix: String,
-    /// How many parts the owners are hashed into. 1 to 16,384. Default: 8. Fixed at the first
-    /// start: another number is refused later. Writes that meet in a part share its cost, so fewer
-    /// parts are faster; more parts let more workers land side by side, and lie more evenly on the
-    /// masters of a large cluster.
+    /// How many parts the owners are hashed into. 1 to 16,384. Default: 8. The first start fixes
+    /// the number, and a later start with another number fails. Writes that meet in a part share
+    /// its cost, so fewer parts are faster. More parts let more workers land side by side. They
+    /// also spread more evenly over the masters of a large cluster.
     pub partitions: u32,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false, which is as fast or
     /// faster when callers share connections.
@@ -73,7 +74,7 @@ impl RedisSettings {
         }
     }
 
-    /// Who logs in: `user` and `password`, and the URL's where those are none.
+    /// The login: `user` and `password`, or the URL's where those are `None`.
     #[must_use]
     pub fn login(&self) -> Login {
         self.url
@@ -81,7 +82,7 @@ impl RedisSettings {
             .or_instead(self.user.as_ref(), self.password.as_ref())
     }
 
-    /// The number of the database: `database`, and the URL's where that is none.
+    /// The number of the database: `database`, or the URL's if that is `None`.
     #[must_use]
     pub fn database_number(&self) -> u32 {
         self.database.unwrap_or_else(|| self.url.database())

@@ -1,11 +1,11 @@
-//! Text that never shows.
+//! Text that is never shown.
 
 use std::fmt;
 
-/// How a secret looks wherever it would be shown.
+/// The text that is shown in place of a secret.
 pub(crate) const HIDDEN: &str = "***";
 
-/// A password. `Debug` and `Display` show `***`; only [`Secret::expose`] gives it out.
+/// A password. `Debug` and `Display` show `***`. Only [`Secret::expose`] returns the password.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 

@@ -5,19 +5,19 @@ use std::time::Duration;
 use crate::entry::{Entry, Section, between, matching};
 use crate::landing::{NAME, is_name};
 
-/// How long a server that is silent keeps its owners, and how many it may hold.
+/// How long a silent server keeps its owners, and how many owners it may hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionSettings {
-    /// What other servers call this one, where they ask it for an owner. Up to 64 bytes without
-    /// control characters. Default: none (empty in a file), made of host and process id. It is for
-    /// people alone: two servers of one name are two holders.
+    /// The name of this server for other servers that ask it for an owner. Up to 64 bytes without
+    /// control characters. Default: none (empty in a file), which means host and process id. The
+    /// name is for people alone: two servers of one name are two holders.
     pub name: Option<String>,
     /// How long a server must be silent until its sessions lapse. 1 s to 10 min. Default: 10 s. A
-    /// shorter one frees the owners of a crashed server sooner; a longer one forgives longer
-    /// pauses. All game servers and workers need the same.
+    /// shorter lease frees the owners of a crashed server sooner. A longer lease tolerates longer
+    /// pauses. All game servers and workers need the same value.
     pub lease: Duration,
-    /// The most sessions that one process may hold. 1 to 10,000,000. Default: 100,000. Each keeps
-    /// its owner in Redis.
+    /// The most sessions of one process. 1 to 10,000,000. Default: 100,000. Each session keeps its
+    /// owner in Redis.
     pub max: u32,
 }
 

@@ -20,8 +20,7 @@ use crate::sessions::SessionSettings;
 use crate::sql::SqlSettings;
 use crate::value::Value;
 
-/// Everything that can be set. Game servers and workers read the same file and take what concerns
-/// them.
+/// All settings. Game servers and workers read the same file and take the parts that concern them.
 ///
 /// The fields are public: set them, then call [`Settings::validate`]. `Debug` hides passwords.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,9 +33,9 @@ pub struct Settings {
     pub hot: HotSettings,
     /// How changes become durable.
     pub landing: LandingSettings,
-    /// What happens when more is written than lands.
+    /// How writes slow down when landing can't keep up.
     pub backpressure: BackpressureSettings,
-    /// What writes wait for.
+    /// How safe writes are when they are acknowledged.
     pub durability: DurabilitySettings,
     /// How one server at a time writes an owner.
     pub sessions: SessionSettings,
@@ -70,7 +69,7 @@ impl Settings {
         )
     }
 
-    /// Reads settings from TOML; `name` is what messages call the text. Reads neither files nor the
+    /// Reads settings from TOML. Messages call the text by `name`. Reads neither files nor the
     /// environment.
     ///
     /// # Errors
@@ -81,8 +80,8 @@ impl Settings {
         draft.finish()
     }
 
-    /// Overrides settings by variables `STORAGE__SECTION__KEY`, such as `STORAGE__REDIS__PREFIX`;
-    /// others are passed over. Reads nothing but `variables`. Nothing changes when it fails.
+    /// Overrides settings by variables `STORAGE__SECTION__KEY`, such as `STORAGE__REDIS__PREFIX`.
+    /// Other variables are ignored. Reads nothing but `variables`. Nothing changes when it fails.
     ///
     /// # Errors
     /// A variable `STORAGE__…` names no setting or holds a bad value, or the result is not valid.
@@ -100,11 +99,11 @@ impl Settings {
         Ok(())
     }
 
-    /// Checks every value alone, then those that depend on each other. All functions that read
-    /// settings have done so.
+    /// Checks each value alone, then the values that depend on each other. All functions that read
+    /// settings call it.
     ///
     /// # Errors
-    /// Names the first value that is not allowed, and what is.
+    /// Names the first value that is not allowed, and the allowed values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (section, entries) in self.clone().sections() {
             for entry in entries {
@@ -239,7 +238,7 @@ impl Settings {
             &default.show(),
             expected,
         )?;
-        // Shown without those that may stay as they are.
+        // Shows only the logic types that must change.
         let refused = logic_types.iter().filter(|(_, asked)| beyond(asked));
         let refused: BTreeMap<_, _> = refused
             .map(|(name, asked)| (name.clone(), *asked))

@@ -12,43 +12,43 @@ use crate::value::{Raw, Unread, Value};
 /// How to reach the cold tier, and which table holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlSettings {
-    /// Where it is. Required. `sqlite:PATH` keeps it in one file; `sqlite::memory:` forgets it with
-    /// the process.
+    /// The location of the cold tier. Required. `sqlite:PATH` keeps it in one file.
+    /// `sqlite::memory:` forgets it with the process.
     pub url: ColdUrl,
-    /// The user that logs in, instead of the URL's. Default: none (empty in a file), as the URL
-    /// says. MySQL needs one of the two.
+    /// The user that logs in, instead of the URL's. Default: none (empty in a file), which means
+    /// the URL's. MySQL needs one of the two.
     pub user: Option<String>,
-    /// The password, instead of the URL's. Default: none (empty in a file), as the URL says.
+    /// The password, instead of the URL's. Default: none (empty in a file), which means the URL's.
     pub password: Option<Secret>,
-    /// Whether the connection is encrypted and the server known. Default: [`TlsMode::Preferred`].
-    /// Not for SQLite.
+    /// Whether the connection is encrypted and the server is verified. Default:
+    /// [`TlsMode::Preferred`]. Not for SQLite.
     pub tls: TlsMode,
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
-    /// file), those of the web. Only with `verify-ca` and `verify-identity`.
+    /// file), which means those of the web. Only with `verify-ca` and `verify-identity`.
     pub tls_ca_file: Option<PathBuf>,
     /// The most connections for hot-loads and flushes of one process. 1 to 256. Default: 4. The
     /// worker has its own ([`LandingSettings::connections`](crate::LandingSettings::connections)).
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 3 s.
     pub connect_timeout: Duration,
-    /// How long a load or flush waits for a free connection. 10 ms to 1 min. Default: 3 s. Past it
-    /// the call fails; nothing was sent.
+    /// How long a load or flush waits for a free connection. 10 ms to 1 min. Default: 3 s. After
+    /// that the call fails, and nothing was sent.
     pub acquire_timeout: Duration,
-    /// How long one statement may take. 100 ms to 1 h. Default: 30 s. Past it the connection is
-    /// given up, and the statement is tried again where it may be. MariaDB itself ends it a tenth
-    /// before.
+    /// How long one statement may take. 100 ms to 1 h. Default: 30 s. After that the connection is
+    /// given up, and the statement is retried where that is safe. MariaDB itself ends a statement a
+    /// tenth before.
     pub statement_timeout: Duration,
     /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first.
-    /// Default: `landing_rows`. Made when it is missing.
+    /// Default: `landing_rows`. A missing table is created.
     pub table: String,
 }
 
-/// Whether a connection to MySQL is encrypted, and how surely the server is the right one.
+/// Whether a connection to MySQL is encrypted, and how the server is verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TlsMode {
     /// `disabled`: never encrypted.
     Disabled,
-    /// `preferred`: encrypted if the server offers it, its certificate unchecked. No protection
+    /// `preferred`: encrypted if the server offers it, the certificate unchecked. No protection
     /// from an active attacker.
     #[default]
     Preferred,
@@ -78,7 +78,7 @@ impl SqlSettings {
         }
     }
 
-    /// Who logs in: `user` and `password`, and the URL's where those are none.
+    /// The login: `user` and `password`, or the URL's where those are `None`.
     #[must_use]
     pub fn login(&self) -> Login {
         self.url
@@ -127,7 +127,7 @@ impl Section for SqlSettings {
 
 const TABLE: &str = "1 to 48 of A to Z, a to z, 0 to 9 and _, no digit first";
 
-/// The name stands in statements as it is, so nothing in it may need quotes.
+/// The name stands in statements as it is, so no character may need quotes.
 #[expect(clippy::ptr_arg, reason = "a rule takes the setting's own type")]
 fn is_table(name: &String) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'_';

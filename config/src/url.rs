@@ -1,7 +1,7 @@
-//! What the URLs of both tiers have in common: login, hosts with ports, path and query.
+//! The common parts of both tiers' URLs: login, hosts with ports, path and query.
 //!
-//! Written by hand since a URL parser knows neither several hosts nor which part of a refused text
-//! may hold a password.
+//! The parser is written by hand, since common URL parsers know no list of hosts. Nor do they know
+//! which part of an invalid text may hold a password.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -15,11 +15,11 @@ use crate::secret::{HIDDEN, Secret};
 /// The characters that a path in a URL escapes.
 const IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'@');
 
-/// A URL that was refused. Holds nothing of its text, which may hold a password.
+/// An invalid URL. The error holds nothing of the text, which may hold a password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the URL is not usable: expected {expected}")]
 pub struct UrlError {
-    /// What was expected instead.
+    /// The expected form.
     pub expected: String,
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn expected(what: impl Into<String>) -> UrlError {
 /// A host and its port.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Node {
-    /// A name or an address; an IPv6 address without its brackets.
+    /// A name or an address. An IPv6 address has no brackets here.
     pub host: String,
     /// The TCP port.
     pub port: u16,
@@ -47,17 +47,17 @@ impl fmt::Display for Node {
     }
 }
 
-/// Who logs in.
+/// A user and a password.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Login {
-    /// The user; none for the server's default user.
+    /// The user. `None` for the server's default user.
     pub user: Option<String>,
-    /// The password; none to log in without.
+    /// The password. `None` to log in without one.
     pub password: Option<Secret>,
 }
 
 impl Login {
-    /// This login where `user` and `password` leave it open, and theirs where they do not.
+    /// This login, overridden by `user` and `password` where those are given.
     pub(crate) fn or_instead(&self, user: Option<&String>, password: Option<&Secret>) -> Self {
         Self {
             user: user.or(self.user.as_ref()).cloned(),
@@ -85,11 +85,11 @@ impl fmt::Display for Login {
 /// A URL's parts after `scheme://`.
 pub(crate) struct Parts {
     pub(crate) login: Login,
-    /// None when the authority is empty, as in `redis+unix:///path`.
+    /// Empty when the authority is empty, as in `redis+unix:///path`.
     pub(crate) nodes: Vec<Node>,
-    /// Without its first slash, escapes undone.
+    /// The path without its first slash, unescaped.
     pub(crate) path: String,
-    /// In their order, escapes undone.
+    /// The parameters in their order, unescaped.
     pub(crate) query: Vec<(String, String)>,
 }
 
@@ -134,7 +134,7 @@ impl Parts {
         }
     }
 
-    /// Refuses whatever the query has left: settings stand in the settings.
+    /// Rejects all parameters that are left. Settings have keys of their own.
     pub(crate) fn no_query(&self) -> Result<(), UrlError> {
         match self.query.is_empty() {
             true => Ok(()),
@@ -151,7 +151,7 @@ impl Parts {
     }
 }
 
-/// Hides what may be a password in a URL that was refused, however it is misspelt.
+/// Hides a possible password in an invalid URL, however the URL is misspelt.
 pub(crate) fn redact(text: &str) -> String {
     let is_scheme = |s: &str| {
         s.bytes()
@@ -166,7 +166,7 @@ pub(crate) fn redact(text: &str) -> String {
     }
 }
 
-/// Any text as a message may show it: a URL may have been put under any key by mistake.
+/// Any text as a message can show it. A URL may stand under any key by mistake.
 pub(crate) fn without_password(text: &str) -> Cow<'_, str> {
     if text.contains("://") && !text.starts_with("sqlite:") {
         Cow::Owned(redact(text))
@@ -180,7 +180,7 @@ pub(crate) fn escaped(path: &str) -> impl fmt::Display {
     utf8_percent_encode(path, IN_PATH)
 }
 
-/// A number of a Redis database; nothing means 0.
+/// The number of a Redis database. An empty text means 0.
 pub(crate) fn database(text: &str) -> Result<u32, UrlError> {
     match text {
         "" => Ok(0),

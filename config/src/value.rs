@@ -40,7 +40,7 @@ impl Raw<'_> {
         }
     }
 
-    /// The value for a message; `redact` hides what must not show.
+    /// The value for a message. `redact` hides secrets.
     pub(crate) fn show(&self, redact: fn(&str) -> String) -> String {
         let redact = |text: &str| redact(&url::without_password(text));
         match self {
@@ -58,22 +58,22 @@ impl Raw<'_> {
 pub(crate) enum Unread {
     /// It is none of the values that its rule names.
     Other,
-    /// It is wrong in a way that more can be said of: what was expected instead.
+    /// It is wrong in a particular way. The text names the expected form.
     Because(String),
 }
 
-/// A type that settings have.
+/// A type of settings.
 pub(crate) trait Value: Sized {
-    /// What its values are called: "an integer".
+    /// The name of its values, such as "an integer".
     const KIND: &'static str;
 
-    /// Reads one.
+    /// Reads a value.
     fn read(raw: &Raw<'_>) -> Result<Self, Unread>;
 
-    /// Shows one, passwords hidden, as a settings file would have it.
+    /// Shows a value as a settings file would have it, passwords hidden.
     fn show(&self) -> String;
 
-    /// Hides what must not show in a text that was refused.
+    /// Hides the secret part of an invalid text.
     fn redact(text: &str) -> String;
 }
 
@@ -180,7 +180,7 @@ impl Value for Secret {
     }
 }
 
-/// A setting that may be left open; the empty text leaves it open.
+/// An optional setting. An empty text means none.
 impl<T: Value> Value for Option<T> {
     const KIND: &'static str = T::KIND;
 

@@ -1,4 +1,4 @@
-//! Where two ways of looking at a field disagree.
+//! Fields on which two ways of reading disagree.
 
 use std::fmt;
 
@@ -6,14 +6,14 @@ use storage_model::Cell;
 
 use crate::log::Key;
 
-/// A field that is not what its player was told.
+/// A field that differs from its player's log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Whose field, and which.
+    /// The owner and the field.
     pub key: Key,
-    /// What the player was told.
+    /// The state in the player's log.
     pub log: Option<Cell>,
-    /// What was found instead, each with where: "rows by SQL", "hot-load", "login" or
+    /// The states found instead, each with its place: "rows by SQL", "hot-load", "login" or
     /// "acknowledgement".
     pub found: Vec<(&'static str, Option<Cell>)>,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The most bytes of a value that are shown.
+/// How many bytes of a value are shown.
 const SHOWN_MAX: usize = 32;
 
 struct Shown<'a>(Option<&'a Cell>);

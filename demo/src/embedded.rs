@@ -14,7 +14,8 @@ use crate::rows::Database;
 use crate::table::{Run, Table};
 use crate::{CLOSE, settle_and_compare, show};
 
-/// The file that is asked for, which must not exist yet; or one in a temporary folder that stays.
+/// The requested file, which must not exist yet. Without a request, a file in a new temporary
+/// folder that stays.
 ///
 /// # Errors
 /// The file exists, or there is no temporary folder.
@@ -22,7 +23,7 @@ pub fn database_file(asked: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     match asked {
         Some(path) if path.exists() => {
             anyhow::bail!(
-                "{} exists; the demo compares every row, so name a file that does not exist yet",
+                "{} exists, but the demo compares every row: name a file that does not exist yet",
                 path.display()
             )
         }

@@ -1,4 +1,4 @@
-//! Simulated game servers: each owns some players, and lets them act at every tick.
+//! Simulated game servers. Each owns some players, and lets them act at every tick.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -22,53 +22,53 @@ use crate::player::{Player, Totals};
 pub const GAME_SERVERS: u32 = 8;
 /// How often a game server lets players act.
 const TICK: Duration = Duration::from_millis(10);
-/// Players of a game server that act at one tick, beside each other.
+/// Players of one game server that act concurrently at one tick.
 const ACTIONS: usize = 20;
-/// How often the storage is looked at.
+/// The interval between looks at the storage.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Who plays.
+/// The players of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// Players, shared evenly by the game servers.
+    /// How many players. The game servers share them evenly.
     pub players: u32,
-    /// Decides what each player does.
+    /// Determines the actions of each player.
     pub seed: u64,
 }
 
-/// What was done and told.
+/// The result of a play.
 #[derive(Debug)]
 pub struct Played {
     /// All players.
     pub owners: Vec<ByteOwner>,
-    /// All players' logs.
+    /// The logs of all players.
     pub log: BTreeMap<Key, Cell>,
-    /// What players saw while they played that they had been told otherwise.
+    /// Differences from the log that players saw during the play.
     pub differences: Vec<Difference>,
-    /// What they did.
+    /// The counts of the players' actions.
     pub totals: Arc<Totals>,
-    /// How long they played.
+    /// The length of the play.
     pub time: Duration,
-    /// The age of the oldest unlanded write at its worst.
+    /// The highest age of the oldest unlanded write.
     pub oldest_unlanded: Duration,
 }
 
-/// What is to be seen while they play.
+/// The state during the play.
 #[derive(Debug)]
 pub struct Look<'a> {
-    /// Since the beginning.
+    /// The time since the start.
     pub time: Duration,
     /// Writes acknowledged so far.
     pub writes: u64,
-    /// What the storage says of itself.
+    /// The storage's figures.
     pub stats: &'a Stats,
 }
 
-/// Lets everybody log in and play until `over`, whose answer is returned too. `progress` is told
-/// some times a second.
+/// Logs all players in and lets them play until `over`. Also returns the result of `over`. Calls
+/// `progress` several times a second.
 ///
 /// # Errors
-/// `over` fails, or the storage refuses a player something for good.
+/// `over` fails, or the storage rejects a player's call for good.
 pub async fn play<T>(
     storage: &Storage,
     plan: Plan,
@@ -95,7 +95,7 @@ pub async fn play<T>(
             over = &mut over => break over?,
             Some(ended) = servers.join_next() => {
                 ended??;
-                anyhow::bail!("a game server ended before it was told to");
+                anyhow::bail!("a game server ended too early");
             }
             _ = looks.tick() => {
                 let stats = storage.stats().await?;
@@ -113,7 +113,7 @@ pub async fn play<T>(
     Ok((gather(&players, totals, time, oldest_unlanded), over))
 }
 
-/// The players of one game server: every n-th.
+/// The players of one game server: every n-th player.
 fn players(
     storage: &Storage,
     plan: Plan,
@@ -127,7 +127,7 @@ fn players(
         .collect()
 }
 
-/// A game server: at each tick the next players act. At first everybody logs in.
+/// A game server. First all players log in. Then the next players act at each tick.
 async fn serve(
     mut players: Vec<Player>,
     mut stopped: watch::Receiver<bool>,

@@ -1,16 +1,16 @@
 //! The demo: the whole system at work, checked three ways.
 //!
-//! Simulated game servers log players in, let them play, save and log out, while what they write
-//! lands. Then everything that is cached is evicted and every player is hot-loaded; the players'
-//! own log, the rows by plain SQL and the hot-loads must agree.
+//! Simulated game servers log players in, let them play, save and log out, while their writes land.
+//! Then all cached players are evicted and hot-loaded. The players' own log, the rows by plain SQL
+//! and the hot-loads must agree.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`game`] | [`game::play`]: game servers and what is to be seen of them |
-//! | [`player`], [`log`] | one player: what it does, and what it was told |
+//! | [`game`] | [`game::play`]: the game servers and their progress |
+//! | [`player`], [`log`] | one player: its actions, and its log of acknowledged states |
 //! | [`verify`], [`rows`], [`difference`] | [`verify::compare`]: log, rows and hot-loads |
-//! | [`embedded`], [`servers`], [`worker`] | where it takes place: in one process, or on real servers with workers that are killed |
-//! | [`table`] | what is printed |
+//! | [`embedded`], [`servers`], [`worker`] | the stage: one process, or real servers and workers |
+//! | [`table`] | the printed result |
 
 pub mod difference;
 pub mod embedded;
@@ -44,17 +44,17 @@ pub struct Args {
     /// Players, shared evenly by the simulated game servers
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     players: u32,
-    /// For how many seconds they play
+    /// How many seconds they play
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
-    /// What decides what the players do; chosen and printed if it is not given
+    /// Determines the actions of the players. Default: a random seed, which is printed
     #[arg(long)]
     seed: Option<u64>,
-    /// Where the database file is made. Default: in a new temporary folder
+    /// The database file to create. Default: a file in a new temporary folder
     #[arg(long, value_name = "FILE", conflicts_with = "servers")]
     database: Option<PathBuf>,
-    /// Play on a Redis and a MariaDB or MySQL that are started for it, with two workers of which
-    /// one is killed; 100 players or more
+    /// Start a Redis and a MariaDB or MySQL and play on them, with two workers of which one is
+    /// killed. Needs 100 players or more
     #[arg(long)]
     servers: bool,
     /// Give up after this long
@@ -62,13 +62,16 @@ pub struct Args {
     deadline: Deadline,
 }
 
-/// How long a storage may take to close after everything has landed.
+/// The first argument of the processes in which the demo's landing workers run.
+pub const WORKER: &str = "worker";
+
+/// How long a storage can take to close after all data has landed.
 const CLOSE: Duration = Duration::from_secs(10);
 
-/// Plays, compares and prints the table; fails on any difference.
+/// Plays, compares and prints the table. The exit code tells whether there was a difference.
 ///
 /// # Errors
-/// The storage or a server fails; the deadline passed.
+/// The storage or a server fails, or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, play(args)).await
 }
@@ -95,7 +98,7 @@ async fn play(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Shows on a bar how the play goes.
+/// Shows the progress of the play on a bar.
 fn show(bar: &ProgressBar) -> impl FnMut(Look<'_>) {
     |look| {
         bar.set_position(u64::try_from(look.time.as_millis()).unwrap_or(u64::MAX));
@@ -106,18 +109,18 @@ fn show(bar: &ProgressBar) -> impl FnMut(Look<'_>) {
     }
 }
 
-/// After the play: waits for what is left to land, evicts and loads everybody, and compares.
+/// After the play: waits until the rest has landed, evicts and loads all players, and compares.
 ///
-/// Answers the comparison, and what the storage said of itself before it.
+/// Answers the comparison, and the storage's figures from before it.
 async fn settle_and_compare(
     storage: &Storage,
     played: &Played,
     database: &Database,
     bar: &ProgressBar,
 ) -> anyhow::Result<(Comparison, Stats)> {
-    bar.set_message("landing what is left");
+    bar.set_message("landing the rest");
     verify::landed(storage).await?;
     let stats = storage.stats().await?;
-    bar.set_message("everything is evicted; loading every player and comparing");
+    bar.set_message("evicting, loading and comparing every player");
     Ok((verify::compare(storage, played, database).await?, stats))
 }

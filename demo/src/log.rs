@@ -1,5 +1,4 @@
-//! The players' own log: what each of them was told, apart from everything that the storage
-//! remembers.
+//! The players' own log of acknowledged states. It is independent of the storage.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +12,20 @@ pub type Key = (Owner, Field);
 pub struct Log(BTreeMap<Field, Cell>);
 
 impl Log {
-    /// Remembers that a field was set.
+    /// Records that a field was set.
     pub fn set(&mut self, field: Field, value: Bytes) {
         self.0.insert(field, Cell::Live(value));
     }
 
-    /// Remembers that a counter grew; answers what it must be now.
+    /// Records that a counter grew. Answers the new value that it must have.
     pub fn add(&mut self, field: Field, by: i64) -> i64 {
         let sum = self.counter(&field).saturating_add(by);
         self.set(field, sum.to_string().into());
         sum
     }
 
-    /// Remembers that a field was removed; its last value stays, as a tombstone. Nothing happens to
-    /// a field that is not live.
+    /// Records that a field was removed. Its last value stays as a tombstone. Does nothing to a
+    /// field that is not live.
     pub fn remove(&mut self, field: &Field) {
         if let Some(cell) = self.0.get_mut(field)
             && let Cell::Live(value) = cell
@@ -35,13 +34,13 @@ impl Log {
         }
     }
 
-    /// What a read of a field must find.
+    /// The value that a read of a field must find.
     #[must_use]
     pub fn live(&self, field: &Field) -> Option<&Bytes> {
         self.0.get(field).and_then(Cell::live)
     }
 
-    /// The fields that were ever set, removed ones included.
+    /// All fields that were ever set, including removed ones.
     pub fn iter(&self) -> impl Iterator<Item = (&Field, &Cell)> {
         self.0.iter()
     }

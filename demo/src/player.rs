@@ -1,4 +1,4 @@
-//! One simulated player: what it does, and what it was told.
+//! One simulated player: its actions, and its log.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::IntoFuture;
@@ -19,7 +19,7 @@ use tokio::time::{Instant, sleep};
 use crate::difference::Difference;
 use crate::log::Log;
 
-/// What a player's friends see of it; saved as one object beside the player's other fields.
+/// A player's public profile. It is saved as one object beside the player's other fields.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SaveObject)]
 #[save_object(logic_type = "player", field = "profile")]
 pub struct Profile {
@@ -31,16 +31,16 @@ pub struct Profile {
     guild: Option<String>,
 }
 
-/// What all players did, while they do it.
+/// The counts of all players' actions so far.
 #[derive(Debug, Default)]
 pub struct Totals {
     /// Writes acknowledged.
     pub writes: AtomicU64,
     /// Fields that these writes changed.
     pub fields: AtomicU64,
-    /// Writes sent again under their id, since their outcome was unknown.
+    /// Writes sent again under their id, because their outcome was unknown.
     pub repeats: AtomicU64,
-    /// Logins, the first ones included.
+    /// Logins, including the first ones.
     pub logins: AtomicU64,
     /// Logouts.
     pub logouts: AtomicU64,
@@ -64,9 +64,9 @@ pub struct Player {
     totals: Arc<Totals>,
 }
 
-/// For how long a player repeats a write that neither succeeds nor fails for good.
+/// How long a player repeats a write that neither succeeds nor fails for good.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The wait before a write whose outcome is unknown is repeated under its id.
+/// The wait before a write with an unknown outcome is repeated under its id.
 const REPEAT: Duration = Duration::from_millis(100);
 /// How long a logout waits for the database.
 const LOGOUT: Duration = Duration::from_secs(5);
@@ -78,10 +78,10 @@ fn field(name: &str) -> storage_sdk::Result<Field> {
 }
 
 impl Player {
-    /// A player that does what `seed` and its id decide.
+    /// A player. `seed` and the id determine its actions.
     ///
     /// # Errors
-    /// None that a number as id can cause.
+    /// None: a number is always a valid id.
     pub fn new(
         storage: &Storage,
         world: &World,
@@ -116,22 +116,22 @@ impl Player {
         &self.owner
     }
 
-    /// What the player was told.
+    /// The player's log.
     #[must_use]
     pub fn log(&self) -> &Log {
         &self.log
     }
 
-    /// What the player saw while it played that it was told otherwise.
+    /// Differences from the log that the player saw while it played.
     #[must_use]
     pub fn differences(&self) -> &[Difference] {
         &self.differences
     }
 
-    /// Does one thing: whoever is offline logs in; whoever is online plays, saves, or logs out.
+    /// Does one action. An offline player logs in. An online player plays, saves, or logs out.
     ///
     /// # Errors
-    /// The storage refuses something for good.
+    /// The storage rejects a call for good.
     pub async fn act(&mut self) -> anyhow::Result<()> {
         let acted = if self.online {
             self.play().await
@@ -152,8 +152,7 @@ impl Player {
         }
     }
 
-    /// Reads everything back, from wherever it is by now, and compares it with the log. A new
-    /// player is created.
+    /// Reads all fields back, hot or cold, and compares them with the log. A new player is created.
     async fn login(&mut self) -> anyhow::Result<()> {
         let profile = self.profiles.load(self.profile.id).await?;
         let record = self.owner.get_all().await?;
@@ -202,7 +201,7 @@ impl Player {
         self.update(fields).await
     }
 
-    /// Counters, all of them or none.
+    /// Adds to all counters or none.
     async fn earn(&mut self) -> anyhow::Result<()> {
         let by = [
             ("gold", self.rng.random_range(-50..=60)),
@@ -223,7 +222,7 @@ impl Player {
         Ok(())
     }
 
-    /// A new item: any bytes, in a slot of the bag.
+    /// Puts a new item of random bytes into a slot of the bag.
     async fn loot(&mut self) -> anyhow::Result<()> {
         let mut item = vec![0; self.rng.random_range(8..=200)];
         self.rng.fill_bytes(&mut item);
@@ -231,7 +230,7 @@ impl Player {
         self.update(vec![(slot.as_str(), item)]).await
     }
 
-    /// Removes a slot of the bag, now and then the purse too, of which a counter starts again at 0.
+    /// Removes a slot of the bag, and sometimes the purse. Its counter then starts again at 0.
     async fn lose(&mut self) -> anyhow::Result<()> {
         let mut names = vec![self.slot()];
         if self.rng.random_bool(0.1) {
@@ -265,8 +264,8 @@ impl Player {
         Ok(())
     }
 
-    /// Saves, waits for the database and leaves the hot tier. A player whom the database keeps
-    /// waiting stays online.
+    /// Saves, waits for the database, and leaves the hot tier. If the database takes too long, the
+    /// player stays online.
     async fn logout(&mut self) -> anyhow::Result<()> {
         self.save().await?;
         match self.owner.unload(LOGOUT).await {
@@ -318,8 +317,8 @@ impl Player {
         }
     }
 
-    /// Sends a write until it is sure: acknowledged, or refused for good. All sendings share one
-    /// id, so it is applied once.
+    /// Sends a write until it is acknowledged or rejected for good. All copies have the same id, so
+    /// the write is applied once.
     async fn sure<W, T>(&self, write: impl Fn(OpId) -> W) -> anyhow::Result<T>
     where
         W: IntoFuture<Output = storage_sdk::Result<T>>,

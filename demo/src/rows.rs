@@ -1,4 +1,4 @@
-//! The rows by plain SQL, past all of the storage's own code.
+//! The rows by plain SQL, without the storage's own code.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -11,12 +11,13 @@ use storage_model::{Cell, Field, Owner};
 
 use crate::log::Key;
 
-/// Where the rows are.
+/// The database with the rows.
 #[derive(Clone)]
 pub enum Database {
     /// A SQLite file.
     Sqlite(PathBuf),
-    /// A MySQL or MariaDB server, by its URL, which is why there is no `Debug`.
+    /// A MySQL or MariaDB server, by its URL. The URL can hold a password, so this type has no
+    /// `Debug`.
     Mysql(String),
 }
 
@@ -51,7 +52,7 @@ impl Database {
     }
 }
 
-/// One row, of either database.
+/// One row of either database.
 fn row<'r, R: Row>(row: &'r R) -> anyhow::Result<(Key, Cell)>
 where
     usize: ColumnIndex<R>,

@@ -1,5 +1,5 @@
-//! `demo --servers`: real servers, two worker processes, one of them killed in the middle of its
-//! work.
+//! `demo --servers`: real servers and two worker processes. One worker is killed in the middle of
+//! its work.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,12 +20,12 @@ use crate::{CLOSE, settle_and_compare, show};
 /// Fewer players write too little for a worker to be killed in the middle of a snapshot.
 const PLAYERS_MIN: u32 = 100;
 
-/// A Redis and a database of their own, and settings that name them.
+/// A Redis and a database for this run, and settings for them.
 struct Stage {
     _redis: RedisServer,
     database: MariaDbServer,
     settings: Settings,
-    /// The settings as a file, for the workers. The folder goes last, with everything in it.
+    /// The settings as a file, for the workers. The folder is dropped last.
     file: PathBuf,
     _folder: TempDir,
 }
@@ -36,8 +36,8 @@ impl Stage {
             RedisServer::start(RedisOptions::default()),
             MariaDbServer::start(MariaDbOptions::default())
         )?;
-        // Few partitions, and small batches, so that a snapshot takes several; locks that soon run
-        // out.
+        // Few partitions and small batches, so that a snapshot takes several batches. Locks expire
+        // soon.
         let text = format!(
             "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
              [landing]\nbatch_rows = 10\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
@@ -57,7 +57,7 @@ impl Stage {
         })
     }
 
-    /// Rows that the database was given since it started; it counts them itself.
+    /// Rows written to the database since its start, as it counts them.
     async fn rows_written(&self) -> anyhow::Result<u64> {
         let status = self
             .database
@@ -90,7 +90,8 @@ pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Resul
     let before = stage.rows_written().await?;
     let hot = std::sync::Arc::clone(storage.tiers().hot());
     let over = async {
-        // A part of the time all is well, so that there is something to take over.
+        // First the worker runs undisturbed for a quarter of the time, so that it leaves work to
+        // take over.
         let killed = async {
             sleep(time / 4).await;
             kill_one(hot.as_ref(), &mut worker, &stage.file).await

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::game::{GAME_SERVERS, Plan, Played};
 use crate::verify::Comparison;
 
-/// Differences that are listed; the others are counted.
+/// How many differences are listed. The others are only counted.
 const LISTED_MAX: usize = 10;
 
-/// What a demo ends with; `Display` prints it.
+/// The result of a demo. `Display` prints it.
 #[derive(Debug)]
 pub struct Table {
     lines: Vec<(&'static str, String)>,
@@ -18,21 +18,21 @@ pub struct Table {
     agrees: bool,
 }
 
-/// What only the demo itself knows of its run.
+/// Figures of a run that only the demo itself knows.
 #[derive(Debug)]
 pub struct Run {
     /// Rows written to the database.
     pub rows_landed: u64,
-    /// Owners loaded while they played.
+    /// Owners loaded during the play.
     pub loads_in_play: u64,
-    /// Lines of one kind of demo alone, before the differences.
+    /// Lines for one kind of demo only, before the differences.
     pub more: Vec<(&'static str, String)>,
     /// Lines after the differences.
     pub end: Vec<(&'static str, String)>,
 }
 
 impl Table {
-    /// Puts a run's table together.
+    /// Builds the table of a run.
     #[must_use]
     pub fn new(plan: Plan, played: &Played, compared: &Comparison, run: Run) -> Self {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

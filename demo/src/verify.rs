@@ -1,4 +1,4 @@
-//! The comparison: the players' own log, the rows by plain SQL, the hot-loads of every player.
+//! The comparison of the players' own log, the rows by plain SQL, and the hot-loads of all players.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,26 +13,26 @@ use crate::game::Played;
 use crate::log::Key;
 use crate::rows::Database;
 
-/// How long the last writes may take to land.
+/// How long the last writes can take to land.
 const LANDING: Duration = Duration::from_secs(20);
 /// Players loaded at once.
 const AT_ONCE: usize = 64;
 
-/// What the comparison found.
+/// The result of the comparison.
 #[derive(Debug)]
 pub struct Comparison {
-    /// Fields compared, removed ones included.
+    /// Compared fields, including removed ones.
     pub fields: usize,
-    /// Players loaded from the database after everything was evicted.
+    /// Players loaded from the database after the eviction.
     pub hot_loads: u64,
-    /// Every field of which not all ways agree, once.
+    /// Each field with a difference, once.
     pub differences: Vec<Difference>,
 }
 
-/// Waits until everything has landed. Lands nothing itself.
+/// Waits until all data has landed. Lands nothing itself.
 ///
 /// # Errors
-/// Something has not landed in time, or was refused; the message says how much.
+/// Some data has not landed in time, or was rejected. The message tells how much.
 pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
     let hot = storage.tiers().hot().as_ref();
     let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
@@ -40,13 +40,13 @@ pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
     let errors: u64 = left.iter().map(|(_, peek)| peek.errors).sum();
     anyhow::ensure!(
         left.is_empty(),
-        "after {LANDING:?} {marks} marks have not landed, and {errors} were refused"
+        "after {LANDING:?} {marks} marks have not landed, and {errors} owners have rejected rows"
     );
     Ok(())
 }
 
-/// Evicts every player, reads the rows by plain SQL, hot-loads every player, and compares.
-/// Everything has landed.
+/// Evicts all players, reads the rows by plain SQL, hot-loads all players, and compares. All data
+/// must have landed before.
 ///
 /// # Errors
 /// A player can't be evicted or loaded, or the rows can't be read.
@@ -113,7 +113,7 @@ async fn load(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<BTreeMa
     Ok(loaded)
 }
 
-/// The fields of which log, rows and hot-loads don't agree. A removed field has a row and is not
+/// The fields on which log, rows and hot-loads disagree. A removed field has a row but is not
 /// loaded.
 fn differing(
     log: &BTreeMap<Key, Cell>,

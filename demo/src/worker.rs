@@ -1,4 +1,4 @@
-//! A landing worker in a process of its own, which is killed while a snapshot is half settled.
+//! A landing worker in its own process. The demo kills it while a snapshot is half settled.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -13,9 +13,9 @@ use storage_landing::Backlog;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
-/// Becomes the worker (`exec`), and leaves a watchdog beside it that reads the pipe whose other end
-/// the demo holds. A line means that the demo has ended the worker itself. The end of the pipe
-/// means that the demo is dead, however it died: then the watchdog kills the worker, which would
+/// Becomes the worker (`exec`), and leaves a watchdog beside it. The watchdog reads a pipe, and the
+/// demo holds the other end. A line means that the demo has ended the worker itself. The end of the
+/// pipe means that the demo is dead, in any way. Then the watchdog kills the worker, which would
 /// wait for its servers for ever.
 const WATCHED: &str = r#"
 exec 3<&0 0</dev/null
@@ -44,9 +44,9 @@ impl WorkerProcess {
         command
             .args(["-c", WATCHED, "sh"])
             .arg(std::env::current_exe()?)
-            .args(["worker", "--config"])
+            .args([crate::WORKER, "run", "--config"])
             .arg(settings);
-        // The settings are the file's alone, whatever the demo was started with.
+        // The file alone gives the settings, so the demo's environment is removed.
         for (variable, _) in
             std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STORAGE__"))
         {
@@ -81,7 +81,7 @@ impl WorkerProcess {
         };
         let log = std::fs::read_to_string(&self.log).unwrap_or_default();
         anyhow::bail!(
-            "worker {} ended with {status}; its log ends: {}",
+            "worker {} ended with {status}: its log ends: {}",
             self.name,
             log.lines().next_back().unwrap_or_default()
         )
@@ -91,35 +91,35 @@ impl WorkerProcess {
 impl Drop for WorkerProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could
-        // kill the id's next owner.
+        // ORDER: the watchdog ends before the process id is free. Otherwise it could kill the next
+        // process with this id.
         let _ = self.watchdog.write_all(b"\n");
         let _ = self.child.wait();
     }
 }
 
-/// What a worker left behind that was killed in the middle of a snapshot.
+/// The work of a worker that was killed in the middle of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TakenOver {
-    /// Marks in the snapshots it held, which the other worker landed.
+    /// Marks in the killed worker's snapshots. The other worker landed them.
     pub marks: u64,
-    /// How many workers were killed until one was hit in the middle.
+    /// How many workers were killed until a kill came in the middle of a snapshot.
     pub kills: u32,
 }
 
-/// Between two looks at the snapshots.
+/// The interval between looks at the snapshots.
 const LOOK: Duration = Duration::from_millis(1);
 /// The longest wait for any step.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Workers that are killed until one is hit in the middle of a snapshot.
+/// How many workers are killed at most until a kill comes in the middle of a snapshot.
 const KILLS_MAX: u32 = 10;
 
-/// Starts a second worker beside `other`, kills it with SIGKILL while one of its snapshots is half
-/// settled, and waits until `other` holds what the dead one held. A worker that was quicker than
-/// the kill is replaced, and the next one killed.
+/// Starts a second worker beside `other`, and kills it with SIGKILL while one of its snapshots is
+/// half settled. Waits until `other` holds the dead worker's partitions. If the worker was faster
+/// than the kill, starts and kills another one.
 ///
 /// # Errors
-/// A worker ends by itself, no kill hits, or nobody takes over.
+/// A worker ends by itself, no kill comes at the right time, or no worker takes over.
 pub async fn kill_one(
     hot: &dyn HotStore,
     other: &mut WorkerProcess,
@@ -143,7 +143,7 @@ pub async fn kill_one(
         {
             timeout(PATIENCE, taken_over(hot, other, &left))
                 .await
-                .context("nobody took over from the killed worker")??;
+                .context("no worker took over from the killed one")??;
             return Ok(TakenOver {
                 marks: left.iter().map(|(_, peek)| peek.snapshot).sum(),
                 kills,
@@ -153,13 +153,13 @@ pub async fn kill_one(
     anyhow::bail!("{KILLS_MAX} workers were killed, none of them in the middle of a snapshot")
 }
 
-/// A snapshot some of whose marks are settled.
+/// A snapshot with some marks settled.
 #[derive(Debug, Clone, Copy)]
 struct Half {
     partition: Partition,
-    /// What tells it from the partition's next snapshot.
+    /// Distinguishes it from the partition's next snapshot.
     oldest: Option<Timestamp>,
-    /// Its marks when it was first seen.
+    /// Its number of marks at the first look.
     whole: u64,
 }
 
@@ -173,7 +173,7 @@ fn is_held(peek: &PartitionPeek, worker: &str) -> bool {
     peek.holder.as_deref() == Some(worker)
 }
 
-/// Waits until a snapshot that the worker holds is smaller than when it was first seen.
+/// Waits until one of the worker's snapshots is smaller than at its first look.
 async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow::Result<Half> {
     let mut seen: BTreeMap<Partition, Half> = BTreeMap::new();
     loop {
@@ -200,8 +200,7 @@ async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow:
     }
 }
 
-/// Waits until a worker holds these partitions, and has finished the snapshots that were left in
-/// them.
+/// Waits until a worker holds these partitions and has finished their leftover snapshots.
 async fn taken_over(
     hot: &dyn HotStore,
     worker: &mut WorkerProcess,

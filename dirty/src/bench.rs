@@ -1,4 +1,5 @@
-//! What the micro-benchmarks call of this crate's inside. No part of its interface.
+//! The parts of this crate's interior that the micro-benchmarks call. They are no part of its
+//! interface.
 
 use storage_model::{Field, Owner, Partition};
 
@@ -9,7 +10,7 @@ use crate::{Mark, key, mark};
 pub struct Keys(key::Keys);
 
 impl Keys {
-    /// Under this prefix.
+    /// Keys under this prefix.
     #[must_use]
     pub fn new(prefix: &str) -> Self {
         Self(key::Keys::new(prefix))

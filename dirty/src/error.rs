@@ -1,44 +1,42 @@
-//! What a caller can do about a failure of the hot tier.
+//! How a caller can react to a failure of the hot tier.
 
 use storage_model::{Outcome, Partition};
 
-/// What is wrong.
+/// The kind of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum HotKind {
     /// The server can't be reached, is loading, failing over or busy.
     Unavailable,
-    /// The server can be read and takes no writes: it can't save to its disk, or has too few
+    /// The server can be read but takes no writes. It can't save to its disk, or has too few
     /// replicas. Nothing was written.
     NoWrites,
     /// The connection broke or no answer came in time, after the command was sent.
     Interrupted,
-    /// The partition has no record, or one of another incarnation. The caller prepares it (R14) and
-    /// repeats.
+    /// The partition has no record, or a record of another incarnation. The caller prepares the
+    /// partition (R14) and repeats the call.
     Unprepared(Partition),
-    /// The server is at `maxmemory`. Nothing of the call changed anything.
+    /// The server is at `maxmemory`. The call changed nothing.
     OutOfMemory,
-    /// The server's `maxmemory-policy` may evict unlanded data; writes are refused until it is
+    /// The server's `maxmemory-policy` may evict unlanded data. Writes fail until it is
     /// `noeviction` or `volatile-*`.
     Policy,
-    /// The durability that was asked for can't be had from this server now: it has too few
-    /// replicas, or no append-only file that it can wait for. Nothing was written.
+    /// The server can't give the requested durability now. It has too few replicas, or no
+    /// append-only file that it can wait for. Nothing was written.
     Durability,
-    /// The mutation was applied, but is not known to be as safe as was asked for in the time that
-    /// was given.
+    /// The mutation was applied, but the requested durability was not confirmed within the timeout.
     NotReached,
-    /// The lock is held by somebody else, or ran out.
+    /// Somebody else holds the lock, or the lock ran out.
     LockLost,
-    /// The epoch moved; collect anew.
+    /// The epoch changed. The caller must collect again.
     EpochMoved,
-    /// What an operator has to mend: a wrong user, password, right or certificate. A right that is
-    /// missing in the middle of a script leaves the outcome unknown.
+    /// An operator must act: a user, password, right or certificate is wrong. If a right is missing
+    /// in the middle of a script, the outcome is unknown.
     Denied,
-    /// Settings that can't work: an unknown scheme or host, an unreadable certificate, too old a
+    /// The settings can't work: an unknown scheme or host, an unreadable certificate, or too old a
     /// server.
     Settings,
-    /// The server answered something that this program does not understand, or a key has another
-    /// type.
+    /// This program does not understand the server's answer, or a key has another type.
     Corrupt,
 }
 
@@ -46,18 +44,18 @@ pub enum HotKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {message}")]
 pub struct HotError {
-    /// What the caller can do.
+    /// The kind of the failure.
     pub kind: HotKind,
-    /// Whether the call took place.
+    /// Whether the call was applied.
     pub outcome: Outcome,
-    /// What was attempted, such as "mutate".
+    /// The operation, such as "mutate".
     pub operation: &'static str,
-    /// The root cause in one line; never a password.
+    /// The root cause in one line, never with a password.
     pub message: String,
 }
 
 impl HotError {
-    /// An error of a call that did not take place.
+    /// An error of a call that was not applied.
     #[must_use]
     pub fn not_applied(kind: HotKind, operation: &'static str, message: impl Into<String>) -> Self {
         Self {

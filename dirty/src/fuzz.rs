@@ -1,5 +1,5 @@
-//! Hostile names, marks and replies: what is made comes back, and what nobody made is refused
-//! without a panic.
+//! Hostile names, marks and replies. Encoded data decodes to the same data, and foreign data is
+//! rejected without a panic.
 //!
 //! `PROPTEST_CASES` sets how many inputs each test takes.
 
@@ -11,7 +11,7 @@ use storage_model::{Field, Owner, Partition};
 use crate::key::{self, Keys, field_of, owner_of, owner_part, stored, tombstone};
 use crate::mark;
 
-/// So many inputs, or as many as the environment says.
+/// This number of inputs, or as many as the environment says.
 pub(crate) fn inputs(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
     ProptestConfig {
@@ -20,7 +20,7 @@ pub(crate) fn inputs(cases: u32) -> ProptestConfig {
     }
 }
 
-/// Names made of what separates, escapes and reserves, and of anything else.
+/// Names of separators, escapes, reserved characters and anything else.
 fn name() -> impl Strategy<Value = String> {
     let piece = prop::sample::select(vec![
         ":", "%", "%3A", "%25", "%253A", "{", "}", "{0}", ":d:", ":v", "-", "a", "b", "é", "名",
@@ -43,7 +43,7 @@ fn field() -> impl Strategy<Value = Field> {
     name().prop_filter_map("a name is too long", |name| Field::new(&name).ok())
 }
 
-/// Text and bytes that look like what the storage writes.
+/// Text and bytes that look like stored ones.
 fn foreign() -> impl Strategy<Value = Vec<u8>> {
     let piece = prop::sample::select(vec![
         ":", "%", "%3A", "%25", "\u{1f}", "a", "b", "\n", "%41",
@@ -57,7 +57,7 @@ fn foreign() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #![proptest_config(inputs(20_000))]
 
-    /// Whatever comes back from its key is alone in having it.
+    /// An owner that comes back from its key shares the key with no other owner.
     #[test]
     fn every_owner_comes_back_from_its_keys(owner in owner(), partition in 0..65_536_u32) {
         let part = owner_part(&owner);
@@ -86,7 +86,7 @@ proptest! {
 
     #[test]
     fn a_name_that_reads_as_an_owner_or_a_field_is_the_one_that_is_written(bytes in foreign()) {
-        // Whatever it is, it is no reason to panic.
+        // No input may cause a panic.
         let _ = mark::decode(&bytes, &bytes);
         if let Ok(text) = std::str::from_utf8(&bytes) {
             prop_assert!(owner_of(text).is_none_or(|owner| owner_part(&owner) == text));

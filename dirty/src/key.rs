@@ -1,8 +1,8 @@
 //! The names of keys and of stored fields.
 //!
-//! Every key of a partition carries the partition's number as its hash tag, so that a cluster holds
-//! them all in one slot. Parts of names are escaped, so that no two owners share a key and every
-//! key can be split into its parts again (R9).
+//! Every key of a partition carries the partition's number as its hash tag. So a cluster holds them
+//! all in one slot. Parts of names are escaped. So no two owners share a key, and every key can be
+//! split into its parts again (R9).
 
 use std::borrow::Cow;
 
@@ -22,7 +22,7 @@ impl Keys {
         }
     }
 
-    /// What all keys begin with.
+    /// The prefix of all keys.
     pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
@@ -49,7 +49,8 @@ impl Keys {
         key
     }
 
-    /// The keys of a write that are its partition's, as `update.lua` and `mutate.lua` name them.
+    /// The keys of a write that belong to its partition, as `update.lua` and `mutate.lua` name
+    /// them.
     pub(crate) fn of_writes(&self, partition: Partition) -> [String; 4] {
         [
             self.dirty(partition),
@@ -59,7 +60,7 @@ impl Keys {
         ]
     }
 
-    /// Those that are its owner's, whose [`owner_part`] is given.
+    /// The keys of a write that belong to its owner. `part` is the [`owner_part`] of that owner.
     pub(crate) fn of_write(&self, partition: Partition, part: &str) -> [String; 2] {
         ["data", "exist"].map(|kind| {
             let mut key = self.begun(kind, partition, 1 + part.len());
@@ -117,7 +118,7 @@ impl Keys {
             .map(|map| self.of_partition("dirty", partition, map))
     }
 
-    /// Owners that go when no map names them any more.
+    /// Owners to evict once no map names them and no session holds them.
     pub(crate) fn evict(&self, partition: Partition) -> String {
         self.of_partition("evict", partition, "")
     }
@@ -127,12 +128,12 @@ impl Keys {
         self.of_partition("sess", partition, "")
     }
 
-    /// Sessions whose holder is gone.
+    /// Sessions of holders that are gone.
     pub(crate) fn lapsed(&self, partition: Partition) -> String {
         self.of_partition("sess", partition, ":lapsed")
     }
 
-    /// Owners that are asked for.
+    /// Owners that somebody asks for.
     pub(crate) fn asked(&self, partition: Partition) -> String {
         self.of_partition("sess", partition, ":asked")
     }
@@ -163,8 +164,9 @@ impl Keys {
         key
     }
 
-    /// A key up to its partition, with room for so much more. Every write needs several and every
-    /// row that lands two, so they are made whole at once, and without the machinery of `format!`.
+    /// A key up to its partition, with room for `more` bytes. Every write needs several keys, and
+    /// every row that lands needs two. So a key is allocated once, without the machinery of
+    /// `format!`.
     fn begun(&self, kind: &str, partition: Partition, more: usize) -> String {
         let mut number = itoa::Buffer::new();
         let number = number.format(partition.0);
@@ -176,12 +178,12 @@ impl Keys {
         key
     }
 
-    /// What is written so that a WAIT behind it covers all before it.
+    /// Written before a WAIT, so that the WAIT covers all earlier writes.
     pub(crate) fn sync(&self, partition: Partition) -> String {
         self.of_partition("sync", partition, "")
     }
 
-    /// What holds for all partitions.
+    /// The record of the whole hot tier.
     pub(crate) fn meta(&self) -> String {
         format!("{}-meta", self.prefix)
     }
@@ -199,7 +201,7 @@ pub(crate) fn owner_part(owner: &Owner) -> String {
     part
 }
 
-/// What most owners' parts have room in.
+/// The room that most owners' parts fit in.
 const OWNER_PART: usize = 64;
 
 fn push_owner(text: &mut String, owner: &Owner) {
@@ -212,7 +214,7 @@ fn push_owner(text: &mut String, owner: &Owner) {
     }
 }
 
-/// The owner of a part that [`owner_part`] made; none for any other text.
+/// The owner of a part that [`owner_part`] made. `None` for any other text.
 pub(crate) fn owner_of(part: &str) -> Option<Owner> {
     let mut parts = part.split(':').map(unescape);
     let (app, region, logic_type, id) =
@@ -233,8 +235,8 @@ fn escape(part: &str) -> Cow<'_, str> {
     }
 }
 
-// What `escape` never makes comes out as some other text here; `owner_of` finds that by escaping it
-// again.
+// A sequence that `escape` never makes becomes some other text here. `owner_of` detects it by
+// escaping the result again.
 fn unescape(part: &str) -> Cow<'_, str> {
     if part.contains('%') {
         Cow::Owned(part.replace("%3A", ":").replace("%25", "%"))
@@ -243,11 +245,11 @@ fn unescape(part: &str) -> Cow<'_, str> {
     }
 }
 
-/// What the names of tombstones begin with.
+/// The prefix of the names of tombstones.
 pub(crate) const TOMBSTONE: &str = ":d:";
 
-/// The field's name in the owner's hash. Reserved names begin with ':', so a name that does gets a
-/// '%' before it, as does one that begins with '%'.
+/// The field's name in the owner's hash. Reserved names begin with ':'. So a name that begins with
+/// ':' or '%' gets a '%' before it.
 pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
     let name = field.as_str();
     if name.starts_with([':', '%']) && !broken("R9-field") {
@@ -262,7 +264,7 @@ pub(crate) fn tombstone(field: &Field) -> String {
     format!("{TOMBSTONE}{}", stored(field))
 }
 
-/// The field of a name that [`stored`] made; none for any other text.
+/// The field of a name that [`stored`] made. `None` for any other text.
 pub(crate) fn field_of(name: &str) -> Option<Field> {
     let plain = name.strip_prefix('%').unwrap_or(name);
     let field = Field::new(plain).ok()?;

@@ -1,4 +1,4 @@
-//! What a landing worker does with marks.
+//! The calls of a landing worker about marks: snapshot, collect, settle and park.
 
 use std::time::Duration;
 
@@ -8,34 +8,34 @@ use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Versi
 
 use crate::{HotRead, Lock, Mark, mark};
 
-/// What taking a snapshot found.
+/// The result of taking a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Snapshot {
     /// Nothing is marked.
     Empty,
     /// The dirty map became the snapshot.
     Taken(SnapshotId),
-    /// A snapshot was left over; it must be finished first. The dirty map was not touched (R4).
+    /// A leftover snapshot must be finished first. The dirty map was not touched (R4).
     Leftover(SnapshotId),
 }
 
-/// The number of a snapshot, counted by the hot tier; it means something only together with the
-/// epoch. Nothing is added to a snapshot, so who names it is sure of its marks (R5).
+/// The number of a snapshot, counted by the hot tier. It has a meaning only together with the
+/// epoch. Nothing is added to a snapshot, so the number identifies its marks (R5).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct SnapshotId(pub u64);
 
 /// The maps of a partition that hold marks, in the order a mark passes through them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Map {
-    /// Where writes mark what they changed.
+    /// Marks of the latest writes.
     Dirty,
-    /// What a worker lands.
+    /// Marks that a worker is landing.
     Snapshot,
-    /// What the database refused.
+    /// Marks of rows that the database rejected.
     Error,
-    /// What landed a short while ago, on probation.
+    /// Marks that landed a short while ago, on probation.
     Landed,
-    /// What landed in the window before; its probation ends together.
+    /// Marks that landed in the window before. Their probation ends together.
     Leaving,
 }
 
@@ -44,15 +44,15 @@ pub enum Map {
 pub struct Entry {
     /// The entry's name as stored.
     pub raw: Bytes,
-    /// The mark; none if it can't be read (somebody else wrote it).
+    /// The mark. `None` if it can't be read, because another program wrote it.
     pub mark: Option<Mark>,
-    /// The version of the last write that the mark is of.
+    /// The version of the last write behind the mark.
     pub version: Version,
 }
 
 impl Entry {
-    /// Whether the mark was put aside, since the hash that it is of was lost (R6). No hash that its
-    /// owner has by now proves anything of it.
+    /// Whether the mark was put aside, because its hash was lost (R6). The owner's present hash
+    /// proves nothing about such a mark.
     #[must_use]
     pub fn is_aside(&self) -> bool {
         mark::is_aside(&self.raw)
@@ -62,57 +62,57 @@ impl Entry {
 /// A part of a map.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page<T> {
-    /// Entries; one may come twice over several pages.
+    /// Entries. One entry can come twice over several pages.
     pub entries: Vec<T>,
-    /// Where to go on; none at the end. An entry that is there from the first page to the last is
-    /// in some page.
+    /// The cursor to go on from. `None` at the end. An entry that is there from the first page to
+    /// the last is in some page.
     pub next: Option<u64>,
 }
 
-/// What the hot tier holds of marked fields, and what a fence needs to know.
+/// The values of marked fields, and the data that a fence needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collected {
     /// The partition's epoch.
     pub epoch: Epoch,
     /// How far landings are known to reach.
     pub landed: Version,
-    /// How far a landing of the values is said to reach at least, whatever their versions, so that
-    /// a hot tier that forgets the values is known by it (R14).
+    /// The version that the commit of these values must record at least, even if their own versions
+    /// are lower. It reveals a hot tier that has forgotten the values (R14).
     pub reaches: Version,
-    /// The database that the partition is landed to in this epoch; none if it is not watched.
+    /// The database that the partition lands to in this epoch. `None` if the database is not
+    /// watched.
     pub database: Option<DatabaseId>,
-    /// Whether the error map has entries; mostly it has none, and then nothing that lands has one.
-    /// Only who holds the lock adds any.
+    /// Whether the error map has entries. Mostly it has none, and then no landing row has an error
+    /// mark. Only the holder of the lock adds entries.
     pub has_errors: bool,
-    /// One read for each owner asked, in order; value and version of one owner belong together
+    /// One read for each requested owner, in order. Value and version of one owner belong together
     /// (R3).
     pub reads: Vec<HotRead>,
 }
 
-/// Marks whose rows were committed, to be cleared.
+/// Marks to clear, because their rows were committed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Settle {
-    /// The partition that all of it belongs to.
+    /// The partition of all the marks and rows.
     pub partition: Partition,
-    /// The worker's lock; without one (a flush) marks stay and only error marks are cleared.
+    /// The worker's lock. Without a lock (a flush) marks stay, and only error marks are cleared.
     pub lock: Option<Lock>,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
-    /// How far the commit reaches; `landed` is raised to it.
+    /// How far the commit reaches. `landed` is raised to it.
     pub landed: Version,
-    /// The snapshot that the marks were read from. If another one is there by now, its marks stay
-    /// (R5).
+    /// The snapshot of the marks. If another snapshot is there by now, its marks stay (R5).
     pub snapshot: SnapshotId,
-    /// Its entries.
+    /// Entries of the snapshot.
     pub marks: Vec<Entry>,
-    /// The rows that were committed. Error marks of these fields at or below these versions are
-    /// cleared. A worker that collected while the error map was empty needs to name none.
+    /// The committed rows. Error marks of these fields at or below these versions are cleared. A
+    /// worker that collected while the error map was empty can leave out all rows.
     pub rows: Vec<(Owner, Field, Version)>,
-    /// Whether what is cleared goes on probation, and keeps its owner until that ends.
+    /// Whether cleared marks go on probation. Then they keep their owner until the probation ends.
     pub probation: bool,
 }
 
-/// What settling did.
+/// The result of settling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Settled {
     /// How many marks were cleared from the snapshot.
@@ -121,30 +121,30 @@ pub struct Settled {
     pub errors_cleared: u32,
 }
 
-/// Why a field could not be landed.
+/// Why a field could not land.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// Which field.
+    /// The field.
     pub field: Field,
-    /// The version that was refused: the row's, and never below the mark's, since an error mark
-    /// goes when a row of its version lands.
+    /// The rejected version: the row's, and never below the mark's. An error mark goes when a row
+    /// of its version lands.
     pub version: Version,
-    /// The database's error number; 0 for a reason of our own.
+    /// The database's error number. 0 for a reason of the storage itself.
     pub code: u32,
     /// The reason in one line, such as the database's message, or "vanished".
     pub message: String,
 }
 
-/// One snapshot entry that goes to the error map, or an error mark that was tried again in vain.
+/// A snapshot entry that moves to the error map, or an error mark that failed again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Parked {
-    /// The snapshot entry that is cleared in the same step if it is still there; none for a
+    /// The snapshot entry, which is cleared in the same step if it is still there. `None` for a
     /// repeated attempt, which changes nothing if its error mark is gone.
     pub source: Option<Entry>,
-    /// Whose fields; none if the source can't be read, which is then parked under its own name,
-    /// with code 0 and "unreadable mark".
+    /// The owner of the fields. `None` if the source can't be read. Then the source moves to the
+    /// error map under its own name, with code 0 and "unreadable mark".
     pub owner: Option<Owner>,
-    /// The refused fields. Each becomes an error mark of its own; where one is there already, the
+    /// The rejected fields. Each becomes an error mark of its own. If one is there already, the
     /// greater version stays.
     pub faults: Vec<Fault>,
 }
@@ -160,44 +160,44 @@ impl Parked {
 /// Entries to move to the error map, in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Park {
-    /// The partition that all of it belongs to.
+    /// The partition of all the entries.
     pub partition: Partition,
     /// The worker's lock.
     pub lock: Lock,
     /// The epoch the rows were collected under.
     pub epoch: Epoch,
-    /// The snapshot that the entries were read from. If another one is there by now, they are
-    /// landed or parked already.
+    /// The snapshot of the entries. If another snapshot is there by now, the entries have landed or
+    /// moved already.
     pub snapshot: SnapshotId,
-    /// The first delay before another attempt; it doubles with each attempt.
+    /// The first delay before a retry. It doubles with each attempt.
     pub retry_min: Duration,
     /// The longest delay.
     pub retry_max: Duration,
-    /// Whether snapshot entries of which other fields have landed go on probation, too (H33).
+    /// Whether snapshot entries go on probation, too, if other fields of them have landed (H33).
     pub probation: bool,
-    /// What to park.
+    /// The entries to move.
     pub parked: Vec<Parked>,
 }
 
-/// One error mark: of one field, or of what can't be read. The error map has an entry for each
-/// owner, which holds those of its fields.
+/// One error mark: of one field, or of an unreadable entry. The error map has one entry an owner,
+/// which holds the error marks of all its fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorEntry {
-    /// The entry's name as stored; error marks of one owner share it.
+    /// The entry's name as stored. Error marks of one owner share it.
     pub raw: Bytes,
-    /// Owner and field; none if the name can't be read.
+    /// Owner and field. `None` if the name can't be read.
     pub target: Option<(Owner, Field)>,
-    /// The version that was refused last.
+    /// The version that was rejected last.
     pub version: Version,
     /// How often landing was attempted.
     pub attempts: u32,
-    /// When it was first refused.
+    /// The time of the first rejection.
     pub first: Timestamp,
-    /// When it was last refused.
+    /// The time of the last rejection.
     pub last: Timestamp,
-    /// When it is to be tried again.
+    /// The time of the next attempt.
     pub next: Timestamp,
-    /// The database's error number; 0 for a reason of our own.
+    /// The database's error number. 0 for a reason of the storage itself.
     pub code: u32,
     /// The reason in one line.
     pub message: String,

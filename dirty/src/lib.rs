@@ -2,20 +2,20 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`HotStore`]: what every engine promises |
-//! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data, read, filled and changed |
-//! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: what a landing worker does with marks |
+//! | [`store`] | [`HotStore`]: the contract of every engine |
+//! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
+//! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
-//! | [`session`] | [`SessionStore`], [`Session`]: who holds an owner |
-//! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: the record, lock and sizes of a partition |
-//! | [`pairing`] | [`HotPairing`], [`HotPaired`]: which database the hot tier belongs to |
-//! | [`mark`] | [`Mark`]: which fields of which owner are to be landed |
+//! | [`session`] | [`SessionStore`], [`Session`]: the holder of an owner |
+//! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
+//! | [`pairing`] | [`HotPairing`], [`HotPaired`]: the database that the hot tier belongs to |
+//! | [`mark`] | [`Mark`]: the fields of an owner that must land |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
-//! | [`open`](mod@open) | from the settings to an open engine |
-//! | [`error`] | [`HotError`]: what a caller can do about a failure |
+//! | [`open`](mod@open) | opens the engine that the settings name |
+//! | [`error`] | [`HotError`]: how a caller can react to a failure |
 
 #[cfg(feature = "bench")]
 #[doc(hidden)]

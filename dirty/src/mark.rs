@@ -1,4 +1,4 @@
-//! Marks: which fields of which owner are to be landed.
+//! Marks: the fields of an owner that must land.
 
 use storage_model::{Field, Owner};
 
@@ -7,14 +7,14 @@ use crate::key;
 /// An entry of a dirty map: an owner and the fields that have changed since the map was begun.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Mark {
-    /// Whose fields.
+    /// The owner of the fields.
     pub owner: Owner,
     /// The changed fields, by name, each once.
     pub fields: Vec<Field>,
 }
 
-/// Stands between fields, and behind the owner's part in the name of a mark that was put aside. No
-/// name holds it, since names hold no control characters.
+/// Stands between fields. It also stands behind the owner's part in the name of a mark that was put
+/// aside. No name holds it, since names hold no control characters.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
 /// The fields of a mark as they stand in its value behind the version.
@@ -30,18 +30,19 @@ pub(crate) fn fields_text<'a>(fields: impl IntoIterator<Item = &'a Field>) -> St
     text
 }
 
-/// The owner that an entry's name tells; none for a name that nobody here made. A mark that was put
-/// aside has a version behind it.
+/// The owner in an entry's name. `None` for a name that this program did not make. In the name of a
+/// mark that was put aside, a version follows the owner.
 pub(crate) fn owner_of(name: &[u8]) -> Option<Owner> {
     key::owner_of(std::str::from_utf8(name).ok()?.split(SEPARATOR).next()?)
 }
 
-/// Whether a mark was put aside, since its owner's hash was lost.
+/// Whether a mark was put aside, because its owner's hash was lost.
 pub(crate) fn is_aside(name: &[u8]) -> bool {
     u8::try_from(SEPARATOR).is_ok_and(|separator| name.contains(&separator))
 }
 
-/// The mark of an entry: its name, and its value without the version; none if nobody here made it.
+/// The mark of an entry, from its name and its value without the version. `None` if this program
+/// did not make the entry.
 pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
     let owner = owner_of(name)?;
     let mut fields = std::str::from_utf8(fields)

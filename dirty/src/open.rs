@@ -1,4 +1,4 @@
-//! From the settings to an open engine.
+//! Opens the engine that the settings name.
 
 use std::sync::Arc;
 
@@ -9,14 +9,13 @@ use storage_model::Clock;
 use crate::redis::{RedisOptions, RedisStore};
 use crate::{HotError, HotStore, MemorySettings, MemoryStore};
 
-/// Opens the engine that `redis.url` names. `clock` is the memory engine's; Redis has its own.
+/// Opens the engine that `redis.url` names. Only the memory engine uses `clock`. Redis has its own.
 ///
 /// # Errors
-/// The server can't be reached, refuses the login, is too old, or must not be trusted with unlanded
-/// data.
+/// The server can't be reached, rejects the login, is too old, or is unsafe for unlanded data.
 ///
 /// # Cancel safety
-/// Dropped, nothing is open.
+/// If the call is dropped, nothing is open.
 pub async fn open(
     settings: &Settings,
     clock: Arc<dyn Clock>,
@@ -24,7 +23,8 @@ pub async fn open(
     open_as(settings, clock, false).await
 }
 
-/// As [`open()`], for reading only: nothing is ever written, and whoever tries is refused.
+/// As [`open()`], for reading only. The engine on Redis never writes, and a call that would write
+/// fails.
 ///
 /// # Errors
 /// As [`open()`].
@@ -85,7 +85,7 @@ async fn open_as(
     Ok(Arc::new(RedisStore::open(options).boxed().await?))
 }
 
-/// The URL as the engine reads it, without a login; none for the memory engine.
+/// The URL as the engine reads it, without a login. `None` for the memory engine.
 fn url(settings: &RedisSettings) -> Option<String> {
     Some(match &settings.url {
         HotUrl::Memory => return None,

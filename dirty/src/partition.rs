@@ -5,37 +5,38 @@ use std::fmt;
 use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
-/// What the hot tier remembers of a partition (R14).
+/// The hot tier's record of a partition (R14).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionRecord {
-    /// The incarnation that the record was made or adopted under.
+    /// The incarnation under which the record was made or adopted.
     pub incarnation: String,
     /// How often the hot tier was replaced, as the database counts it.
     pub epoch: Epoch,
-    /// The epoch in which the hot tier was last found rewound; hashes of a lower generation are
+    /// The epoch in which the hot tier was last found rewound. Hashes of a lower generation are
     /// suspect.
     pub generation: Epoch,
-    /// Where versions begin: the next one is above it.
+    /// Where versions begin. The next version is above it.
     pub source: Version,
-    /// How far landings are known to reach: no version above it has landed, as far as is known.
+    /// How far landings are known to reach. As far as is known, no version above it has landed.
     pub landed: Version,
-    /// How far what was collected last reaches, under the incarnation that the record was made
-    /// under then: what landed up to it in an epoch of this hot tier was collected from it, and is
-    /// here.
+    /// How far the last collection reaches, under the record's incarnation of that time. Data up to
+    /// this version that landed in an epoch of this hot tier was collected here, and is still here.
     pub collected: Version,
-    /// The database that the partition is landed to in this epoch; none if it is not watched.
+    /// The database that the partition lands to in this epoch. `None` if the database is not
+    /// watched.
     pub database: Option<DatabaseId>,
 }
 
 impl PartitionRecord {
-    /// Whether the hot tier lacks something that has landed, up to `last_version`.
+    /// Whether the hot tier lacks landed data, up to `last_version`.
     ///
-    /// If all of it was collected here (`landed_here`), it reaches as far as `collected`, unless
-    /// that was forgotten with it; so a commit that was not settled is told from a forgotten one.
-    /// (Only a row that is itself above `collected`, after the clock was set back, makes one that
-    /// was not forgotten look so.) Otherwise somebody else may have landed it, and only what is
-    /// known to have landed counts. The source says nothing: a write may have come before anybody
-    /// noticed that something was forgotten.
+    /// With `landed_here`, all landed data was collected here and reaches as far as `collected`,
+    /// unless the hot tier forgot both. So `collected` tells an unsettled commit from a forgotten
+    /// one. One case remains: after the clock was set back, a row can lie above `collected`. Then a
+    /// commit that was not forgotten looks forgotten.
+    ///
+    /// Without `landed_here`, another hot tier may have landed data, and only `landed` counts. The
+    /// source proves nothing: a write may have raised it before anybody noticed the loss.
     #[must_use]
     pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
         let collected = if broken("R14-early") {
@@ -47,12 +48,12 @@ impl PartitionRecord {
     }
 }
 
-/// A partition's record beside the incarnation of the server that holds it.
+/// A partition's record and the incarnation of the server that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionState {
-    /// Which server process, in which replication history, holds the partition now.
+    /// The server process and the replication history that hold the partition now.
     pub incarnation: String,
-    /// The record; none at first contact or after a wipe.
+    /// The record. `None` at first contact or after a wipe.
     pub record: Option<PartitionRecord>,
 }
 
@@ -69,30 +70,30 @@ impl PartitionState {
 /// The takeover of a partition by a new incarnation, after the database's epoch was raised.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Adopt {
-    /// Which partition.
+    /// The partition.
     pub partition: Partition,
     /// The state that was seen before the database was asked.
     pub seen: PartitionState,
     /// The database's epoch, raised.
     pub epoch: Epoch,
-    /// How far landings reach, by the database.
+    /// How far landings reach, according to the database.
     pub last_version: Version,
-    /// Whether all that has landed was collected from this hot tier, or one that it is a copy of;
-    /// see [`PartitionRecord::has_forgotten`].
+    /// Whether all landed data was collected from this hot tier, or from one that it is a copy of.
+    /// See [`PartitionRecord::has_forgotten`].
     pub landed_here: bool,
-    /// Whether every hash is to be compared with its rows, whatever has landed: the rows may be of
-    /// another database.
+    /// Whether every hash must be compared with its rows, even if no landed data is missing. The
+    /// rows may belong to another database.
     pub compare_all: bool,
-    /// The database that answered; none leaves what is recorded.
+    /// The database that answered. `None` keeps the recorded one.
     pub database: Option<DatabaseId>,
 }
 
 /// The right to land a partition, until it runs out.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Lock {
-    /// Who holds it: the worker's name, for people.
+    /// The name of the worker that holds the lock, for people.
     pub holder: String,
-    /// What tells this holding from any other of the same worker.
+    /// Tells this lock from any other of the same worker.
     pub token: String,
 }
 
@@ -102,7 +103,7 @@ impl fmt::Debug for Lock {
     }
 }
 
-/// How much of a partition waits, without reading a mark.
+/// How much of a partition waits. No mark is read for it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PartitionPeek {
     /// Entries of the dirty map.
@@ -113,14 +114,14 @@ pub struct PartitionPeek {
     pub errors: u64,
     /// Landed marks on probation.
     pub probation: u64,
-    /// Whether these are to become live again.
+    /// Whether the marks on probation must become live again.
     pub relive: bool,
     /// When the oldest entry of the dirty map was marked, in the hot tier's time, or earlier. It
-    /// tells this dirty map from others, whatever the clock did.
+    /// tells this dirty map from others, even if the clock leaps.
     pub live_since: Option<Timestamp>,
-    /// As `live_since`, of the snapshot, which takes it over from the dirty map that it was.
+    /// As `live_since`, for the snapshot. The snapshot takes it over from its dirty map.
     pub snapshot_since: Option<Timestamp>,
-    /// Who holds the lock.
+    /// The holder of the lock.
     pub holder: Option<String>,
 }
 

@@ -1,24 +1,25 @@
-//! Landed marks that stay for a while, since the database may forget what it committed (H33).
+//! Landed marks that stay for a while, because the database may forget its commits (H33).
 //!
 //! A settled mark moves to the map of the present window and keeps its owner's hash. As soon as no
-//! window leaves, the present one does: its marks stay for a period, which the worker measures by
-//! its own clock, since the hot tier's may leap (H11). Then the database is looked at once more. If
-//! it still is the one that the partition was landed to, it has kept the commits for so long that
-//! it keeps them for good, and the marks go. A change of the epoch, whatever it comes from, makes
-//! all of them live again.
+//! window is leaving, the present window leaves. Its marks then stay for a period. The worker
+//! measures the period by its own clock, since the hot tier's clock may leap (H11).
+//!
+//! After the period the worker checks the database once more. If the partition landed to this same
+//! database, the database has kept the commits for a period and keeps them for good. Then the marks
+//! go. Any change of the epoch makes all of the marks live again.
 
 use storage_model::{Epoch, Partition};
 
 use crate::{Entry, Lock};
 
-/// How far the probation of a partition's landed marks is.
+/// The state of a partition's marks on probation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Probation {
     /// No mark is on probation.
     Empty,
-    /// The epoch changed: all are to become live again.
+    /// The epoch changed. All marks on probation must become live again.
     Lost,
-    /// The marks of this window go next, a period after they were first seen to leave.
+    /// The marks of this window go next, a period after a worker first saw them leave.
     Leaves(Window),
 }
 
@@ -27,19 +28,19 @@ pub enum Probation {
 pub struct Window {
     /// The epoch in which all of them were settled.
     pub epoch: Epoch,
-    /// How many windows there were. Counted by the hot tier, so it means something only together
-    /// with the epoch.
+    /// The number of the window, counted by the hot tier. It has a meaning only together with the
+    /// epoch.
     pub number: u64,
 }
 
 /// Leaving marks whose probation ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Acquit {
-    /// The partition that all of it belongs to.
+    /// The partition of all the marks.
     pub partition: Partition,
     /// The worker's lock.
     pub lock: Lock,
-    /// The window that had left for a period before the database was looked at.
+    /// The window. It had been leaving for a period before the database was checked.
     pub window: Window,
     /// The marks, with the versions they had when they were read.
     pub entries: Vec<Entry>,

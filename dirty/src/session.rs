@@ -1,12 +1,14 @@
-//! Sessions in the hot tier: who holds an owner, and what the fence of a write is compared with.
+//! Sessions in the hot tier: the holder of an owner, and the fence that each write is compared
+//! with.
 //!
 //! A session belongs to a *holder*, the process that renews it. Each holder has a *beat* in each
-//! partition, a number that it raises. Nobody's clock says when a holder is gone: whoever sees the
-//! same beat for longer than a lease, by its own clock, says so ([`Beats`]).
+//! partition, a number that it raises. No server's clock decides that a holder is gone. A process
+//! that sees the same beat for longer than a lease, by its own clock, declares the holder gone
+//! ([`Beats`]).
 //!
-//! After any change of the epoch the sessions that the hot tier names are *claims*: it may have
-//! forgotten a later one. Whoever holds one claims it again, the greatest fence wins, and nothing
-//! is saved before the *grace* has ended.
+//! After any change of the epoch the sessions in the hot tier are *claims*, since it may have
+//! forgotten a later session. Each holder claims its session again, and the greatest fence wins.
+//! Nothing is saved before the *grace* has ended.
 
 use async_trait::async_trait;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp, Version};
@@ -16,22 +18,22 @@ use crate::{HotError, HotRead, Load, Observed};
 /// A session of an owner.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Session {
-    /// What the session's writes carry.
+    /// The fence that the session's writes carry.
     pub fence: Fence,
     /// The process that renews it.
     pub holder: OpId,
-    /// What people call that process; one word.
+    /// The name of that process for people, one word.
     pub name: String,
-    /// The epoch in which the session was opened, or last confirmed by a save. [`Epoch`] 0 once its
-    /// holder was gone: then anybody may take it, and plain writes pass.
+    /// The epoch in which the session was opened, or last confirmed by a save. It is [`Epoch`] 0
+    /// once the holder was gone. Then anybody can take the owner, and plain writes pass.
     pub epoch: Epoch,
-    /// Who asked for the owner, if somebody did.
+    /// The name of the server that asked for the owner, if one did.
     pub asked: Option<String>,
 }
 
 impl Session {
-    /// Whether its holder was gone: the session goes on only if nobody took or changed the owner
-    /// meanwhile.
+    /// Whether the holder was gone. The session then goes on only if nobody took or changed the
+    /// owner in the meantime.
     #[must_use]
     pub fn is_lapsed(&self) -> bool {
         self.epoch == Epoch(0)
@@ -41,40 +43,40 @@ impl Session {
 /// The opening of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct OpenSession {
-    /// Whose.
+    /// The owner.
     pub owner: Owner,
-    /// Drawn at random for this session; a repeat carries the same.
+    /// A random token of this session. A repeat carries the same token.
     pub token: OpId,
     /// The process that will renew it.
     pub holder: OpId,
-    /// What people call that process.
+    /// The name of that process for people.
     pub name: String,
-    /// The session whose place it takes; without this, only a free owner is taken.
+    /// The session to replace. Without it, only a free owner is taken.
     pub takes: Option<Fence>,
-    /// From this moment on, in the hot tier's time, it is refused: a late copy must not open what
-    /// was closed since.
+    /// The hot tier rejects the opening from this moment on, by its own clock. A late copy must not
+    /// open a session that was closed since.
     pub deadline: Timestamp,
-    /// What it builds on, if it was asked for.
+    /// The load that the opening builds on, if one was requested.
     pub load: Option<Load>,
 }
 
-/// What became of an opening.
+/// The result of an opening.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Opened {
     /// The session is open, and this is the whole owner.
     Open {
-        /// What its writes carry.
+        /// The fence that the session's writes carry.
         fence: Fence,
-        /// In which epoch.
+        /// The epoch of the opening.
         epoch: Epoch,
-        /// All of the owner.
+        /// The whole owner.
         read: HotRead,
     },
     /// The hot tier does not hold the whole owner. Load it, and repeat with the load.
     Load(Observed),
     /// Another session holds the owner.
     Held(Session),
-    /// The epoch changed: sessions that it may have forgotten are claimed first.
+    /// The epoch changed. Sessions that the hot tier may have forgotten are claimed first.
     Grace(Epoch),
     /// The deadline has passed. Nothing was opened.
     Expired,
@@ -83,38 +85,38 @@ pub enum Opened {
 /// A session that its holder claims after a change of the epoch.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct ClaimSession {
-    /// Whose.
+    /// The owner.
     pub owner: Owner,
     /// The session.
     pub fence: Fence,
     /// The process that renews it.
     pub holder: OpId,
-    /// What people call that process.
+    /// The name of that process for people.
     pub name: String,
-    /// The epoch in which it was opened or last confirmed.
+    /// The epoch in which the session was opened or last confirmed.
     pub epoch: Epoch,
-    /// The greatest version of the owner that it was told of. Versions go on above it and above the
-    /// fence.
+    /// The greatest version of the owner that was acknowledged to the session. Versions go on above
+    /// it and above the fence.
     pub acked: Version,
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claimed {
-    /// No greater one is known. Once the grace of this epoch has ended, a save on condition of the
-    /// owner's version confirms it.
+    /// No greater session is known. Once the grace of this epoch has ended, a save on condition of
+    /// the owner's version confirms the claim.
     Yes {
         /// The epoch now.
         epoch: Epoch,
-        /// Whether its grace has ended.
+        /// Whether the grace of this epoch has ended.
         graced: bool,
-        /// Where versions of this epoch begin: each that was given in it is greater. A write of an
-        /// earlier epoch that the hot tier forgot may have had a greater one, too, if the clock was
-        /// set back.
+        /// Where versions of this epoch begin. Every version that was given in this epoch is
+        /// greater. If the clock was set back, a forgotten write of an earlier epoch may have had a
+        /// greater version, too.
         begun: Version,
     },
-    /// The owner has another session; or none, and this one was ended, or was not claimed before
-    /// the grace had ended.
+    /// Another session holds the owner. Or none does, and this session was ended, or was not
+    /// claimed before the grace had ended.
     No(Option<Session>),
 }
 
@@ -129,7 +131,7 @@ pub struct Beats {
     pub graced: bool,
 }
 
-/// A session that somebody asks its holder for.
+/// A session with an owner that another server asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Asked {
     /// The owner of the session.
@@ -140,8 +142,8 @@ pub struct Asked {
     pub by: String,
 }
 
-/// A name for people as a session keeps it: one word, which does not begin as "-", the mark of
-/// nobody.
+/// A name for people as a session keeps it: one word that does not begin with "-". That character
+/// stands for nobody.
 pub(crate) fn one_word(name: &str) -> String {
     let letter = |letter: char| {
         if letter.is_whitespace() || letter.is_control() {
@@ -161,31 +163,31 @@ pub(crate) fn one_word(name: &str) -> String {
 /// Sessions: one server at a time writes an owner. Each call is one atomic step of the owner's
 /// partition.
 ///
-/// A save is a mutation with a fence ([`Mutation::by`](storage_model::Mutation::by)), which the hot
-/// tier compares in the same step; so no write of a former holder is ever applied (S1). While a
-/// session holds an owner, its hash has no time to live.
+/// A save is a mutation with a fence ([`Mutation::by`](storage_model::Mutation::by)). The hot tier
+/// compares the fence in the same step. So no write of a former holder is ever applied (S1). While
+/// a session holds an owner, its hash has no time to live.
 #[async_trait]
 pub trait SessionStore {
-    /// Opens a session of a free owner, or takes the place of the session that is named. Repeated
-    /// with one token, it answers the same as long as the session is open: a lost answer leaves no
+    /// Opens a session of a free owner, or replaces the session that is named. A repeat with the
+    /// same token gets the same answer as long as the session is open. So a lost answer leaves no
     /// session behind that nobody has.
     async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError>;
 
     /// Claims a session after a change of the epoch (S8).
     async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError>;
 
-    /// Ends a session without a save; answers whether it was the owner's. Before the grace of the
-    /// epoch has ended it ends none (S8).
+    /// Ends a session without a save. Answers whether the session held the owner. Before the grace
+    /// of the epoch has ended, it ends no session (S8).
     async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError>;
 
-    /// Asks the holder of a session for its owner, with a name for people; answers whether the
-    /// session still is that one.
+    /// Asks the holder of a session for its owner. `by` is a name for people. Answers whether that
+    /// session still holds the owner.
     async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError>;
 
-    /// The sessions of owners; one whose holder was gone, if nobody took the owner since.
+    /// The sessions of owners. A lapsed session counts if nobody took the owner since.
     async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>>;
 
-    /// Raises a holder's beat in partitions, if one is given; answers the beats of all holders.
+    /// Raises a holder's beat in partitions, if `raise` is given. Answers the beats of all holders.
     async fn beat(
         &self,
         partitions: &[Partition],
@@ -199,30 +201,30 @@ pub trait SessionStore {
         holder: OpId,
     ) -> Vec<Result<Vec<Asked>, HotError>>;
 
-    /// The sessions of a holder in a partition that have not lapsed. One that begins or ends
-    /// meanwhile may be among them or not.
+    /// The sessions of a holder in a partition that have not lapsed. A session that begins or ends
+    /// during the call may be among them or not.
     async fn held_by(
         &self,
         partition: Partition,
         holder: OpId,
     ) -> Result<Vec<(Owner, Fence)>, HotError>;
 
-    /// Says that a holder is gone, if its beat is still this one (S5): its sessions lapse. Answers
-    /// how many. The beat is 0 until the holder raises it.
+    /// Declares a holder gone if its beat is still `beat` (S5). Its sessions then lapse. Answers
+    /// how many lapsed. The beat is 0 until the holder raises it.
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError>;
 
     /// The sessions of a partition that have lapsed and that nobody took since.
     async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;
 
-    /// Forgets these sessions, if they are lapsed still: their holders, should they come back, have
-    /// lost them. Answers how many.
+    /// Forgets these sessions if they are still lapsed. A holder that comes back has lost such a
+    /// session. Answers how many were forgotten.
     async fn forget_lapsed(
         &self,
         partition: Partition,
         sessions: &[(Owner, Fence)],
     ) -> Result<u32, HotError>;
 
-    /// Ends the grace of an epoch. Whoever says so has seen that epoch for longer than a lease.
-    /// Answers whether it is the epoch still.
+    /// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
+    /// Answers whether the epoch is still the same.
     async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;
 }

@@ -6,8 +6,8 @@ use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use storage_model::OpId;
 
-/// Waits that double from `min` to `max`, each with jitter (between half of it and all of it),
-/// until a success.
+/// Waits that double from `min` to `max` until a success. Each has jitter: it lasts between half
+/// and all of its length.
 ///
 /// Jitter as in "Exponential Backoff And Jitter" (AWS Architecture Blog, 2015), the variant with
 /// equal jitter.
@@ -20,7 +20,7 @@ pub struct Backoff {
 }
 
 impl Backoff {
-    /// Waits from `min` to `max`; the jitter is drawn from `seed`.
+    /// Waits from `min` to `max`, with jitter drawn from `seed`.
     #[must_use]
     pub fn new(min: Duration, max: Duration, seed: OpId) -> Self {
         let mut bytes = [0; 32];
@@ -43,7 +43,7 @@ impl Backoff {
         full.mul_f64(self.random.random_range(0.5..=1.0))
     }
 
-    /// Begins anew after a success.
+    /// Begins again with the shortest wait, after a success.
     pub fn reset(&mut self) {
         self.next = self.min;
     }

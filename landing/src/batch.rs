@@ -1,4 +1,4 @@
-//! From marks to rows: what one landing transaction takes. Pure functions.
+//! From marks to rows: the content of one landing transaction. Pure functions.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,21 @@ use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
-/// Marks of one partition that are landed together.
+/// Marks of one partition that land together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Part {
     /// The partition.
     pub partition: Partition,
-    /// The snapshot that the entries were read from; any in a replay.
+    /// The snapshot that the entries were read from. Ignored in a replay.
     pub snapshot: SnapshotId,
-    /// Snapshot entries; or, in a replay, one entry for each error mark.
+    /// Snapshot entries. In a replay, one entry for each error mark.
     pub entries: Vec<Entry>,
     /// Whether the entries are error marks that are tried again.
     pub replay: bool,
 }
 
 impl Part {
-    /// The owners and fields that the entries name, each once, by owner.
+    /// The owners and fields that the entries name, each once, in the order of owners.
     #[must_use]
     pub fn wanted(&self) -> Vec<(Owner, Vec<Field>)> {
         let mut marks: Vec<&Mark> = self
@@ -48,19 +48,19 @@ fn of_owner(marks: &[&Mark]) -> Option<(Owner, Vec<Field>)> {
     Some((first.owner.clone(), fields))
 }
 
-/// How many rows an entry may become.
+/// How many rows an entry can become.
 fn weight(entry: &Entry) -> usize {
     entry.mark.as_ref().map_or(1, |mark| mark.fields.len())
 }
 
-/// Cuts parts into groups of about `rows` rows each, as even as can be: a transaction of the few
-/// that are left over costs as much as one of many. Entries of one owner stay together (R16): its
-/// own, those that were put aside, its error marks. An entry that the scan brought twice is kept
-/// once (H30).
+/// Cuts parts into groups of about `rows` rows each. The groups are as even as possible, because a
+/// transaction of a few rows costs as much as one of many. Entries of one owner stay together
+/// (R16), including those that were put aside and its error marks. An entry that the scan brought
+/// twice is kept once (H30).
 #[must_use]
 pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
     for part in &mut parts {
-        // By owner, and then the mark too: error marks of one owner share a name.
+        // By owner, and then by mark, because error marks of one owner share a name.
         part.entries
             .sort_by(|a, b| (&a.mark, &a.raw).cmp(&(&b.mark, &b.raw)));
         part.entries
@@ -114,22 +114,22 @@ fn owner(entry: &Entry) -> Option<&Owner> {
     entry.mark.as_ref().map(|mark| &mark.owner)
 }
 
-/// Whether two entries go into one transaction in any case.
+/// Whether two entries must go into one transaction.
 fn belong(one: &Entry, other: &Entry) -> bool {
     owner(one).is_some() && owner(one) == owner(other) && !broken("R16-cut")
 }
 
-/// The rows that a part's marked fields became: of each that the hash holds, under the owner's
-/// version that was read with it (R3). By owner and field.
+/// The rows of a part's marked fields that the hash holds. Each has the owner's version that was
+/// read with it (R3). In the order of owner and field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Rows {
     /// The rows.
     pub rows: Vec<Row>,
-    /// Of each row, when its owner's hash was born; zero if it does not say.
+    /// For each row, the birth of its owner's hash. Zero if the hash does not tell.
     pub births: Vec<Version>,
 }
 
-/// Pairs what was wanted, as [`Part::wanted`] lists it, with what was read.
+/// Pairs the requested fields, as [`Part::wanted`] lists them, with the collected reads.
 #[must_use]
 pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
     let mut out = Rows::default();
@@ -151,8 +151,8 @@ pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
 }
 
 impl Rows {
-    /// The version of the row of a field, and when its owner's hash was born; `at` is where it is
-    /// looked for first, and becomes the place behind it.
+    /// The version of a field's row, and the birth of its owner's hash. The search begins at `at`,
+    /// which then becomes the next place.
     fn find(&self, owner: &Owner, field: &Field, at: &mut usize) -> Option<(Version, Version)> {
         if self
             .rows
@@ -169,33 +169,35 @@ impl Rows {
     }
 }
 
-/// What to do with a part's entries after its rows were landed.
+/// How to treat a part's entries after its rows landed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
     /// Entries to settle.
     pub settle: Vec<Entry>,
-    /// Fields whose rows are in the database, with their rows' versions, if that was asked for.
+    /// Fields with rows in the database, and the versions of these rows. Empty if no error mark
+    /// needs them.
     pub rows: Vec<(Owner, Field, Version)>,
-    /// Entries to park.
+    /// Entries to move to the error map.
     pub park: Vec<Parked>,
 }
 
-/// Why single fields did not land: the database's number and message, or a reason of our own.
+/// Why single fields did not land: the database's number and message, or a reason of the storage.
 pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 
-/// Judges each entry by its fields: settled if each has landed, else parked with the faults.
+/// Judges each entry by its fields. The entry is settled if each field has landed. Otherwise it
+/// goes to the error map with the faults.
 ///
-/// A marked field has landed if its row has, and the hash that it was read from is the one that was
-/// marked: the mark was not put aside, and does not lie below the hash's birth nor above its
-/// version (R6). What is missing, or was read from another hash, has vanished. Rows are named only
-/// where there are error marks that they may clear.
+/// A marked field has landed if its row has, and if the hash that it was read from is the one that
+/// was marked. That is so if the mark was not put aside and does not lie below the hash's birth or
+/// above its version (R6). A field that is missing, or was read from another hash, has vanished.
+/// The verdict names rows only if error marks may need clearing.
 #[must_use]
 pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict {
         settle: Vec::with_capacity(part.entries.len()),
         ..Verdict::default()
     };
-    // Entries and rows are both in the order of their owners.
+    // Entries and rows are both sorted by owner.
     let mut at = 0;
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
@@ -258,11 +260,11 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
     verdict
 }
 
-/// Why a mark is parked whose write nobody has any more.
+/// The fault of a mark whose written value is gone.
 const VANISHED: &str =
-    "vanished: marked, but the hot tier lost the hash of this write, perhaps before it landed";
+    "vanished: the hot tier lost the hash of this marked write, perhaps before it landed";
 
-/// Whether a mark is of the hash that was born and has the version then.
+/// Whether a mark belongs to the hash with this birth and version.
 fn is_of(mark: &Entry, born: Version, version: Version) -> bool {
     let of_another = mark.is_aside() || mark.version < born;
     (!of_another || broken("R6-reborn")) && (mark.version <= version || broken("R6-older-row"))

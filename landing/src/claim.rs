@@ -1,5 +1,5 @@
-//! Which partitions a worker lands: even shares among the workers that are alive, each under a lock
-//! that runs out.
+//! The partitions that a worker lands. Live workers have even shares, and each partition has a lock
+//! that expires.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,8 +10,8 @@ use storage_model::Partition;
 use crate::LandingOptions;
 use crate::namesake::Namesakes;
 
-/// The share of `worker` among `workers` (sorted): every n-th partition. Shares differ by at most
-/// one.
+/// The share of `worker` among the sorted `workers`: every n-th partition. The sizes of shares
+/// differ by at most one.
 #[must_use]
 pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Partition> {
     let Some(index) = workers.iter().position(|name| name == worker) else {
@@ -24,8 +24,8 @@ pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Part
         .collect()
 }
 
-/// What a worker holds. The keeper writes it; lanes read it and say which partitions they are busy
-/// with.
+/// The partitions of a worker. The keeper writes the claims. Lanes read them, and record which
+/// partitions they are busy with.
 #[derive(Debug)]
 pub(crate) struct Claims {
     lock: Lock,
@@ -37,14 +37,15 @@ pub(crate) struct Claims {
 #[derive(Debug, Default)]
 struct State {
     held: BTreeSet<Partition>,
-    /// Partitions whose lock may or may not be this worker's, since an answer was lost. They are
-    /// not landed until that is known; left alone, they would be nobody's until the lock runs out.
+    /// Partitions whose lock may belong to this worker, because an answer was lost. They do not
+    /// land until the keeper knows. Without this record, nobody could land them until the lock
+    /// expires.
     doubtful: BTreeSet<Partition>,
     busy: BTreeSet<Partition>,
     closed: bool,
 }
 
-/// A partition that a lane works on; it is not given away until this is dropped.
+/// A partition that a lane works on. It is not given away until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy<'a> {
     claims: &'a Claims,
@@ -78,31 +79,31 @@ impl Claims {
         self.state().held.iter().copied().collect()
     }
 
-    /// Begins work on a partition, if it is held and nobody works on it.
+    /// Begins work on a partition, if it is held and no lane is busy with it.
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();
         let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
-        // Made only if it is handed out: dropped here, it would wait for the lock that `state`
-        // holds.
+        // Made only if it is returned. A drop here would wait for the lock that `state` holds.
         free.then(|| Busy {
             claims: self,
             partition,
         })
     }
 
-    /// One round of the keeper: prolongs the worker's locks, announces it, gives away what is not
-    /// its share any more, and claims what is. A partition that fails, such as one whose node is
-    /// away, does not keep the others from it.
+    /// One round of the keeper. It renews the worker's locks, announces the worker, gives away
+    /// partitions that left its share, and claims the missing ones. A failed partition, for example
+    /// on a lost node, does not stop the others.
     ///
     /// # Errors
-    /// The first failure, after everything else was done.
+    /// The first failure, after all other steps.
     pub(crate) async fn keep(
         &self,
         hot: &dyn HotStore,
         options: &LandingOptions,
     ) -> Result<(), HotError> {
         let mut failed = None;
-        // ORDER: locks before the announcement, so that they are kept also while that fails.
+        // ORDER: locks before the announcement, so that the worker keeps them even while announcing
+        // fails.
         let held = self.held();
         let renewed = hot.renew(&held, &self.lock, options.lock_ttl).await;
         self.forget(&those(&held, renewed, false, &mut failed));
@@ -113,7 +114,7 @@ impl Claims {
         failed.map_or(Ok(()), Err)
     }
 
-    /// Gives away what is not the worker's share, and claims what is.
+    /// Gives away partitions outside the worker's share, and claims the missing ones.
     async fn balance(
         &self,
         hot: &dyn HotStore,
@@ -169,13 +170,13 @@ impl Claims {
         unlocked.into_iter().collect()
     }
 
-    /// Remembers what is about to be asked for: a round that takes too long is dropped before the
+    /// Remembers partitions before a request. A round that takes too long is dropped before the
     /// answers come.
     fn mind(&self, partitions: &[Partition]) {
         self.state().doubtful.extend(partitions);
     }
 
-    /// Remembers whose answers were lost.
+    /// Remembers the partitions with lost answers.
     fn doubt<T>(&self, partitions: &[Partition], results: &[Result<T, HotError>]) {
         let mut state = self.state();
         for (partition, result) in partitions.iter().zip(results) {
@@ -194,17 +195,17 @@ impl Claims {
         });
     }
 
-    /// Lets nobody begin any more.
+    /// Stops all further work from beginning.
     pub(crate) fn close(&self) {
         self.state().closed = true;
     }
 
-    /// Whether nobody may begin any more.
+    /// Whether no further work begins.
     pub(crate) fn is_closed(&self) -> bool {
         self.state().closed
     }
 
-    /// Gives everything back. The lanes have stopped.
+    /// Gives all locks back, after the lanes have stopped.
     pub(crate) async fn release(
         &self,
         hot: &dyn HotStore,
@@ -221,7 +222,7 @@ impl Claims {
     }
 }
 
-/// The partitions with this answer; remembers the first failure.
+/// The partitions with this answer. Remembers the first failure.
 fn those(
     partitions: &[Partition],
     results: Vec<Result<bool, HotError>>,
@@ -239,8 +240,8 @@ fn those(
     out
 }
 
-/// Keeps the first failure, but for one that says that a part of the hot tier takes no writes: then
-/// what waits there can be rescued.
+/// Keeps the first failure. An error of the kind `NoWrites` replaces it, because the marks of such
+/// a hot tier can be rescued.
 fn note(failed: &mut Option<HotError>, error: HotError) {
     if error.kind == HotKind::NoWrites {
         *failed = Some(error);
@@ -268,14 +269,14 @@ mod tests {
         );
         assert!(
             claims.state().busy.contains(&Partition(1)),
-            "and still is after the second one was turned away"
+            "and still is after the second attempt"
         );
         drop(busy);
         assert!(claims.begin(Partition(1)).is_some());
         claims.close();
         assert!(
             claims.begin(Partition(1)).is_none(),
-            "nobody begins any more"
+            "no work begins any more"
         );
     }
 

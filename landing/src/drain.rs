@@ -1,4 +1,4 @@
-//! What waits to be landed, and waiting until it has been.
+//! The marks that wait to land, and waiting until they have landed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use storage_model::sabotage::broken;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep};
 
-/// What waits in each partition at one moment, or about it.
+/// The marks that wait in each partition at one moment, or close to it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Backlog {
-    /// The hot tier's time; 0 if nobody could be asked for it.
+    /// The hot tier's time. 0 if it could not be read.
     pub now: Timestamp,
-    /// All partitions that could be looked at, in order.
+    /// All partitions that were reached, in order.
     pub partitions: Vec<(Partition, PartitionPeek)>,
-    /// The others, and why. Only [`Backlog::reachable`] leaves any.
+    /// The other partitions, and the reason. Only [`Backlog::reachable`] leaves any.
     pub away: Vec<(Partition, HotError)>,
 }
 
@@ -38,11 +38,11 @@ impl Backlog {
         }
     }
 
-    /// Looks at the partitions that can be reached, of a cluster that lacks a master for instance.
+    /// Looks at the partitions that can be reached, for example in a cluster that lacks a master.
     /// Reads no mark.
     ///
     /// # Errors
-    /// None can be reached.
+    /// No partition can be reached.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -58,26 +58,26 @@ impl Backlog {
         match (hot.time().await, backlog.partitions.is_empty()) {
             (Ok(now), _) => backlog.now = now,
             (Err(error), true) => return Err(error),
-            // The server that tells the time is away, too: there are no ages then.
+            // The server that tells the time is away, too. Then there are no ages.
             (Err(_), false) => {}
         }
         Ok(backlog)
     }
 
-    /// Marks that wait to be landed, one an owner in each map: dirty maps and snapshots, and marks
-    /// on probation that are to become live again.
+    /// Marks that wait to land: marks of dirty maps and snapshots, and marks on probation that must
+    /// become live again. An owner has one mark in each map.
     #[must_use]
     pub fn marks(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
     }
 
-    /// Owners of whom the database refused rows, or the hot tier lost marked fields.
+    /// Owners with rejected rows, and owners whose marked fields the hot tier lost.
     #[must_use]
     pub fn errors(&self) -> u64 {
         self.partitions.iter().map(|(_, peek)| peek.errors).sum()
     }
 
-    /// Landed marks on probation: their rows are in the database, which may still forget them.
+    /// Landed marks on probation. Their rows are in the database, which may still forget them.
     #[must_use]
     pub fn probation(&self) -> u64 {
         self.partitions
@@ -100,7 +100,7 @@ impl Backlog {
             .map(|oldest| self.now.since(oldest))
     }
 
-    /// The partitions that hold something of what was found, or something refused.
+    /// The partitions that still hold marks that were found, or error marks.
     fn left_of(&self, found: &[Found]) -> Vec<(Partition, PartitionPeek)> {
         let left = self
             .partitions
@@ -115,14 +115,13 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
     peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
 }
 
-/// The maps of a partition that a drain waits for. They are told from later ones by when their
-/// first entry was marked, which is compared for equality alone: the clock may be set back
-/// meanwhile (H8).
+/// The maps of a partition that a drain waits for. Each map is known by the time of its first mark.
+/// Times are only compared for equality, because the clock may be set back (H8).
 #[derive(Debug, Clone)]
 struct Found {
     maps: BTreeSet<Timestamp>,
-    /// Whether the maps of the next look belong to them too: at first, and while marks on probation
-    /// become live again.
+    /// Whether the maps of the next look belong to the drain, too. True at first, and while marks
+    /// on probation become live again.
     grows: bool,
 }
 
@@ -154,15 +153,15 @@ impl Found {
     }
 }
 
-/// How often the backlog is looked at.
+/// The interval between looks at the backlog.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until everything that was marked before the call has been landed or refused, by whatever
-/// workers run; or until `deadline`. `progress` is told the backlog each time it was looked at.
-/// Answers the partitions that still hold something: error marks count, marks on probation do not.
+/// Waits until all marks from before the call have landed or were rejected, or until `deadline`.
+/// Any workers may land them. After each look `progress` gets the backlog. Answers the partitions
+/// that still hold marks. Error marks count, marks on probation do not.
 ///
 /// # Errors
-/// The hot tier is away at the deadline. Until then failures are waited out.
+/// The hot tier is away at the deadline. Earlier failures are retried.
 ///
 /// # Cancel safety
 /// Only reads.

@@ -1,8 +1,8 @@
-//! The lanes of a pass: each reads marks and lands them, in batches, until nothing waits.
+//! The lanes of a pass. Each lane reads marks and lands them in batches, until no mark waits.
 //!
-//! A lane does one thing at a time: it reads marks, collects what they name, has it committed,
-//! settles. There are more lanes than transactions may be under way, so that the database is busy
-//! while others read and settle.
+//! A lane does one thing at a time: it reads marks, collects their fields, commits, and settles.
+//! There are more lanes than concurrent transactions, so that some lanes read and settle while
+//! others keep the database busy.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::{LandingOptions, step};
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
 
-/// A partition that has work, and how far its snapshot was read.
+/// A partition with work, and the position in its snapshot.
 struct Open<'a> {
     busy: Busy<'a>,
     snapshot: SnapshotId,
     cursor: u64,
 }
 
-/// How many lanes so many marks are worth: two for each transaction that may be under way, but a
-/// few marks fill no more batches than there are transactions.
+/// How many lanes this many marks need: up to two for each concurrent transaction. A few marks need
+/// no more lanes than there are transactions.
 fn lanes(options: &LandingOptions, marks: u64) -> usize {
     let transactions = options.connections.max(1);
     let batches = usize::try_from(marks).unwrap_or(usize::MAX) / options.batch_rows.max(1);
@@ -33,14 +33,14 @@ fn lanes(options: &LandingOptions, marks: u64) -> usize {
 }
 
 impl Worker {
-    /// Lands what a round has, in lanes that are tasks of their own: so they take as many cores as
-    /// there are.
+    /// Lands the partitions of a round in lanes. The lanes are tasks of their own, so they use
+    /// several cores.
     ///
     /// # Errors
     /// The first failure of a lane, after all have ended.
     ///
     /// # Cancel safety
-    /// Dropped, it takes its lanes with it.
+    /// A dropped call takes its lanes with it.
     pub(crate) async fn run_lanes(
         self: &Arc<Self>,
         round: &Arc<Round>,
@@ -53,8 +53,8 @@ impl Worker {
         }
         let mut result = Ok(());
         while let Some(ended) = running.join_next().await {
-            // Panics are caught inside, so the task was ended from outside, as by a runtime that
-            // stops.
+            // Panics are caught inside. So the task was ended from outside, for example by a
+            // runtime that stops.
             result = result.and(ended.unwrap_or_else(|error| {
                 Err(TierError::Panicked {
                     words: error.to_string(),
@@ -84,7 +84,7 @@ impl Worker {
         }
     }
 
-    /// Lands one batch; if it fails for one of its partitions, each of them by itself.
+    /// Lands one batch. If it fails because of one partition, lands each partition by itself.
     pub(crate) async fn land(&self, parts: &[Part]) -> Result<(), TierError> {
         match self.land_together(parts).await {
             Err(error) if parts.len() > 1 && step::is_confined(&error) => {}
@@ -110,9 +110,9 @@ impl Worker {
         landed.map(drop)
     }
 
-    /// Reads marks until there are enough for a batch, from partitions already open and then from
-    /// the queue. Answers the marks, and the partitions they came from with whether there is more
-    /// to read.
+    /// Reads marks until there are enough for a batch, first from the open partitions and then from
+    /// the queue. Answers the marks and their partitions. The flag of each partition tells whether
+    /// more marks wait there.
     async fn gather<'a>(
         &'a self,
         round: &Round,
@@ -157,7 +157,7 @@ impl Worker {
         Ok((parts, read))
     }
 
-    /// Takes the next partition from the queue that has a snapshot, left over or new.
+    /// Opens the next partition of the queue that has a snapshot, left over or new.
     async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
         loop {
             let Some(partition) = round.next() else {

@@ -2,28 +2,29 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`options`] | [`LandingOptions`]: how a worker works |
+//! | [`options`] | [`LandingOptions`]: the settings of a worker |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
 //! | `namesake` | another live worker of the same name |
 //! | `pass` | one pass over a worker's partitions |
-//! | `lane` | its lanes: reading, landing and settling beside each other |
+//! | `lane` | the concurrent lanes of a pass: reading, landing and settling |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
-//! | [`pace`] | [`Pace`]: how much is asked of the database at once |
-//! | `turn` | who may be at the database |
-//! | `step` | one transaction: collect, land, settle, park |
+//! | [`pace`] | [`Pace`]: how much load the worker puts on the database |
+//! | `turn` | the limit of concurrent transactions |
+//! | `step` | one transaction: collect, land, settle, reject |
 //! | [`batch`] | from marks to rows and back, pure functions |
-//! | [`drain`] | [`Backlog`]: what waits, and waiting until it has landed |
-//! | [`pressure`] | [`Pressure`]: how near all that waits is to the watermarks |
+//! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
+//! | [`pressure`] | [`Pressure`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
 //! | [`backoff`] | how long to wait after a failure |
-//! | [`metrics`] | [`Counts`]: what a worker counted since it started |
+//! | [`metrics`] | [`Counts`]: the counters of a worker since its start |
 
 pub mod backoff;
 pub mod batch;
 pub mod claim;
 pub mod drain;
 mod lane;
+mod measure;
 pub mod metrics;
 mod namesake;
 pub mod options;

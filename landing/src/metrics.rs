@@ -1,4 +1,4 @@
-//! What a worker counted since it started.
+//! The counters of a worker since its start.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,7 +15,7 @@ pub struct Metrics {
     relived: AtomicU64,
     acquitted: AtomicU64,
     failures: AtomicU64,
-    /// Counted where they are caught.
+    /// Counted by `caught`.
     pub(crate) panics: AtomicU64,
     rescues: AtomicU64,
     unrescued: AtomicU64,
@@ -28,23 +28,25 @@ pub struct Counts {
     pub rows: u64,
     /// Marks cleared.
     pub marks: u64,
-    /// Steps that committed.
+    /// Landing steps that committed.
     pub transactions: u64,
-    /// Entries moved to an error map, repeated attempts included.
+    /// Entries moved to an error map, including repeated attempts.
     pub parked: u64,
-    /// Transactions that the fence refused.
+    /// Transactions that a fence rejected.
     pub fenced: u64,
     /// Marks on probation that became live again.
     pub relived: u64,
     /// Marks whose probation ended.
     pub acquitted: u64,
-    /// Passes that a failure of either tier ended.
+    /// Passes that ended with a failure of either tier.
     pub failures: u64,
-    /// Panics that ended a part of its work, which was begun anew.
+    /// Panics that ended a part of the work. That part began again.
     pub panics: u64,
-    /// Times that all that can land was landed while the hot tier took no writes; the marks stay.
+    /// Complete rescues: everything that can land was landed while the hot tier took no writes. The
+    /// marks stay.
     pub rescues: u64,
-    /// What the last of them could not land; see [`Rescued::refused`](crate::Rescued::refused).
+    /// How many fields and marks the last rescue could not land. See
+    /// [`Rescued::refused`](crate::Rescued::refused).
     pub unrescued: u64,
 }
 
@@ -88,7 +90,8 @@ impl Metrics {
         }: Rescued,
     ) {
         Self::add(&self.rows, rows);
-        // ORDER: before the rescue is counted, since whoever sees it counted asks.
+        // ORDER: before the rescue is counted, because a reader that sees the count asks for this
+        // figure.
         self.unrescued.store(
             u64::try_from(refused).unwrap_or(u64::MAX),
             Ordering::Release,

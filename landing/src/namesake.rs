@@ -1,5 +1,5 @@
-//! Notices another live worker of the same name, which shares the work in the name alone: each
-//! wants the same partitions.
+//! Notices another live worker of the same name. Two such workers want the same partitions, so they
+//! do not share the work.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 
 use crate::LandingOptions;
 
-/// What a worker has seen of others that hold its own share.
+/// The other holders of a worker's own share, as the worker has seen them.
 #[derive(Debug, Default)]
 pub(crate) struct Namesakes {
     // A plain mutex: held for no await.
@@ -18,16 +18,16 @@ pub(crate) struct Namesakes {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// Since when partitions of the worker's own share are held by others, or when it was looked
-    /// who that is.
+    /// Since when other workers hold partitions of this worker's share, or the time of the last
+    /// check.
     since: Option<Instant>,
     told: bool,
 }
 
 impl Namesakes {
-    /// Told in each round which partitions of its share the worker did not get. Those of a namesake
-    /// that died are free when its locks have run out; if one is held for longer under the same
-    /// name, its holder is alive, and that is logged once.
+    /// Takes the partitions of the worker's share that it did not get in this round. The partitions
+    /// of a dead namesake become free when its locks expire. If one is held for longer under the
+    /// same name, its holder is alive. That is logged once.
     pub(crate) async fn look(
         &self,
         hot: &dyn HotStore,
@@ -50,12 +50,12 @@ impl Namesakes {
                 .told = true;
             tracing::error!(
                 worker = options.name,
-                "another live worker has this worker's name, and holds what this one is to land; give each a landing.worker_name of its own, or none"
+                "another live worker has this worker's name, and holds partitions of its share: give each worker a landing.worker_name of its own, or none"
             );
         }
     }
 
-    /// Whether it is time to look who holds them.
+    /// Whether it is time to check the holders.
     fn is_due(&self, now: Instant, options: &LandingOptions, refused: &[Partition]) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.is_empty() {
@@ -89,11 +89,11 @@ mod tests {
             now += Duration::from_secs(seconds);
             namesakes.is_due(now, &options, refused)
         };
-        assert!(!after(100, &refused), "refused for the first time");
+        assert!(!after(100, &refused), "not locked for the first time");
         assert!(!after(3, &refused));
         assert!(after(1, &refused));
-        assert!(!after(1, &refused), "it was just looked");
-        assert!(!after(9, &[]), "all is its own");
-        assert!(!after(9, &refused), "and is refused anew");
+        assert!(!after(1, &refused), "the last check is recent");
+        assert!(!after(9, &[]), "it holds its whole share");
+        assert!(!after(9, &refused), "it loses a partition again");
     }
 }

@@ -1,39 +1,39 @@
-//! How a landing worker works.
+//! The settings of a landing worker.
 
 use std::time::Duration;
 
 use storage_config::Settings;
 
-/// How a landing worker works. `Default` gives the values named here.
+/// The settings of a landing worker. `Default` gives the values named here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LandingOptions {
-    /// The worker's name; names of workers that run at once differ. Empty: a name of its own, made
-    /// of `worker` and its lock's token. Default: empty.
+    /// The worker's name. Concurrent workers must have different names. Empty: the worker makes a
+    /// name from `worker` and its lock's token. Default: empty.
     pub name: String,
-    /// About how long a write waits while the worker keeps up, up to half as long again beside many
-    /// others. Longer lands more writes of a field as one row. Default: 500 ms.
+    /// About how long a write waits while the worker keeps up. With many marks it can be half as
+    /// long again. A longer interval lands more writes of a field as one row. Default: 500 ms.
     pub interval: Duration,
-    /// About how many marks one transaction lands, half more at the most; fewer while the database
-    /// is slow. Default: 1,000, the knee of the curve on MariaDB.
+    /// About how many marks one transaction lands. It can be half more, and it is less while the
+    /// database is slow. Default: 1,000, the knee of the curve on MariaDB.
     pub batch_rows: usize,
     /// About how many bytes of values one transaction lands. Default: 1 MiB.
     pub batch_bytes: usize,
-    /// The most transactions under way at once, fewer while the database is slow; each holds a
-    /// connection. Up to twice as many batches are read and settled. Default: 2.
+    /// The most concurrent transactions. It is less while the database is slow. Each transaction
+    /// holds a connection. Up to twice as many batches are read and settled. Default: 2.
     pub connections: usize,
     /// How long a lock outlives a worker that died. Default: 10 s.
     pub lock_ttl: Duration,
     /// How long an announcement outlives a worker that died. Default: 10 s.
     pub worker_ttl: Duration,
-    /// The first wait after a failure of either tier; it doubles, with jitter. Default: 100 ms.
+    /// The first wait after a failure of either tier. It doubles, with jitter. Default: 100 ms.
     pub backoff_min: Duration,
     /// The longest wait after a failure. Default: 2 s.
     pub backoff_max: Duration,
-    /// The first delay before a refused row is tried again; it doubles. Default: 10 s.
+    /// The first delay before a rejected row is tried again. It doubles. Default: 10 s.
     pub retry_min: Duration,
-    /// The longest delay before a refused row is tried again. Default: 1 h.
+    /// The longest delay before a rejected row is tried again. Default: 1 h.
     pub retry_max: Duration,
-    /// How long a holder of sessions must be silent until they lapse. Default: 10 s.
+    /// How long a session holder must be silent until its sessions lapse. Default: 10 s.
     pub lease: Duration,
 }
 

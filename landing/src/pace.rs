@@ -1,53 +1,58 @@
-//! How much is asked of the database at once: more bit by bit while it keeps up, half as soon as it
-//! does not (AIMD).
+//! How much load the worker puts on the database: a step more while the database keeps up, half of
+//! it when the database does not (AIMD).
 //!
-//! Additive increase and multiplicative decrease lead to the knee, beyond which more work at once
-//! only waits for longer: Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for
-//! Congestion Avoidance in Computer Networks" (1989). That the database no longer keeps up is told
-//! from what transactions take, against the least that any took: as in TCP Vegas (Brakmo and
-//! Peterson, 1995), and for calls of services in Netflix' "concurrency-limits" (2018). A state
-//! machine without a clock; whoever measures, tells it.
+//! Additive increase and multiplicative decrease lead to the knee. Beyond the knee, more concurrent
+//! work only waits longer: Chiu and Jain, "Analysis of the Increase and Decrease Algorithms for
+//! Congestion Avoidance in Computer Networks" (1989).
+//!
+//! The pace compares the time of a transaction with the shortest time of any transaction. TCP Vegas
+//! does this (Brakmo and Peterson, 1995), and for calls of services Netflix' "concurrency-limits"
+//! (2018).
+//!
+//! A state machine without a clock. The caller measures and reports the times.
 
 use std::time::Duration;
 
-/// What takes so many times the least is a sign that it waits for other work. Less than that
-/// happens on any busy machine.
+/// A transaction that takes this many times the shortest time waits for other work. Smaller factors
+/// occur on any busy machine.
 const STRAINED: f64 = 4.0;
-/// Where the strain is taken to be after a decrease, until transactions of the new pace tell.
+/// The assumed strain after a decrease, until transactions of the new pace show the real one.
 const UNKNOWN: f64 = 2.5;
-/// How much the last transaction counts beside those before it: one that stumbles alone changes
+/// The weight of the last transaction against all earlier ones. One slow transaction alone changes
 /// nothing.
 const WEIGHT: f64 = 0.25;
-/// The largest batch has so many steps of increase, and one of them is the least that a database in
-/// trouble gets: below that a batch costs hardly less, since most of it is not its rows.
+/// The largest batch takes this many steps of increase. One step is the smallest batch of a
+/// database in trouble. A smaller batch costs hardly less, because most of its cost is not its
+/// rows.
 const STEPS: usize = 16;
-/// What a fence costs, in rows: it is a statement of its own.
+/// The cost of a fence, in rows. It is a statement of its own.
 const FENCE_ROWS: usize = 16;
-/// How many bytes of values cost about what a row costs by itself.
+/// This many bytes of values cost about as much as one row.
 const ROW_BYTES: usize = 512;
-/// The part by which the least is forgotten, at each transaction that is slow though as little is
-/// asked as ever is. After some 40 of them that is how the database is now.
+/// The shortest time moves towards the present one by one part in this many. It moves at each slow
+/// transaction while the load is already at its minimum. After some 40 such transactions the
+/// present speed counts as normal.
 const FORGET: u32 = 256;
 
-/// So many transactions go alone at first.
+/// This many transactions go alone at first.
 const LESSONS: usize = 3;
-/// Rows of the first batch, before it is known how large rows are: at the default limit of a value
-/// 64 MiB at the most.
+/// Rows of the first batch, before the size of rows is known. At the default limit of a value that
+/// is at most 64 MiB.
 const FIRST_ROWS: usize = 64;
 
-/// What one transaction wrote.
+/// The content of one transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Size {
     /// Rows.
     pub rows: usize,
     /// Bytes of their values.
     pub bytes: usize,
-    /// Partitions whose fence was checked.
+    /// Partitions with a checked fence.
     pub fences: usize,
 }
 
 impl Size {
-    /// All of it in rows without a value.
+    /// The whole cost, in rows without a value.
     fn work(self) -> u32 {
         let fences = self.fences.saturating_mul(FENCE_ROWS);
         let work = self
@@ -58,42 +63,41 @@ impl Size {
     }
 }
 
-/// The most that may be asked.
+/// The upper limits of the pace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Rows of a transaction.
     pub rows: usize,
-    /// Bytes of values of a transaction, about.
+    /// Bytes of values of a transaction, approximately.
     pub bytes: usize,
-    /// Transactions under way at once.
+    /// Concurrent transactions.
     pub transactions: usize,
 }
 
-/// How many rows a transaction takes, and how many transactions are under way.
+/// How many rows a transaction takes, and how many transactions run at once.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pace {
     limits: Limits,
     rows: usize,
     transactions: usize,
-    /// How many rows have about as many bytes as are allowed, as far as is known from those landed
-    /// last.
+    /// How many rows have about the allowed number of bytes, judged by the last batch.
     fitting: usize,
-    /// The least that a transaction took, of whatever size.
+    /// The shortest time of a transaction of any size.
     least: Duration,
-    /// The least that a transaction took for each of its rows.
+    /// The shortest time for each row of a transaction.
     least_each: Duration,
-    /// How many times the least transactions take at present.
+    /// The present time of transactions, as a multiple of the shortest time.
     strain: f64,
     /// Transactions since the last increase of their number.
     eased: usize,
-    /// So many of the next transactions don't change the pace: the first ones teach what the least
-    /// is, and those that were begun at an earlier pace say nothing about this one.
+    /// How many of the next transactions do not change the pace. The first ones only teach the
+    /// shortest time. Transactions that began at an earlier pace say nothing about this one.
     outdated: usize,
 }
 
 impl Pace {
-    /// Begins with one transaction at a time, which shows what the database takes when it does
-    /// nothing else.
+    /// Begins with one transaction at a time, which shows the speed of the database without other
+    /// load.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
         let limits = Limits {
@@ -120,13 +124,14 @@ impl Pace {
         self.rows.min(self.fitting).max(1)
     }
 
-    /// How many transactions may be under way.
+    /// How many transactions can run at once.
     #[must_use]
     pub fn transactions(&self) -> usize {
         self.transactions
     }
 
-    /// A batch of this size was read: the next ones are sized by the bytes of its rows.
+    /// Reports the size of a batch that was read. The bytes of its rows set the size of the next
+    /// batches.
     pub fn read(&mut self, size: Size) {
         let fitting = match size.bytes.checked_div(size.rows) {
             Some(average) => self.limits.bytes.checked_div(average).unwrap_or(usize::MAX),
@@ -135,7 +140,7 @@ impl Pace {
         self.fitting = fitting.clamp(1, self.limits.rows);
     }
 
-    /// A transaction was committed and took so long.
+    /// Reports the time of a committed transaction.
     pub fn took(&mut self, size: Size, time: Duration) {
         let work = size.work();
         self.least = self.least.min(time);
@@ -144,7 +149,7 @@ impl Pace {
             self.outdated -= 1;
             return;
         }
-        // What it would take if nothing else went on, or somewhat more: the least is that of the
+        // The time without any other work, or somewhat more. The shortest time already includes the
         // few rows of another transaction.
         let alone = self
             .least
@@ -161,8 +166,8 @@ impl Pace {
         }
     }
 
-    /// A batch failed. It may have been too large for the time that an answer may take, so the next
-    /// ones may become as small as one row.
+    /// Reports a failed batch. It may have been too large for the time limit of an answer. So the
+    /// next batches can shrink down to one row.
     pub fn failed(&mut self) {
         self.decrease(1);
     }
@@ -172,8 +177,8 @@ impl Pace {
         (self.limits.rows / STEPS).max(1)
     }
 
-    /// One more step of rows after each transaction, one more transaction after as many as may be
-    /// under way.
+    /// Adds one step of rows after each transaction. Adds one transaction after as many as can run
+    /// at once.
     fn increase(&mut self) {
         self.rows = self.rows.saturating_add(self.step()).min(self.limits.rows);
         self.eased += 1;
@@ -202,8 +207,8 @@ mod tests {
         transactions: 64,
     };
 
-    /// A database that does so many transactions side by side as fast as one alone; more of them
-    /// wait for each other.
+    /// A database that runs this many transactions at once as fast as one alone. More of them wait
+    /// for each other.
     struct Database {
         side_by_side: usize,
         slowness: u32,
@@ -217,8 +222,8 @@ mod tests {
                 * self.slowness
         }
 
-        /// So many transactions, always as many under way as the pace allows; answers the least and
-        /// the most of them.
+        /// Runs this many transactions, always as many at once as the pace allows. Answers the
+        /// smallest and the largest number at once.
         fn land(&self, pace: &mut Pace, transactions: usize) -> (usize, usize) {
             let mut seen = (usize::MAX, 0);
             for _ in 0..transactions {

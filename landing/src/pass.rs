@@ -1,5 +1,5 @@
-//! One pass over a worker's partitions: what has work, the lanes that land it, and what is done
-//! beside.
+//! One pass over a worker's partitions: finding work, landing it in lanes, replaying error marks,
+//! and ending probations.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,43 +17,44 @@ use crate::turn::Turns;
 use crate::{LandingOptions, step};
 use storage_tiers::{TierError, Tiers};
 
-/// What is common to the lanes of one worker.
+/// The state that the lanes of one worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) tiers: Tiers,
     pub(crate) options: LandingOptions,
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
-    /// Who may be at the database, and how many rows go there at once.
+    /// Limits the concurrent transactions and the rows of each.
     pub(crate) turns: Turns,
-    /// When error maps were last looked through. Only the pass under way touches it.
+    /// When the error maps were last read. Only the running pass uses it.
     pub(crate) replayed: Mutex<Option<Instant>>,
-    /// When the database was last compared with the one that marks on probation were landed to. As
+    /// When the database was last compared with the one that marks on probation landed to. As
     /// above.
     pub(crate) looked: Mutex<Option<Instant>>,
     /// When the tiers were last found to belong together. As above.
     pub(crate) compared: Mutex<Option<Instant>>,
-    /// The windows of probation that were seen to leave. As above.
+    /// The windows of probation that the worker saw leave. As above.
     pub(crate) leaving: Leaving,
-    /// What the jitter of waits is drawn from.
+    /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }
 
-/// How often it is looked at most whether the tiers still belong together, as game servers do.
+/// The shortest time between two checks that the tiers still belong together. Game servers use the
+/// same.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
-/// The partitions that have something to be done.
+/// The partitions with work.
 #[derive(Default)]
 struct Work {
     /// How many marks wait.
     marks: u64,
-    /// Marks to be landed, or that are to become live again.
+    /// Partitions with marks to land, or with marks that must become live again.
     marked: VecDeque<Partition>,
-    /// Error marks.
+    /// Partitions with error marks.
     parked: VecDeque<Partition>,
-    /// Landed marks on probation.
+    /// Partitions with landed marks on probation.
     on_probation: Vec<Partition>,
-    /// Such marks from before a change of the epoch.
+    /// Partitions with marks on probation from before a change of the epoch.
     lost: Vec<Partition>,
 }
 
@@ -69,12 +70,12 @@ impl Work {
     }
 }
 
-/// What the lanes of one pass share.
+/// The state that the lanes of one pass share.
 #[derive(Default)]
 pub(crate) struct Round {
     /// Partitions that wait for a lane.
     queue: Mutex<VecDeque<Partition>>,
-    /// The first failure of a partition that the others went on without.
+    /// The first failure of a partition. The other partitions went on without it.
     failed: Mutex<Option<TierError>>,
 }
 
@@ -86,7 +87,7 @@ impl Round {
             .pop_front()
     }
 
-    /// Goes on without the partitions that failed, if the failure is theirs alone.
+    /// Skips the failed partitions, if the failure concerns only them.
     pub(crate) fn pass_over<T: Default>(
         &self,
         result: Result<T, TierError>,
@@ -113,10 +114,10 @@ impl Round {
 }
 
 impl Worker {
-    /// Lands everything that the held partitions have marked now.
+    /// Lands all present marks of the held partitions.
     ///
     /// # Errors
-    /// The first failure. One that concerns single partitions keeps no other from being landed.
+    /// The first failure. A failure of single partitions does not stop the others.
     pub(crate) async fn pass(self: &Arc<Self>) -> Result<(), TierError> {
         let held = self.claims.held();
         let (mut work, mut away) = (Work::default(), None);
@@ -145,12 +146,12 @@ impl Worker {
         }
         round.end()?;
         if let Err(error) = self.tiers.hot().forget_calls(&held).await {
-            tracing::warn!(%error, "the calls of game servers that are gone could not be forgotten; the next pass tries again");
+            tracing::warn!(%error, "the calls of dead game servers could not be forgotten: the next pass tries again");
         }
         away.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Compares the tiers now and then, before anything lands.
+    /// Compares the tiers at intervals, before anything lands.
     async fn compare(&self) -> Result<(), TierError> {
         let last = *self.compared.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {
@@ -160,8 +161,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Whether the error maps are to be looked through again. They are read whole, so not in each
-    /// pass of a busy worker.
+    /// Whether the error maps are due for a replay. They are read as a whole, so a busy worker does
+    /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
         let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
         let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
@@ -171,7 +172,7 @@ impl Worker {
         due
     }
 
-    /// Tries error marks again whose time has come.
+    /// Retries the error marks that are due.
     async fn replay(&self, round: &Round, parked: VecDeque<Partition>) -> Result<(), TierError> {
         if parked.is_empty() {
             return Ok(());
@@ -217,7 +218,7 @@ impl Worker {
     }
 }
 
-/// The error marks that are due, as entries; the newest version of a field once.
+/// The due error marks, as entries. Of each field only the newest version.
 fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
     let mut entries = BTreeMap::new();
     for error in errors.into_iter().filter(|error| error.next <= now) {

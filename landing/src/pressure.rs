@@ -1,4 +1,4 @@
-//! How near the hot tier is to its watermarks: pure functions of what was seen of it.
+//! How close the hot tier is to its watermarks. Pure functions.
 
 use std::time::Duration;
 
@@ -7,28 +7,29 @@ use storage_dirty::MemoryUse;
 
 use crate::Backlog;
 
-/// How much waits to be landed, against the watermarks.
+/// How close the backlog is to the watermarks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Pressure {
-    /// 0: below all soft watermarks. 1 to 99: between a soft and its hard one. 100: at a hard one.
+    /// 0: below all soft watermarks. 1 to 99: between a soft watermark and its hard one. 100: at a
+    /// hard one.
     pub percent: u32,
-    /// Which watermark it is, and what was seen; empty below all of them.
+    /// The watermark and the observed value. Empty below all watermarks.
     pub reason: String,
-    /// When it ends, or what an operator can do about it; empty below all watermarks.
+    /// When the pressure ends, or how an operator can end it. Empty below all watermarks.
     pub relief: &'static str,
 }
 
 const CATCHING_UP: &str = "it ends when the landing workers have caught up";
 
-/// Workers can't help: what is landed goes when its time to live ends, or when the server may evict
+/// Workers can't help. Landed data goes when its time to live ends, or when the server may evict
 /// it.
-const ALL_LANDED: &str = "all has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
+const ALL_LANDED: &str = "all data has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
                           give Redis more memory";
-const STILL_LANDING: &str = "it ends as workers land if Redis' maxmemory-policy is one of volatile-*; else shorten hot.clean_ttl, or give \
+const STILL_LANDING: &str = "it ends as workers land, if Redis' maxmemory-policy is one of volatile-*: otherwise shorten hot.clean_ttl, or give \
                              Redis more memory";
 
 impl Pressure {
-    /// The watermark that is nearest to being reached.
+    /// The watermark that is closest.
     #[must_use]
     pub fn of(
         settings: &BackpressureSettings,
@@ -60,7 +61,7 @@ impl Pressure {
                     settings.hard_memory.into(),
                 ),
                 format!(
-                    "{used} % of the hot tier's memory are used, and nothing of it can be evicted"
+                    "{used} % of the hot tier's memory are in use, and none of it can be evicted"
                 ),
                 if backlog.marks() == 0 {
                     ALL_LANDED
@@ -87,8 +88,8 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// How far `seen` is from `soft` (0) to `hard` (100). A watermark of 0 is off: without a soft one
-/// nothing is slowed, without a hard one nothing is refused.
+/// How far `seen` is on the way from `soft` (0) to `hard` (100). A watermark of 0 is off. Without a
+/// soft watermark no write is slowed, without a hard one no write fails.
 fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
     if hard > 0 && seen >= hard {
         return 100;
@@ -122,8 +123,8 @@ mod tests {
             (19, 10, 20, 90),
             (20, 10, 20, 100),
             (u64::MAX, 10, 20, 100),
-            // Without a hard one nothing is ever refused; without a soft one nothing is slowed;
-            // without both nothing happens.
+            // Without a hard watermark no write fails. Without a soft one no write is slowed.
+            // Without both nothing happens.
             (15, 10, 0, 50),
             (u64::MAX, 10, 0, 99),
             (19, 0, 20, 0),

@@ -1,5 +1,5 @@
-//! The probation of landed marks: ended when the database has kept what it committed, undone when
-//! it may have lost it (H33).
+//! The probation of landed marks (H33). It ends when the database has kept its commits. It is
+//! undone if the database may have lost them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -13,14 +13,15 @@ use tokio::time::Instant;
 use crate::pass::{Round, Worker};
 use storage_tiers::TierError;
 
-/// How often at most the database is looked at while marks are on probation. A part of the period,
-/// but not rarer than this.
+/// The longest time between two looks at the database while marks are on probation. A shorter
+/// period makes the looks more frequent.
 const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Looks in a period.
 const LOOKS: u32 = 8;
 
-/// The windows that a worker saw leave, and since when. By its own clock, which nobody sets: by the
-/// hot tier's, a leap would end a probation early (H11). A worker that takes over begins anew.
+/// The windows that a worker saw leave, and when. The worker uses its own clock, which nobody sets.
+/// By the hot tier's clock, a leap would end a probation early (H11). A worker that takes over
+/// begins again.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     // A plain mutex: held for map operations only, never across an await.
@@ -28,7 +29,7 @@ pub(crate) struct Leaving {
 }
 
 impl Leaving {
-    /// Whether this window has left for so long.
+    /// Whether this window has been leaving for a period.
     fn has_lasted(&self, partition: Partition, window: Window, period: Duration) -> bool {
         let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
         let seen = since
@@ -42,7 +43,7 @@ impl Leaving {
 }
 
 impl Worker {
-    /// Whether partitions with marks on probation are to be looked at again.
+    /// Whether partitions with marks on probation are due for another look.
     pub(crate) fn probation_is_due(&self) -> bool {
         let rhythm = LOOK_MAX.min(self.tiers.probation() / LOOKS);
         let mut last = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
@@ -53,12 +54,12 @@ impl Worker {
         due
     }
 
-    /// Compares the database with the one that these partitions were landed to, and ends the
-    /// probation of marks that it kept for long enough.
+    /// Compares the database with the one that these partitions landed to. Ends the probation of
+    /// marks that the database has kept for long enough.
     ///
-    /// A mark goes only if its window was seen to leave a period ago, in an epoch that still lasts,
-    /// *before* the database was found to be the same: so it was the same from the commit until a
-    /// period after it. What happens to it later can't take that commit back.
+    /// A mark goes only in this order. First its window was seen to leave a period ago, in an epoch
+    /// that still lasts. *After that* the database was found to be the same. So it was the same
+    /// from the commit until a period later. Later events can't take that commit back.
     pub(crate) async fn end_probation(
         &self,
         round: &Round,
@@ -84,8 +85,8 @@ impl Worker {
                 None | Some(Probation::Empty | Probation::Leaves(_) | Probation::Lost) => {}
             }
         }
-        // ORDER: the windows first, then the database, then the marks; asked in any other order,
-        // the database might have been replaced between the commit and the answer.
+        // ORDER: the windows first, then the database, then the marks. In any other order the
+        // database may have been replaced between the commit and the answer.
         if !broken("H33-unasked") {
             self.tiers.prepare(partitions).await?;
         }

@@ -1,9 +1,9 @@
-//! Landing from a hot tier that takes no writes, such as a Redis that can't save: no lock, no
-//! snapshot, no mark cleared.
+//! Landing from a hot tier that takes no writes, for example a Redis that can't save. It takes no
+//! lock and no snapshot, and clears no mark.
 //!
-//! Locks only save work. The rows are fenced and versioned as those of any landing, and the marks
-//! that stay have them landed once more when the hot tier takes writes again. For the hot tier it
-//! is as if a worker had died between its commit and its settle.
+//! Locks only save work. The rows have fences and versions as in any landing. The marks stay, so
+//! the rows land once more when the hot tier takes writes again. For the hot tier this looks like a
+//! worker that died between its commit and its settle.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,12 +15,12 @@ use storage_tiers::bisect;
 use storage_tiers::is_suspect;
 use storage_tiers::{TierError, Tiers};
 
-/// Marks that the hot tier is asked for at once.
+/// Marks of one request to the hot tier.
 const MARKS: usize = 200;
 /// Owners that are read whole and land in one transaction.
 const OWNERS: usize = 50;
-/// Where marks are. Those on probation have landed once; the database may have forgotten them
-/// since.
+/// The maps that hold marks. Marks on probation have landed once, but the database may have
+/// forgotten them.
 const MAPS: [Map; 5] = [
     Map::Dirty,
     Map::Snapshot,
@@ -29,33 +29,33 @@ const MAPS: [Map; 5] = [
     Map::Leaving,
 ];
 
-/// What a rescue did.
+/// The result of a rescue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Rescued {
     /// Rows committed.
     pub rows: usize,
-    /// What nobody can land: rows that the database refuses, marked fields that the hot tier lost,
-    /// marks and owners that can't be read.
+    /// How much nobody can land: rejected rows, marked fields that the hot tier lost, and
+    /// unreadable marks and owners.
     pub refused: usize,
-    /// Partitions that could not be landed: they can't be reached, their server or the database was
-    /// replaced, or another worker landed them meanwhile.
+    /// Partitions that were skipped: unreachable ones, ones whose server or database was replaced,
+    /// and ones that another worker landed meanwhile.
     pub skipped: usize,
 }
 
-/// Whether a failure says that the hot tier can be read and takes no writes.
+/// Whether the failure shows that the hot tier can be read but takes no writes.
 #[must_use]
 pub fn hot_tier_takes_no_writes(error: &TierError) -> bool {
     matches!(error, TierError::Hot(error) if error.kind == HotKind::NoWrites)
 }
 
-/// Commits all that is marked, and writes nothing to the hot tier.
+/// Commits all marked data, and writes nothing to the hot tier.
 ///
 /// # Errors
-/// The tiers do not belong together, or the database is away. What is wrong with one partition is
-/// no error; see [`Rescued::skipped`].
+/// The tiers do not belong together, or the database is away. A fault of one partition is no error.
+/// See [`Rescued::skipped`].
 ///
 /// # Cancel safety
-/// Dropped, some of it has landed. Repeating it is harmless.
+/// A dropped call has landed a part. Repeating it is harmless.
 pub async fn rescue(tiers: &Tiers) -> Result<Rescued, TierError> {
     tiers.compare_pairing().await?;
     let mut rescued = Rescued::default();
@@ -91,7 +91,7 @@ async fn rescue_one(
     Ok(())
 }
 
-/// What the marks of a partition name.
+/// The owners and fields that a partition's marks name.
 #[derive(Default)]
 struct Marked {
     owners: BTreeMap<Owner, BTreeSet<Field>>,
@@ -120,20 +120,20 @@ async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError
     Ok(marked)
 }
 
-/// What one transaction did.
+/// The result of one transaction.
 struct Landed {
     rows: usize,
     refused: usize,
 }
 
-/// Lands owners whole; none if the partition moved meanwhile.
+/// Lands whole owners. `None` if the partition changed meanwhile.
 async fn land(
     tiers: &Tiers,
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
 ) -> Result<Option<Landed>, TierError> {
-    // ORDER: the database's record first. A landing in between moves it, and the fence matches
-    // nothing.
+    // ORDER: the database's record first. A landing in between changes the record, and then the
+    // fence does not match.
     let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else {
         return Ok(None);
     };
@@ -167,7 +167,7 @@ async fn land(
         })),
         Err(LandError::Fenced(_)) => Ok(None),
         Err(LandError::Cold(error)) => Err(error.into()),
-        // Halves end at single rows, so this is the database's own trouble.
+        // Bisection ends at single rows, so this is a fault of the database itself.
         Err(LandError::Refused(fault)) => Err(storage_sql::ColdError {
             kind: storage_sql::ColdKind::Unwell,
             operation: "rescue",
@@ -177,7 +177,7 @@ async fn land(
     }
 }
 
-/// The rows of owners, and how many of their marked fields nobody has any more.
+/// The rows of owners, and how many of their marked fields are lost.
 async fn rows(
     tiers: &Tiers,
     owners: &[(Owner, BTreeSet<Field>)],
@@ -192,10 +192,10 @@ async fn rows(
     let (mut rows, mut lost) = (Vec::new(), 0);
     for ((owner, fields), read) in owners.iter().zip(tiers.hot().read(&reads).await) {
         let read = match read {
-            // Somebody else wrote what stands there.
+            // Another program wrote this hash.
             Err(error) if error.kind == HotKind::Corrupt => HotRead::default(),
-            // As it is with its rows: a hash from before the hot tier came back older may be behind
-            // them.
+            // A hash from before a rewind may be behind its rows. So the owner is read together
+            // with them.
             Ok(read) if is_suspect(&read) => tiers.glance(owner).await?,
             read => read?,
         };
@@ -214,8 +214,8 @@ async fn rows(
     Ok((rows, lost))
 }
 
-/// The epoch that both tiers agree on, if the hot tier's record is of the server that holds it, and
-/// the database has all that landed.
+/// The epoch that both tiers agree on. `None` unless the hot tier's record belongs to the present
+/// server and the database has all landed data.
 async fn current(
     tiers: &Tiers,
     partition: Partition,

@@ -1,4 +1,4 @@
-//! The landing worker's loop: when to look, when to wait, when to stop.
+//! The loop of a landing worker: when to look, to wait and to stop.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -22,14 +22,14 @@ use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
 use storage_tiers::{Leases, TierError, Tiers};
 
-/// Lifetimes of a lock until what a whole rescue landed is looked at again. A hot tier that takes
-/// writes now and then, and none whenever a lock is to be kept, has new marks by then.
+/// Lock lifetimes from a complete rescue to the next one. The hot tier may take writes at times but
+/// fail every renewal of a lock. Then there are new marks by that time.
 const WHOLE_RESCUE_TTLS: u32 = 10;
 
-/// A landing worker. Any number of them may run at once, in one process or in many.
+/// A landing worker. Any number of them can run at once, in one process or in many.
 ///
-/// What it does not do is hold anything of its own: killed at any instruction, it loses nothing,
-/// and another worker goes on when its locks run out.
+/// It keeps no data of its own. A worker that is killed at any instruction loses nothing. Another
+/// worker takes over when its locks expire.
 #[derive(Debug, Clone)]
 pub struct LandingWorker {
     worker: Arc<Worker>,
@@ -69,32 +69,32 @@ impl LandingWorker {
         }
     }
 
-    /// What it counted so far.
+    /// The worker's counters so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         self.worker.metrics.counts()
     }
 
-    /// How much it asks of the database at once, as it finds the database now.
+    /// How much load the worker puts on the database at present.
     #[must_use]
     pub fn pace(&self) -> Pace {
         self.worker.turns.pace(|pace| pace.clone())
     }
 
-    /// The tiers it works on.
+    /// The worker's tiers.
     #[must_use]
     pub fn tiers(&self) -> &Tiers {
         &self.worker.tiers
     }
 
-    /// Lands until `shutdown` is ready; then finishes the batches under way, gives its locks back
+    /// Lands until `shutdown` is ready. Then finishes the batches under way, gives its locks back,
     /// and returns.
     ///
-    /// Failures of either tier are reported and waited out, for as long as it takes, and so are
-    /// panics. While the database is away nothing is given up and no mark is moved.
+    /// Failures of either tier and panics are logged and retried without limit. While the database
+    /// is away, no mark is given up or moved.
     ///
     /// # Cancel safety
-    /// Dropping it is like killing the worker: nothing is lost, and its locks run out.
+    /// Dropping the future is like killing the worker: nothing is lost, and its locks expire.
     pub async fn run(&self, shutdown: impl Future<Output = ()>) {
         let (stop, stopped) = watch::channel(false);
         let shutdown = async {
@@ -127,11 +127,11 @@ impl LandingWorker {
         })
         .await
         {
-            tracing::warn!(%error, "locks could not be given back; they run out by themselves");
+            tracing::warn!(%error, "locks could not be given back: they expire");
         }
     }
 
-    /// Keeps announcement, share and locks, on its own rhythm, however long a batch takes.
+    /// Renews announcement, share and locks at its own interval, however long a batch takes.
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker {
             tiers,
@@ -149,7 +149,7 @@ impl LandingWorker {
             let round = timeout(options.lock_ttl, round).await;
             match round {
                 Ok(Err(error)) => {
-                    tracing::warn!(%error, "locks could not be kept");
+                    tracing::warn!(%error, "locks could not be renewed");
                     if Instant::now() >= rescue_from && rescue::hot_tier_takes_no_writes(&error) {
                         let whole = tokio::select! {
                             whole = self.rescue() => whole,
@@ -166,8 +166,8 @@ impl LandingWorker {
         }
     }
 
-    /// Watches the holders of sessions in the worker's partitions, so that a silent one loses its
-    /// owners though no game server runs.
+    /// Watches the session holders in the worker's partitions. So a silent holder loses its owners
+    /// even if no game server runs.
     async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
         let Worker {
             tiers,
@@ -181,7 +181,7 @@ impl LandingWorker {
             let held = claims.held();
             let round = caught(&metrics.panics, async {
                 let hot = tiers.hot().as_ref();
-                // What fails in one partition, the others go on without.
+                // A failure in one partition does not stop the others.
                 for (partition, beats) in held.iter().zip(hot.beat(&held, None).await) {
                     let said = async {
                         leases
@@ -191,7 +191,7 @@ impl LandingWorker {
                         lapsed.forget_old(hot, *partition, Instant::now()).await
                     };
                     if let Err(error) = said.await {
-                        tracing::debug!(%error, partition = partition.0, "the holders of sessions could not be watched");
+                        tracing::debug!(%error, partition = partition.0, "session holders could not be watched");
                     }
                 }
                 Ok(())
@@ -201,7 +201,7 @@ impl LandingWorker {
                 _ = ended.wait_for(|ended| *ended) => return,
                 watched = round => {
                     if let Err(error) = watched {
-                        tracing::warn!(%error, "the holders of sessions could not be watched");
+                        tracing::warn!(%error, "session holders could not be watched");
                     }
                 }
             }
@@ -209,8 +209,8 @@ impl LandingWorker {
         }
     }
 
-    /// Lands all that waits from a hot tier that takes no writes; answers whether no partition is
-    /// left. What the database refuses stays refused.
+    /// Lands all waiting marks from a hot tier that takes no writes. Answers whether no partition
+    /// was skipped. Rows that the database rejects stay rejected.
     async fn rescue(&self) -> bool {
         let Worker { tiers, metrics, .. } = &*self.worker;
         match caught(&metrics.panics, rescue::rescue(tiers)).await {
@@ -226,12 +226,12 @@ impl LandingWorker {
                     rows,
                     refused,
                     skipped,
-                    "the hot tier takes no writes; what waits was landed, and its marks stay"
+                    "the hot tier takes no writes: waiting data has landed, and its marks stay"
                 );
                 skipped == 0
             }
             Err(error) => {
-                tracing::warn!(%error, "what waits could not be landed from a hot tier that takes no writes");
+                tracing::warn!(%error, "the hot tier takes no writes, and waiting data could not be landed");
                 false
             }
         }
@@ -272,22 +272,24 @@ impl LandingWorker {
         if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
             tracing::info!(%error, "a partition changed hands");
         } else if error.is_for_operator() {
-            tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this; what waits is kept");
+            tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this: waiting data is kept");
         } else {
-            tracing::warn!(%error, failures, wait_ms, "landing waits and tries again; nothing is lost");
+            tracing::warn!(%error, failures, wait_ms, "landing waits and tries again: no data is lost");
         }
     }
 }
 
-/// The pause after a pass that took so long, in which marks gather, so that a field that is written
-/// all the time lands once in it. What is written just after its partition's turn waits for the
-/// rest of the pass, the pause and its turn in the next pass: no longer than the interval, if the
-/// next takes as long. After a pass that took half of the interval there is no pause.
+/// The pause after a pass of this length. Marks gather in the pause, so a field that is written all
+/// the time lands once a pass.
+///
+/// A write just after its partition's turn waits for three things: the rest of the pass, the pause,
+/// and its turn in the next pass. Together they last no longer than the interval, if the next pass
+/// takes as long. After a pass of half an interval or more there is no pause.
 fn rest(took: Duration, interval: Duration) -> Duration {
     interval.saturating_sub(took.saturating_mul(2))
 }
 
-/// Waits this long, or until the worker is to stop.
+/// Waits this long, or until the worker must stop.
 async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
     if pause.is_zero() {
         tokio::task::yield_now().await;

@@ -1,4 +1,4 @@
-//! Landing that keeps R3, R5 or R6 no more, for `scripts/sabotage`.
+//! Landing that breaks R3, R5 or R6 on purpose, for `scripts/sabotage`.
 
 use storage_dirty::{Collected, Lock, Settle};
 use storage_model::sabotage::broken;
@@ -7,7 +7,7 @@ use storage_model::{Bytes, Cell, Field, Owner, Partition, Row, Version};
 use crate::batch::{Part, Rows};
 use storage_tiers::Tiers;
 
-/// What was collected, with versions that were read after the values.
+/// The collected values, with versions that were read later.
 pub(crate) async fn collected(
     tiers: &Tiers,
     partition: Partition,
@@ -24,7 +24,7 @@ pub(crate) async fn collected(
     collected
 }
 
-/// The rows, each under the version of its mark; or with those that are missing, as removed.
+/// The rows, each with the version of its mark. Or the rows plus the missing ones, as removed.
 pub(crate) fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], mut rows: Rows) -> Rows {
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
@@ -92,7 +92,7 @@ pub(crate) fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], mut rows: Rows) 
     rows
 }
 
-/// Settles marks before anything of them is committed.
+/// Settles marks before their rows are committed.
 pub(crate) async fn early(tiers: &Tiers, lock: &Lock, parts: &[Part]) {
     for part in parts.iter().filter(|_| broken("R5-early")) {
         let Ok(Collected { epoch, landed, .. }) =

@@ -1,4 +1,4 @@
-//! One step of landing: some marks, one transaction.
+//! One step of landing: some marks in one transaction.
 
 use std::collections::BTreeMap;
 
@@ -15,20 +15,20 @@ use crate::pass::Worker;
 use storage_tiers::bisect;
 use storage_tiers::{TierError, Tiers, is_suspect};
 
-/// Each try fails only if another landing of the same partition committed in between.
+/// An attempt fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 64;
-/// Tries of several partitions in one transaction. Flushes may move one of so many fences again and
-/// again; alone, each gets through.
+/// Attempts with several partitions in one transaction. Flushes may move one of the many fences
+/// again and again. A partition alone gets through.
 const TOGETHER_MAX: u32 = 4;
 
-/// A part with what the hot tier holds of it.
+/// A part with its data from the hot tier.
 struct Ready<'a> {
     part: &'a Part,
     collected: Collected,
     rows: Rows,
 }
 
-/// How much one step took from the hot tier.
+/// The size of one step.
 fn size_of(ready: &[Ready<'_>]) -> Size {
     let rows = || ready.iter().flat_map(|one| &one.rows.rows);
     let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
@@ -39,13 +39,14 @@ fn size_of(ready: &[Ready<'_>]) -> Size {
     }
 }
 
-/// Lands parts, each of another partition, in one transaction; settles and parks their marks.
+/// Lands parts, each of another partition, in one transaction. Then settles their marks or rejects
+/// them to the error map.
 ///
-/// A partition whose lock or epoch was lost on the way is left as it is: its marks are somebody
-/// else's to land, and what this call committed does no harm.
+/// A partition whose lock or epoch was lost meanwhile is left as it is. Another worker must land
+/// its marks, and this call's commit does no harm.
 ///
 /// # Errors
-/// A tier is away; nothing of a part is settled unless it was committed.
+/// A tier is away. Marks of a part are settled only if its rows were committed.
 pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
     let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
@@ -54,8 +55,8 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
     } else {
         TRIES_MAX
     };
-    // Held over all tries: one that waited again after each would lose against whoever moves the
-    // fence meanwhile.
+    // Held over all attempts. A step that waited again after each attempt would lose against the
+    // landing that moves the fence.
     let turn = worker.turns.begin().await;
     for _ in 0..tries {
         if ready.is_empty() {
@@ -67,7 +68,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
         match commit(tiers, &ready).await {
             Ok(faults) => {
                 let (size, time) = (size_of(&ready), begun.elapsed());
-                // A batch that was cut because of its faults took more than one transaction.
+                // After a fault the batch was cut, and took more than one transaction.
                 if size.rows > 0 && faults.is_empty() {
                     worker.turns.pace(|pace| pace.took(size, time));
                 }
@@ -87,8 +88,8 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
             }
             Err(LandError::Cold(error)) => return Err(error.into()),
             Err(LandError::Refused(fault)) => {
-                // Bisection ends at single rows, so a refusal without a culprit is the database's
-                // own trouble.
+                // Bisection ends at single rows, so a rejection without a culprit is a fault of the
+                // database itself.
                 return Err(ColdError {
                     kind: ColdKind::Unwell,
                     operation: "land",
@@ -118,8 +119,8 @@ async fn collect_all<'a>(
         .collect()
 }
 
-/// Reads what a part's marks name. The values, the owner's version and the fence's numbers belong
-/// together.
+/// Reads the fields that a part's marks name. The values, the owner's version and the fence's
+/// numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
     let mut healed = false;
@@ -127,8 +128,8 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(mut collected) => {
                 let found = heal(tiers, &wanted, &mut collected).await?;
-                // A hot tier without memory keeps nothing of it; then it is landed as it was found
-                // (R13).
+                // A full hot tier does not keep the result of the comparison. Then the step lands
+                // that result (R13).
                 let is_first = !std::mem::replace(&mut healed, true) || broken("R13-unkept");
                 if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
@@ -154,19 +155,18 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
     })
 }
 
-/// What came of the comparison of suspect owners with their rows.
+/// The result of comparing suspect owners with their rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Found {
-    /// None was suspect.
+    /// No owner was suspect.
     Fine,
-    /// Each that was reads now as it is with its rows.
+    /// The reads of suspect owners now include their rows.
     Suspect,
-    /// Somebody else compared one meanwhile: they are to be read anew.
+    /// Another process compared one of them meanwhile. All must be read again.
     Anew,
 }
 
-/// Compares owners that are suspect with their rows, and puts what was found in place of what was
-/// read.
+/// Compares suspect owners with their rows, and replaces their reads with the result.
 async fn heal(
     tiers: &Tiers,
     wanted: &[(Owner, Vec<Field>)],
@@ -197,7 +197,7 @@ async fn heal(
     Ok(found)
 }
 
-/// Commits all rows; answers what the database refused.
+/// Commits all rows. Answers the rejected ones.
 async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
     let rows: Vec<Row> = ready
         .iter()
@@ -225,10 +225,10 @@ fn fence(ready: &Ready<'_>) -> Fence {
     )
 }
 
-/// Clears what landed and parks what was refused.
+/// Settles landed marks and rejects the others to the error map.
 async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
-    // Each transaction raises the fences of all parts that have rows, so one row that landed
-    // anywhere has raised them. A part without rows has nothing to settle.
+    // Each transaction raises the fences of all parts that have rows. So one landed row of any part
+    // has raised them all. A part without rows has nothing to settle.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
         let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
@@ -267,8 +267,8 @@ async fn finish_part(
     let partition = ready.part.partition;
     let epoch = ready.collected.epoch;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
-        // ORDER: marks are cleared after the commit; a crash before it leaves them for the next
-        // worker.
+        // ORDER: marks are cleared after the commit. A crash before this point leaves them for the
+        // next worker.
         let settle = Settle {
             partition,
             lock: Some(lock.clone()),
@@ -294,7 +294,8 @@ async fn finish_part(
             parked: verdict.park,
         };
         let is_there = tiers.hot().park(&park).await?;
-        // What was landed meanwhile seems to have vanished, too.
+        // A mark that landed meanwhile looks vanished, too. `park` tells which entries are still
+        // there.
         let parked: Vec<_> = park
             .parked
             .iter()
@@ -307,7 +308,7 @@ async fn finish_part(
     Ok(())
 }
 
-/// Says what was refused, by reason, with the first owner of each.
+/// Logs the rejected fields by reason, each reason with its first owner.
 fn report(partition: Partition, parked: &[&Parked]) {
     let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
     for (parked, fault) in parked
@@ -331,12 +332,12 @@ fn report(partition: Partition, parked: &[&Parked]) {
             fields,
             owner,
             reason,
-            "fields could not be landed, of this owner first; they stay in the hot tier, and landing-worker errors says what can be done"
+            "fields could not be landed, the first of them of this owner: they stay in the hot tier, and landing-worker errors shows the ways out"
         );
     }
 }
 
-/// Whether a failure is of certain partitions and says nothing about others.
+/// Whether a failure concerns only some partitions and says nothing about others.
 pub(crate) fn is_confined(error: &TierError) -> bool {
     match error {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
@@ -346,7 +347,7 @@ pub(crate) fn is_confined(error: &TierError) -> bool {
     }
 }
 
-/// Whether a partition now belongs to somebody else, or to another incarnation.
+/// Whether a partition now belongs to another worker or another incarnation.
 pub(crate) fn is_lost(error: &HotError) -> bool {
     matches!(
         error.kind,

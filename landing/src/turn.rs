@@ -1,4 +1,4 @@
-//! Turns at the database: as many transactions are under way as the pace allows.
+//! Turns at the database: as many concurrent transactions as the pace allows.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -6,12 +6,12 @@ use tokio::sync::Notify;
 
 use crate::pace::{Limits, Pace};
 
-/// Gives turns.
+/// Hands out turns.
 #[derive(Debug)]
 pub(crate) struct Turns {
     // A plain mutex: held for arithmetic only, never across an await.
     state: Mutex<State>,
-    /// Told of each turn that ends, and thereby of each change of the pace.
+    /// Notified when a turn ends, and so of each change of the pace.
     ended: Notify,
 }
 
@@ -46,7 +46,7 @@ impl Turns {
     /// Waits for a turn.
     pub(crate) async fn begin(&self) -> Turn<'_> {
         loop {
-            // Made before the look, so that a turn that ends behind it is not missed.
+            // Made before the check, so that a turn that ends right after it is not missed.
             let ended = self.ended.notified();
             if let Some(turn) = self.try_begin() {
                 return turn;
@@ -59,12 +59,11 @@ impl Turns {
         let mut state = self.state();
         let free = state.under_way < state.pace.transactions();
         state.under_way += usize::from(free);
-        // Made only if it is handed out: dropped here, it would wait for the lock that `state`
-        // holds.
+        // Made only if it is returned. A drop here would wait for the lock that `state` holds.
         free.then(|| Turn(self))
     }
 
-    /// The pace, to be asked or told.
+    /// Reads or changes the pace.
     pub(crate) fn pace<T>(&self, with: impl FnOnce(&mut Pace) -> T) -> T {
         with(&mut self.state().pace)
     }

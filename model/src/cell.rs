@@ -1,4 +1,4 @@
-//! What a field holds, hot and cold.
+//! The state of a field, in both tiers.
 
 use bytes::Bytes;
 
@@ -9,10 +9,10 @@ use crate::{Field, Owner, Version};
 pub enum Cell {
     /// The field has this value.
     Live(Bytes),
-    /// The field was removed; this was its last value, kept until it is purged (a *tombstone*).
+    /// The field was removed. Its last value is kept until it is purged (a *tombstone*).
     Removed(Bytes),
-    /// The field was removed and its last value was given up. Stays as a row, so that no late
-    /// writer brings the value back.
+    /// The field was removed and its last value was given up. The row stays, so that a late writer
+    /// can't bring the value back.
     Purged,
 }
 
@@ -46,7 +46,7 @@ impl Cell {
         }
     }
 
-    /// The bytes that the column `value` holds for this cell; none for a purged one.
+    /// The bytes in the column `value` for this cell. A purged cell has none.
     #[must_use]
     pub fn value(&self) -> &[u8] {
         match self {
@@ -59,11 +59,11 @@ impl Cell {
 /// One field of one owner as the cold tier holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Row {
-    /// Whose field it is.
+    /// The owner of the field.
     pub owner: Owner,
-    /// Which field it is.
+    /// The name of the field.
     pub field: Field,
-    /// What the field holds.
+    /// The state of the field.
     pub cell: Cell,
     /// The owner's version when the cell was read from the hot tier. An older row never replaces a
     /// newer one.

@@ -1,4 +1,5 @@
-//! Where time comes from. Every wall-clock reading goes through [`Clock`], so that tests own time.
+//! The source of time. Every reading of the wall clock goes through [`Clock`], so that tests
+//! control time.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::Timestamp;
 
-/// A source of wall-clock time. It may jump in either direction, and nothing breaks if it does.
+/// A source of wall-clock time. The time may jump in either direction, and nothing breaks.
 pub trait Clock: Send + Sync + fmt::Debug {
     /// The present moment.
     fn now(&self) -> Timestamp;

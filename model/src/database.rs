@@ -1,12 +1,13 @@
-//! Which database server a connection leads to.
+//! The identity of the database server behind a connection.
 
 use std::fmt;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The identity of a database server's process: another one after each restart and each failover. A
-/// commit that one process acknowledged may be missing from the next, if the server does not flush
-/// at each commit or replicates behind it (H33).
+/// The identity of a database server's process. It changes with each restart and each failover.
+///
+/// A server that does not flush at each commit, or that replicates asynchronously, can lose
+/// commits. So the next process may lack a commit that this one acknowledged (H33).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatabaseId(pub u64);
 
@@ -17,7 +18,7 @@ impl DatabaseId {
         Self(xxh3_64(words.as_bytes()))
     }
 
-    /// The identity of a text that [`fmt::Display`] made; none for any other.
+    /// Parses the text that [`fmt::Display`] wrote. `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let id = Self(u64::from_str_radix(text, 16).ok()?);

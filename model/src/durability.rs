@@ -1,43 +1,43 @@
-//! How safe a write is to be before it is acknowledged.
+//! How safe a write must be before it is acknowledged.
 
 use std::time::Duration;
 
-/// What a write waits for before it is acknowledged.
+/// How safe a write must be before it is acknowledged.
 ///
-/// `timeout` is how long to wait once the hot tier has the write. If it runs out, the write fails
-/// with the outcome `Applied`: it is in the hot tier with its mark and lands later.
+/// `timeout` is the time to wait once the hot tier has the write. When it runs out, the write fails
+/// with the outcome `Applied`: the hot tier has the write and its mark, and the write lands later.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 #[non_exhaustive]
 pub enum Durability {
-    /// The hot tier has it, with its mark. One round trip.
+    /// The hot tier has the write and its mark. This takes one round trip.
     #[default]
     Cached,
-    /// So many replicas of the hot tier have it too.
+    /// This number of replicas of the hot tier have the write, too.
     Replicated {
-        /// How many, at least 1.
+        /// The number of replicas, at least 1.
         replicas: u32,
-        /// How long to wait for them; 1 ms to 60 s.
+        /// The time to wait for the replicas: 1 ms to 60 s.
         timeout: Duration,
     },
-    /// The hot tier's append-only file has it, on its disk.
+    /// The write is on disk, in the append-only file of the hot tier.
     Fsynced {
-        /// How long to wait for the disk; 1 ms to 60 s.
+        /// The time to wait for the disk: 1 ms to 60 s.
         timeout: Duration,
     },
-    /// The database has it.
+    /// The database has the write.
     Landed {
-        /// How long to wait for the database; 1 ms to 60 s.
+        /// The time to wait for the database: 1 ms to 60 s.
         timeout: Duration,
     },
 }
 
 impl Durability {
-    /// The bounds of a timeout. Longer ones would hold up all that waits behind a replica that is
-    /// away.
+    /// The bounds of a timeout. A longer timeout would delay all writes that wait behind an
+    /// unreachable replica.
     pub const TIMEOUT: std::ops::RangeInclusive<Duration> =
         Duration::from_millis(1)..=Duration::from_secs(60);
 
-    /// Whether its numbers are possible.
+    /// Whether the numbers are within their bounds.
     #[must_use]
     pub fn is_possible(&self) -> bool {
         match self {

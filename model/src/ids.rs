@@ -1,4 +1,4 @@
-//! Operation ids: what makes a mutation recognisable when it is sent again.
+//! Operation ids. A mutation that is sent again is recognised by its id.
 
 use std::fmt;
 use std::sync::Mutex;
@@ -6,8 +6,8 @@ use std::sync::Mutex;
 use rand::rngs::StdRng;
 use rand::{Rng, SeedableRng};
 
-/// The id of one mutation: 16 bytes drawn at random. Two mutations never share one; a repeat
-/// carries its first sending's.
+/// The id of one mutation: 16 bytes drawn at random. Two mutations never share an id. A repeat has
+/// the id of the first copy.
 ///
 /// ```
 /// use storage_model::OpId;
@@ -19,7 +19,7 @@ use rand::{Rng, SeedableRng};
 pub struct OpId([u8; 16]);
 
 impl OpId {
-    /// An id drawn at random, so that nobody else has it.
+    /// An id from bytes that the caller drew at random.
     #[must_use]
     pub const fn new(drawn: [u8; 16]) -> Self {
         Self(drawn)
@@ -31,7 +31,7 @@ impl OpId {
         &self.0
     }
 
-    /// The id that was kept as these bytes. None if there are not 16 of them.
+    /// The id that was kept as these bytes. `None` unless there are 16 of them.
     #[must_use]
     pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
@@ -54,7 +54,7 @@ impl fmt::Debug for OpId {
 
 /// A source of operation ids, lock tokens and worker names.
 pub trait Ids: Send + Sync + fmt::Debug {
-    /// An id that was never given before.
+    /// A new id. No id is given twice.
     fn next(&self) -> OpId;
 }
 
@@ -68,7 +68,7 @@ impl Ids for RandomIds {
     }
 }
 
-/// Ids that one seed decides, for tests that replay.
+/// Ids that depend on a seed alone, for tests that replay.
 #[derive(Debug)]
 pub struct SeededIds(Mutex<StdRng>);
 

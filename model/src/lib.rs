@@ -1,20 +1,20 @@
-//! The words that all crates of the storage share. No input or output happens here.
+//! The types that all crates of the storage share. This crate does no input or output.
 //!
 //! | module | words |
 //! | --- | --- |
-//! | [`name`] | [`Owner`], [`Scope`], [`Field`], [`Partition`]: who data belongs to |
+//! | [`name`] | [`Owner`], [`Scope`], [`Field`], [`Partition`]: the names of data |
 //! | [`version`] | [`Version`], [`Epoch`], [`Timestamp`]: numbers that order things |
-//! | [`database`] | [`DatabaseId`]: which database server a commit was made on |
-//! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: what a write asks for and what it did |
-//! | [`cell`] | [`Cell`], [`Row`]: what a field holds, hot and cold |
-//! | [`outcome`] | [`Outcome`], [`Retry`]: what a caller can do about an error |
-//! | [`durability`] | [`Durability`]: how safe a write is to be before it is acknowledged |
+//! | [`database`] | [`DatabaseId`]: the database server that made a commit |
+//! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: a write and its result |
+//! | [`cell`] | [`Cell`], [`Row`]: the state of a field, in both tiers |
+//! | [`outcome`] | [`Outcome`], [`Retry`]: how a caller can react to an error |
+//! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
-//! | [`clock`] | [`Clock`]: where time comes from |
-//! | [`pairing`] | [`Token`], [`Paired`]: which hot tier and which database belong together |
-//! | [`session`] | [`Fence`]: what tells one session of an owner from all others |
-//! | [`ids`] | [`OpId`], [`Ids`]: what makes a mutation recognisable |
-//! | [`unreachable`](mod@unreachable) | why a server can't be reached |
+//! | [`clock`] | [`Clock`]: the source of time |
+//! | [`pairing`] | [`Token`], [`Paired`]: the pairing of a hot tier with a database |
+//! | [`session`] | [`Fence`]: the identity of one session of an owner |
+//! | [`ids`] | [`OpId`], [`Ids`]: the ids by which mutations are recognised |
+//! | [`unreachable`](mod@unreachable) | the reasons why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;

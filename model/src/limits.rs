@@ -2,14 +2,13 @@
 
 use crate::{Change, Mutation};
 
-/// What one call may hold. Checked before anything is sent.
+/// The limits of one call. They are checked before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// The most bytes of one value. Default: 1 MiB. Never above what the table and the database's
-    /// packet hold.
+    /// The most bytes of one value. Default: 1 MiB. Never above the capacity of the table and of
+    /// the database's packet.
     pub value_bytes_max: usize,
-    /// The most fields of one call. Default: 1,000, since one script takes at most some 8,000
-    /// arguments.
+    /// The most fields of one call. Default: 1,000. One script takes at most some 8,000 arguments.
     pub fields_max: usize,
     /// The most bytes of all values of one call. Default: 8 MiB, so that no call blocks the server
     /// for long.
@@ -26,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// A call that is larger than the limits allow. Nothing was written.
+/// A call that exceeds the limits. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LimitError {
     /// A value is too large.
@@ -41,10 +40,10 @@ pub enum LimitError {
         /// The most bytes.
         limit: usize,
     },
-    /// A value is larger than the database takes, which is less than the settings allow.
+    /// A value is larger than the database accepts. The settings would allow it.
     #[error(
-        "field {field:?} has a value of {bytes} bytes; the database takes {limit}, half of what one statement may have \
-         (max_allowed_packet of MySQL), so split the value or raise that on the server"
+        "field {field:?} has a value of {bytes} bytes; the database accepts {limit}, half of the largest statement \
+         (max_allowed_packet of MySQL), so split the value or raise that setting on the server"
     )]
     ValueOfDatabase {
         /// The field.
@@ -62,12 +61,12 @@ pub enum LimitError {
         /// The most fields.
         limit: usize,
     },
-    /// The call's values are too large together.
+    /// The values of the call are too large together.
     #[error(
         "the call holds {bytes} bytes of values; limits.call_bytes_max is {limit}, so split the call"
     )]
     Call {
-        /// All values' bytes.
+        /// The bytes of all values.
         bytes: usize,
         /// The most bytes.
         limit: usize,
@@ -78,8 +77,8 @@ pub enum LimitError {
 }
 
 impl LimitError {
-    /// With the name of who sets the limit of a value: the database, if it takes less than the
-    /// settings allow.
+    /// Names the source of a value's limit. It is the database if the database accepts less than
+    /// the settings allow.
     #[must_use]
     pub fn named_by(self, configured: usize) -> Self {
         match self {
@@ -101,7 +100,8 @@ impl Limits {
     /// Checks a mutation.
     ///
     /// # Errors
-    /// It names no or too many fields, or holds too large a value or too many bytes.
+    /// The mutation names no field or too many fields. Or one value, or all values together, have
+    /// too many bytes.
     pub fn check(&self, mutation: &Mutation) -> Result<(), LimitError> {
         self.check_fields(mutation.changes.len())?;
         let mut total = 0_usize;
@@ -129,7 +129,7 @@ impl Limits {
     /// Checks how many fields a call names.
     ///
     /// # Errors
-    /// None, or more than `fields_max`.
+    /// The call names no field, or more than `fields_max`.
     pub fn check_fields(&self, fields: usize) -> Result<(), LimitError> {
         match fields {
             0 => Err(LimitError::NoFields),

@@ -1,4 +1,4 @@
-//! What a write asks for and what it did.
+//! A write and its result.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,51 +7,51 @@ use bytes::Bytes;
 
 use crate::{Durability, Epoch, Fence, Field, OpId, Owner, Timestamp, Version};
 
-/// What happens to one field.
+/// The change of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Change {
-    /// The field gets this value; a tombstone is cleared. Never needs the old value.
+    /// The field gets this value, and a tombstone is cleared. The old value is never needed.
     Set(Bytes),
     /// The field's integer grows by this much. A field that was never written or was removed starts
     /// at 0.
     Incr(i64),
-    /// The field becomes a tombstone. Nothing happens to a field that is not live.
+    /// The field becomes a tombstone. A field that is not live stays as it is.
     Remove,
-    /// A tombstone becomes live again with its last value. Nothing happens to any other field.
+    /// A tombstone becomes live again with its last value. Any other field stays as it is.
     Restore,
-    /// A tombstone gives up its last value for ever. Nothing happens to any other field.
+    /// A tombstone gives up its last value for ever. Any other field stays as it is.
     Purge,
 }
 
-/// What must hold for a mutation to be applied; otherwise it changes nothing.
+/// The condition of a mutation. If it does not hold, the mutation changes nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Condition {
-    /// Nothing.
+    /// No condition.
     #[default]
     None,
-    /// The owner's version is this one; [`Version::ZERO`] for an owner that was never written.
+    /// The owner has this version. [`Version::ZERO`] stands for an owner that was never written.
     Version(Version),
     /// None of the named fields is live.
     Absent,
 }
 
-/// Which copy of a mutation this is, and whether its caller keeps its id.
+/// Which copy of a mutation this is, and whether the caller keeps the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Attempt {
-    /// The first copy. Nobody but its store knows the id.
+    /// The first copy. Only its store knows the id.
     First,
-    /// Another copy, from the store that sent the first, whose outcome is unknown. Nobody else
-    /// knows the id.
+    /// A later copy from the store that sent the first one, because an earlier outcome is unknown.
+    /// Only this store knows the id.
     Retry,
-    /// The first copy. The caller keeps the id, and may repeat the mutation from any process.
+    /// The first copy. The caller keeps the id, and can repeat the mutation from any process.
     FirstNamed,
-    /// A copy under an id that a caller kept: another one may have been sent before.
+    /// A copy under an id that a caller kept. An earlier copy may have been sent.
     #[default]
     RetryNamed,
 }
 
 impl Attempt {
-    /// Whether a caller keeps the id, so that the hot tier must remember it.
+    /// Whether the caller keeps the id. The hot tier must remember such an id.
     #[must_use]
     pub fn is_named(self) -> bool {
         matches!(self, Self::FirstNamed | Self::RetryNamed)
@@ -61,35 +61,37 @@ impl Attempt {
 /// A write of one owner: all of its changes happen, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mutation {
-    /// Whose fields change.
+    /// The owner of the fields.
     pub owner: Owner,
-    /// The fields and what happens to them. Each field at most once, in the order of their names;
-    /// see [`Mutation::new`].
+    /// The changes, sorted by the names of the fields. No field occurs twice. See
+    /// [`Mutation::new`].
     pub changes: Arc<[(Field, Change)]>,
-    /// What must hold.
+    /// The condition under which the mutation is applied.
     pub condition: Condition,
-    /// By this a repeat of a mutation is recognised that its caller named, or that went alone: it
-    /// changes nothing again and gets the first reply. Others are told apart by their store.
+    /// The hot tier recognises a repeat by this id, if the caller named the mutation or if it went
+    /// alone. The repeat changes nothing and gets the first reply. The store tells all other
+    /// mutations apart by the numbers of its calls.
     pub id: OpId,
-    /// Which copy this is, and who knows the id.
+    /// Which copy this is, and whether the caller keeps the id.
     pub attempt: Attempt,
-    /// From this moment on, in the hot tier's time, the mutation is refused.
+    /// The hot tier rejects the mutation from this moment on, by its own clock.
     pub deadline: Timestamp,
-    /// The hot tier's epoch when this copy is sent. After an adoption it is refused: what it would
-    /// be applied to may have forgotten its id, and what came after it. None: nobody asks.
+    /// The hot tier's epoch when this copy is sent. After an adoption the hot tier rejects the
+    /// copy, because it may have forgotten the id of the copy and all later writes. `None` skips
+    /// the check.
     pub epoch: Option<Epoch>,
-    /// The session that writes; refused if the owner has another one by then. None: a plain write,
-    /// refused if a session holds the owner.
+    /// The session that writes. The write fails if the owner has another session by then. `None` is
+    /// a plain write. It fails if a session holds the owner.
     pub fence: Option<Fence>,
-    /// Whether it is the session's last write: the owner is free after it.
+    /// Whether this is the last write of the session. The owner is free after it.
     pub closes: bool,
-    /// How safe the hot tier is to have it before it answers. Of the database it knows nothing:
-    /// `Landed` is `Cached` there.
+    /// How safe the hot tier must have the mutation before it answers. The hot tier knows nothing
+    /// of the database, so it treats `Landed` as `Cached`.
     pub durability: Durability,
 }
 
 impl Mutation {
-    /// A mutation without condition. Sorts the changes; of two changes of one field the later one
+    /// A mutation without a condition. Sorts the changes. If a field occurs twice, the later change
     /// in the list counts.
     #[must_use]
     pub fn new(owner: Owner, changes: Vec<(Field, Change)>, id: OpId, deadline: Timestamp) -> Self {
@@ -148,7 +150,7 @@ impl Mutation {
         self
     }
 
-    /// The same mutation, answered when it is so safe.
+    /// The same mutation, acknowledged at this durability.
     #[must_use]
     pub fn as_safe_as(mut self, durability: Durability) -> Self {
         self.durability = durability;
@@ -156,12 +158,12 @@ impl Mutation {
     }
 }
 
-/// What an applied mutation did.
+/// The result of an applied mutation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Applied {
-    /// The owner's version after it. Unchanged if no field changed.
+    /// The owner's version after the mutation. It stays the same if no field changed.
     pub version: Version,
-    /// How many fields changed.
+    /// The number of changed fields.
     pub changed: u32,
     /// The new values of the incremented fields, in the order of the mutation's changes.
     pub counters: Vec<i64>,

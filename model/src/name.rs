@@ -1,5 +1,5 @@
-//! Names: who data belongs to. Checked once, when a name is made; whatever holds a name may rely on
-//! it.
+//! The names of data. A name is checked once, when it is made. Code that holds a name can rely on
+//! the check.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,13 +7,12 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 use xxhash_rust::xxh3::xxh3_64;
 
-/// The most bytes an app id, a region id or a logic type may have. The table's columns hold as
-/// many.
+/// The most bytes of an app id, a region id or a logic type. The table's columns hold as many.
 pub const SCOPE_BYTES_MAX: usize = 64;
-/// The most bytes an owner id or a field name may have. The table's columns hold as many.
+/// The most bytes of an owner id or a field name. The table's columns hold as many.
 pub const ID_BYTES_MAX: usize = 255;
 
-/// A name that was refused. Nothing was read or written.
+/// An invalid name. Nothing was read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NameError {
     /// The name has no characters.
@@ -45,7 +44,7 @@ pub enum NameError {
         part: &'static str,
         /// The first characters of the name.
         name: String,
-        /// The character that was refused.
+        /// The control character.
         character: char,
     },
 }
@@ -63,7 +62,7 @@ fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> 
             limit,
         });
     }
-    // Almost all names are plain ASCII, which is quickly told.
+    // Almost all names are plain ASCII, for which this check is fast.
     if name.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return Ok(());
     }
@@ -77,16 +76,16 @@ fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> 
     }
 }
 
-/// Stands between the parts of a name. No part holds it, and it is before all that a part holds: so
-/// joined names are in the order of their parts, and no two are equal.
+/// Stands between the parts of a joined name. It occurs in no part and sorts before every character
+/// of a part. So joined names sort like their parts, and no two are equal.
 const SEPARATOR: &str = "\0";
 
-/// How many bytes a part takes that was checked to have at most [`SCOPE_BYTES_MAX`].
+/// The length of a part in bytes. The part was checked to have at most [`SCOPE_BYTES_MAX`].
 fn length(part: &str) -> u8 {
     u8::try_from(part.len()).unwrap_or(u8::MAX)
 }
 
-/// The part of joined names between two places.
+/// The part of a joined name between two positions.
 fn part(text: &str, start: usize, end: usize) -> &str {
     text.get(start..end).unwrap_or_default()
 }
@@ -141,14 +140,13 @@ impl Scope {
     }
 }
 
-/// One entity: app, region, logic type and owner id. One hash in the hot tier, some adjacent rows
-/// in the cold tier.
+/// One entity: app, region, logic type and owner id. It is one hash in the hot tier and some
+/// adjacent rows in the cold tier.
 ///
-/// Owners are ordered as the table's primary key orders them: byte by byte, part by part. Cheap to
-/// clone.
+/// Owners sort as the table's primary key sorts them: byte by byte, part by part. Cheap to clone.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Owner {
-    /// All four names, joined: one allocation, compared and hashed in one go.
+    /// All four names, joined: one allocation, compared and hashed in one step.
     text: Arc<str>,
     app: u8,
     region: u8,
@@ -174,7 +172,7 @@ impl Owner {
         })
     }
 
-    /// Where the region, the logic type and the id begin.
+    /// The positions where the region, the logic type and the id begin.
     fn starts(&self) -> [usize; 3] {
         let region = usize::from(self.app) + 1;
         let logic_type = region + usize::from(self.region) + 1;
@@ -222,10 +220,10 @@ impl Owner {
         part(&self.text, id, self.text.len())
     }
 
-    /// The same number for the same names, in each process: `xxh3_64(app \0 region \0 logic type \0
-    /// id)`.
+    /// A number that depends on the names alone, in each process:
+    /// `xxh3_64(app \0 region \0 logic type \0 id)`.
     ///
-    /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project; no name holds a NUL,
+    /// The hash is XXH3 (64 bits, seed 0) as specified by the xxHash project. No name holds a NUL,
     /// so the input is unambiguous.
     #[must_use]
     pub fn digest(&self) -> u64 {
@@ -268,8 +266,8 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// The name of one value of an owner. Any UTF-8 of 1 to [`ID_BYTES_MAX`] bytes but control
-/// characters. Cheap to clone; one of up to 23 bytes takes no memory of its own.
+/// The name of one value of an owner: any UTF-8 of 1 to [`ID_BYTES_MAX`] bytes without control
+/// characters. Cheap to clone. A name of up to 23 bytes needs no allocation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Field(SmolStr);
 

@@ -1,28 +1,28 @@
-//! What a caller can do about an error.
+//! How a caller can react to an error.
 
 use std::time::Duration;
 
-/// Whether the write that failed took place.
+/// Whether the failed write was applied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// It did not, and will not.
+    /// It was not applied, and never will be.
     NotApplied,
-    /// It did; what failed came after it.
+    /// It was applied. A later step failed.
     Applied,
-    /// It may have. A repeat under the same operation id tells, within the deadline.
+    /// It may have been applied. A repeat under the same operation id tells, within the deadline.
     Unknown,
 }
 
-/// Whether trying again makes sense.
+/// Whether a retry makes sense.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retry {
     /// The same call fails again.
     Never,
-    /// Read first: what the call was built on has changed.
+    /// Read first. The data that the call was built on has changed.
     Reread,
     /// The same call may succeed after this long.
     After(Duration),
-    /// Repeat the same write under the same operation id: it is applied at most once, and its
-    /// answer tells.
+    /// Repeat the same write under the same operation id. It is applied at most once, and the
+    /// answer tells the outcome.
     SameId,
 }

@@ -1,8 +1,8 @@
-//! Which hot tier and which database belong together.
+//! The pairing of a hot tier with a database.
 //!
-//! The database has an identity, drawn once, and the token of its current hot tier, which names the
-//! server that took over. The hot tier has the same two. A program that opens both compares them,
-//! so that no worker lands in a wrong database, and no second hot tier writes over the first.
+//! The database has an identity, drawn once, and the token of its current hot tier. The token names
+//! the server that took over. The hot tier has the same two. A program that opens both compares
+//! them, so that no worker lands in a wrong database and no second hot tier overwrites the first.
 
 use std::fmt;
 
@@ -11,13 +11,13 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::{Ids, Timestamp};
 
 /// The number of the layout of keys, marks and scripts in the hot tier. Programs of different
-/// layouts refuse each other.
+/// layouts reject each other.
 pub const LAYOUT: u32 = 2;
 
 /// The longest address that is kept, in bytes.
 const ADDRESS_MAX: usize = 100;
 
-/// Separates the prefix from the address: a prefix holds no control character.
+/// Separates the prefix from the address. A prefix holds no control character.
 const SEPARATOR: char = '\u{1f}';
 
 /// 128 bits, as 32 hexadecimal digits: the identity of a database, drawn at random, or the token of
@@ -44,12 +44,12 @@ impl Token {
         )
     }
 
-    /// The token that a hot tier gets when it takes over the database of this identity while this
-    /// incarnation holds it. One server may hold several hot tiers, which the number of the
-    /// database and the prefix of the keys tell apart.
+    /// The token that a hot tier of this incarnation gets when it takes over the database of this
+    /// identity. One server can hold several hot tiers. The number of the Redis database and the
+    /// prefix of the keys tell them apart.
     ///
-    /// It is drawn by nobody, so all programs that meet the same blank server name it alike,
-    /// however late one of them is.
+    /// The token is computed and not drawn. So all programs that meet the same blank server name it
+    /// alike, however late one of them is.
     ///
     /// ```
     /// use storage_model::{SeededIds, Token};
@@ -67,7 +67,7 @@ impl Token {
         ))
     }
 
-    /// The token that [`fmt::Display`] wrote; none for any other text.
+    /// Parses the token that [`fmt::Display`] wrote. `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let token = Self(u128::from_str_radix(text, 16).ok()?);
@@ -92,11 +92,11 @@ impl fmt::Debug for Token {
 pub struct Paired {
     /// The hot tier's token.
     pub token: Token,
-    /// When it took over, by its own clock.
+    /// When the hot tier took over, by its own clock.
     pub since: Timestamp,
     /// The prefix of its keys.
     pub prefix: String,
-    /// Where it was then, for messages: host and port, never a login. At most 100 bytes.
+    /// Its address at that time, for messages: host and port, never a login. At most 100 bytes.
     pub address: String,
 }
 
@@ -115,7 +115,7 @@ impl Paired {
         format!("{token} {} {prefix}{SEPARATOR}{address}", since.0)
     }
 
-    /// Reads the text of [`Paired::to_text`]; none for any other.
+    /// Parses the text of [`Paired::to_text`]. `None` for any other text.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut words = text.splitn(3, ' ');

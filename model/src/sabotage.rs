@@ -1,17 +1,18 @@
-//! Rules that are broken on purpose, one at a time, to see which test notices.
+//! Switches that each break one rule on purpose, to see which test notices.
 //!
-//! Where a rule is kept, the code asks [`broken`] for a switch of its own. Without debug
-//! assertions, which no release has, the answer is a constant and nothing of it is compiled in.
-//! With them a test may break a rule for its own thread, by `breaking`; and with the cargo feature
-//! `sabotage` the variable `STORAGE_SABOTAGE` breaks one for the whole process. `scripts/sabotage`
-//! goes through all of them.
+//! The code that keeps a rule asks [`broken`] for a switch of its own. Without debug assertions the
+//! answer is a constant, and nothing of it is compiled in. No release has debug assertions.
+//!
+//! With debug assertions, a test can break a rule for its own thread by `breaking`. With the cargo
+//! feature `sabotage`, the variable `STORAGE_SABOTAGE` breaks one rule for the whole process.
+//! `scripts/sabotage` tries all switches.
 
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!(
-    "the feature `sabotage` breaks the storage's rules; it is for tests, and in no build without debug assertions"
+    "the feature `sabotage` breaks the storage's rules; it is only for tests, in builds with debug assertions"
 );
 
-/// Every switch. Each begins with the rule that it breaks, or the hazard that is no longer met.
+/// Every switch. Its name begins with the rule that it breaks, or with the hazard that it lets in.
 #[cfg(debug_assertions)]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
@@ -168,7 +169,7 @@ pub const SWITCHES: &[&str] = &[
     "S8-grace",
 ];
 
-/// Whether this switch is on: never, in a build without debug assertions.
+/// Whether this switch is on. It never is in a build without debug assertions.
 #[cfg(not(debug_assertions))]
 #[must_use]
 pub const fn broken(_switch: &str) -> bool {
@@ -177,15 +178,15 @@ pub const fn broken(_switch: &str) -> bool {
 
 #[cfg(debug_assertions)]
 thread_local! {
-    /// What [`breaking`] breaks on this thread.
+    /// The switch that [`breaking`] turned on for this thread.
     static HERE: std::cell::Cell<Option<&'static str>> = const { std::cell::Cell::new(None) };
 }
 
-/// Whether this switch is the one that [`breaking`] was called with on this thread, or that
-/// `STORAGE_SABOTAGE` names.
+/// Whether this switch is on: by [`breaking`] on this thread, or by `STORAGE_SABOTAGE`.
 ///
 /// # Panics
-/// The switch that the variable names, or this one while it does, is not in [`SWITCHES`].
+/// In a build with the feature `sabotage`, this switch or the one that the variable names is not in
+/// [`SWITCHES`].
 #[cfg(debug_assertions)]
 #[must_use]
 pub fn broken(switch: &str) -> bool {
@@ -198,7 +199,7 @@ pub fn broken(switch: &str) -> bool {
 /// The switch is not in [`SWITCHES`].
 #[cfg(debug_assertions)]
 pub fn breaking<T>(switch: &'static str, steps: impl FnOnce() -> T) -> T {
-    /// Mends the rule, however the steps end.
+    /// Restores the rule, however the steps end.
     struct Mend;
     impl Drop for Mend {
         fn drop(&mut self) {
@@ -219,7 +220,7 @@ pub fn breaking<T>(switch: &'static str, steps: impl FnOnce() -> T) -> T {
 fn check(switch: &str) {
     if !SWITCHES.contains(&switch) {
         panic!(
-            "sabotage: there is no switch {switch:?}, but {}",
+            "sabotage: there is no switch {switch:?}; the switches are {}",
             SWITCHES.join(", ")
         );
     }

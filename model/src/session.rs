@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::{OpId, Version};
 
-/// What tells one session of an owner from all others, before and after it. A later session of the
-/// owner has a greater one.
+/// The identity of one session of an owner. It differs from the fences of all sessions before and
+/// after it. A later session of the owner has a greater fence.
 ///
-/// The version is drawn when the session is opened, above all that the partition has given, so it
-/// grows over any loss of the hot tier (R14). The token is drawn at random: two histories of a hot
-/// tier may give one version twice.
+/// The version is drawn when the session is opened, above all versions that the partition has
+/// given. So it grows across any loss of the hot tier (R14). The token is drawn at random, because
+/// two histories of a hot tier may give the same version.
 ///
 /// ```
 /// use storage_model::{Fence, OpId, Version};
@@ -18,9 +18,9 @@ use crate::{OpId, Version};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Fence {
-    /// When the session was opened.
+    /// The version that was drawn when the session was opened.
     pub version: Version,
-    /// What no other session has.
+    /// A random token that no other session has.
     pub token: OpId,
 }
 

@@ -1,9 +1,9 @@
-//! Why a server can't be reached, by the system's words: what lasts is told from what passes.
+//! Why a server can't be reached, by the words of the system: lasting reasons and passing ones.
 
-/// Whether the name of a host is known to no name server.
+/// Whether no name server knows the name of a host.
 ///
-/// A name server that did not answer ("temporary failure") says nothing of the name, and everything
-/// else is an outage.
+/// A name server that did not answer ("temporary failure") tells nothing about the name. Every
+/// other error is an outage.
 ///
 /// ```
 /// use storage_model::is_unknown_host;
@@ -23,8 +23,8 @@ pub fn is_unknown_host(error: &str) -> bool {
     WORDS.iter().any(|words| error.contains(words))
 }
 
-/// Whether a TLS handshake failed for a reason that lasts, such as a certificate: the other side
-/// was reached, and answered.
+/// Whether a TLS handshake failed for a lasting reason, such as a certificate. In that case the
+/// other side was reached and answered.
 ///
 /// ```
 /// use storage_model::is_failed_handshake;

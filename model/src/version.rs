@@ -3,16 +3,16 @@
 use std::fmt;
 use std::time::Duration;
 
-/// The order of writes: microseconds, larger for each later write of an owner. 0 means "never
-/// written".
+/// The order of writes, in microseconds. Each later write of an owner has a greater version. 0
+/// means "never written".
 ///
-/// A version is `max(last version of the partition + 1, time of the hot tier)`. It stays below 2^53
-/// until the year 2255, so that Lua's numbers hold it exactly; a larger one is never given.
+/// A version is `max(last version of the partition + 2, time of the hot tier)`. It stays below 2^53
+/// until the year 2255, so that Lua's numbers hold it exactly. A larger version is never given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Version(u64);
 
 impl Version {
-    /// No write.
+    /// The version of an owner that was never written.
     pub const ZERO: Self = Self(0);
     /// The largest version that is ever given: 2^53 − 1.
     pub const MAX: Self = Self((1 << 53) - 1);
@@ -24,17 +24,18 @@ impl Version {
         (number <= Self::MAX.0).then_some(Self(number))
     }
 
-    /// The version so far above, or the largest.
+    /// The version that is higher by `by`, at most [`Version::MAX`].
     #[must_use]
     pub fn plus(self, by: u64) -> Self {
         Self(self.0.saturating_add(by).min(Self::MAX.0))
     }
 
-    /// How far versions leap, in microseconds, when the hot tier came back older than what has
-    /// landed: an hour to sixteen hours, another number in each of sixteen epochs. Versions that it
-    /// gave and has forgotten are not given to other writes then, also if it comes back older again
-    /// before anything has landed; unless it forgot more than an hour and its clock is behind by
-    /// more than that, too.
+    /// How far versions leap, in microseconds, when the hot tier came back older than the landed
+    /// data. The leap is one to sixteen hours, and differs among sixteen consecutive epochs.
+    ///
+    /// So versions that the hot tier gave and forgot are not given to other writes. This holds also
+    /// if it comes back older again before anything has landed. It does not hold if the hot tier
+    /// forgot more than an hour and its clock is behind by more than that, too.
     #[must_use]
     pub fn rewind_leap(epoch: Epoch) -> u64 {
         Self::HOUR * (1 + epoch.0 % 16)
@@ -53,8 +54,8 @@ impl fmt::Display for Version {
     }
 }
 
-/// How often a partition's hot tier was replaced. Kept in both tiers; a landing transaction of
-/// another epoch is refused.
+/// How often a partition's hot tier was replaced. Both tiers keep the number. A landing transaction
+/// of another epoch fails.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
 pub struct Epoch(pub u64);
 
@@ -69,7 +70,7 @@ impl fmt::Display for Epoch {
 pub struct Timestamp(pub u64);
 
 impl Timestamp {
-    /// This moment and `later` on, as far as the number reaches.
+    /// This moment plus `later`, at most the largest timestamp.
     #[must_use]
     pub fn plus(self, later: Duration) -> Self {
         Self(
@@ -78,7 +79,7 @@ impl Timestamp {
         )
     }
 
-    /// How long after `earlier` this moment is; zero if it is before it.
+    /// The time from `earlier` to this moment. It is zero if `earlier` lies after this moment.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

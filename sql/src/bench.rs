@@ -1,4 +1,4 @@
-//! What the micro-benchmarks call of this crate's inside. No part of its interface.
+//! The internals of this crate for the micro-benchmarks. They are not part of its interface.
 
 use sqlx::{Arguments, Execute};
 use storage_model::Row;
@@ -6,7 +6,7 @@ use storage_model::Row;
 use crate::statement::{Names, Texts};
 use crate::{Statement, land, mysql, split};
 
-/// What a MySQL server takes by default, and its half in a statement.
+/// The limit of a value on a MySQL server with default settings.
 const BYTES_MAX: usize = land::value_bytes_max(64 << 20);
 
 /// The rows of a landing in key order.
@@ -15,8 +15,7 @@ pub fn ordered(rows: &[Row]) -> Vec<&Row> {
     split::ordered(rows)
 }
 
-/// Cuts ordered rows into upserts and lists the arguments of each. Answers how many arguments there
-/// are.
+/// Cuts ordered rows into upserts and lists the arguments of each. Answers the number of arguments.
 #[must_use]
 pub fn upserts(rows: &[&Row]) -> usize {
     land::upserts(rows, BYTES_MAX)
@@ -35,8 +34,8 @@ impl Default for MySqlTexts {
 }
 
 impl MySqlTexts {
-    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers how
-    /// many arguments were bound.
+    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers the
+    /// number of bound arguments.
     #[must_use]
     pub fn bound(&self, rows: &[&Row]) -> usize {
         let bind = |(size, args): (usize, Vec<_>)| {

@@ -1,5 +1,5 @@
-//! Whether a refusal is the row's own fault: a database that refuses any row must not have all of
-//! them parked (H38).
+//! Whether a rejection is the row's own fault. If a database rejects every row, the rows must not
+//! all go to the error map (H38).
 
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
@@ -9,15 +9,15 @@ use crate::fault::Fault;
 use crate::land::row_args;
 use crate::session::Session;
 
-/// Puts a trivial row into the table and takes it back.
+/// Writes a trivial row to the table and rolls it back.
 ///
 /// # Errors
-/// The database refuses that row too, or is away. A refusal has become the operator's matter.
+/// The database rejects that row, too, or is away. The rejection is then a matter for the operator.
 pub(crate) async fn check<S: Session>(exec: &mut Exec<S>) -> Result<(), Fault> {
     let Some(row) = trivial() else { return Ok(()) };
     exec.begin().await?;
     let taken = exec.execute(Statement::Upsert, 1, &row_args(&row)).await;
-    // Never committed, whatever the answer.
+    // Never committed, for any answer.
     let Err(RolledBack(taken)) = exec.end::<(), _>(Err(RolledBack(taken))).await else {
         return Ok(());
     };

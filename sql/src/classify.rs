@@ -1,46 +1,46 @@
-//! What the databases' error numbers mean. One table for each dialect, and nothing else knows a
-//! number.
+//! The meaning of the databases' error numbers. There is one table for each dialect, and no other
+//! code knows a number.
 
-/// Whose numbers they are.
+/// The dialect of an error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Dialect {
     MySql,
     Sqlite,
 }
 
-/// What to do about an error.
+/// How to react to an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Class {
-    /// The database is busy. Roll back and repeat; the connection is good.
+    /// The database is busy. Roll back and retry. The connection is good.
     Retry,
-    /// The statement took too long. As above; with less at once it may be done in time.
+    /// The statement took too long. As above. A smaller statement may finish in time.
     TooLong,
-    /// The connection is gone or of no use. Open another one.
+    /// The connection is gone or useless. Open another one.
     Reconnect,
-    /// The server does not take writes any more. Drop all connections, so that the name is resolved
+    /// The server takes no writes any more. Drop all connections, so that the host name is resolved
     /// again.
     Resolve,
-    /// Only the operator can put it right. Nothing is given up.
+    /// Only the operator can repair it. No data is given up.
     Operator,
-    /// The settings name what is not there. Said of a database that was never reached; later it is
-    /// an outage.
+    /// The settings name something that does not exist. Only for a database that was never reached.
+    /// For any other it is an outage.
     Settings,
-    /// What was sent is at fault, and will be at fault again.
+    /// The statement's content is at fault, and will fail again.
     Refused,
-    /// A row that was read holds what no version of this program writes. The connection is good.
+    /// No version of this program writes such a row. The connection is good.
     Unreadable,
-    /// A number that is in no table, such as a trigger's own. The database is taken for unwell,
-    /// unless a row alone is answered so while another is taken.
+    /// The number is in no table, for example a trigger's own number. The database counts as
+    /// unwell, unless only one row gets this answer while another row succeeds.
     Unknown,
 }
 
 use Class::{Operator, Reconnect, Refused, Resolve, Retry, TooLong};
 
-/// The class of an error number; none for a number that is not in the table.
+/// The class of an error number. `None` if the number is in no table.
 pub(crate) fn class(dialect: Dialect, code: u32) -> Option<Class> {
     let (table, code) = match dialect {
         Dialect::MySql => (MYSQL, code),
-        // The low byte is the kind of error, what stands above it the detail.
+        // The low byte is the kind of error, the higher bytes are the detail.
         Dialect::Sqlite => (SQLITE, code & 0xff),
     };
     table
@@ -65,7 +65,7 @@ const MYSQL: &[(Class, &[u32])] = &[
             1637, // too many transactions
             3101, // group replication rolled back
             3168, 3170, // not available, out of memory
-            3572, // a lock was not to be had at once
+            3572, // a lock was not free at once
         ],
     ),
     (TooLong, &[1969, 3024]),
@@ -101,9 +101,9 @@ const MYSQL: &[(Class, &[u32])] = &[
             3, 20, 1021, 1026, 1114, // the disk is full, or cannot be written
             1015, 1016, 1034, // a file cannot be locked, opened or read
             1044, 1045, 1049, 1142, 1143, 1227, // rights, database
-            1054, 1064, 1136, 1146, 1364, // the table differs from what the statements expect
+            1054, 1064, 1136, 1146, 1364, // the table does not fit the statements
             1129, 1130, 1251, 1698, 1820,
-            1862, // the server refuses the host, the user or the password
+            1862, // the server rejects the host, the user or the password
             1665, // the binary log's format does not allow READ COMMITTED
         ],
     ),

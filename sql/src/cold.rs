@@ -1,4 +1,4 @@
-//! The one implementation of [`ColdStore`], for all engines.
+//! The only implementation of [`ColdStore`], for all engines.
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use crate::{
 };
 use crate::{canary, land, owners, pairing, partition, read, schema};
 
-/// The most bytes of a value while no connection was ever opened: half of MariaDB's default packet.
+/// The limit of a value while no connection was ever opened: half of MariaDB's default packet.
 const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
 
 /// A database of one engine.
 pub(crate) struct Cold<E: Engine> {
     engine: Arc<E>,
-    /// Where it is, for errors.
+    /// The database's address, for errors.
     place: String,
     shared: Arc<Shared>,
     writers: Arc<Pool<E>>,
-    /// The same as `writers` where all connections do both.
+    /// The same pool as `writers` if all connections read and write.
     readers: Arc<Pool<E>>,
-    /// Set by whoever finds that the schema fits, read before any work: a database may be away when
-    /// the store is opened. Several callers may check at once, since callers that queue for one
-    /// check would wait for each other's time limits.
+    /// Whether the schema fits. Set by any call that checked it, and read before any work, because
+    /// the database can be away when the store is opened. Several calls can check at the same time.
+    /// A queue for one check would add up their time limits.
     fits: AtomicBool,
-    /// Whether the schema is created in an empty database by whatever call comes first.
+    /// Whether the first call creates the schema in an empty database.
     creates: bool,
     read_only: bool,
 }
@@ -80,7 +80,7 @@ impl<E: Engine> Cold<E> {
         }
     }
 
-    /// Checks the schema, and creates it in an empty database if it was opened for that.
+    /// Checks the schema. Creates it in an empty database if the options say so.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
         if !self.fits.load(Ordering::Acquire) {
             if self.creates {
@@ -93,8 +93,8 @@ impl<E: Engine> Cold<E> {
         Ok(())
     }
 
-    /// Checks the schema at the opening. An empty database is made ready now or, if it was not
-    /// opened for that, by [`ColdStore::pair`].
+    /// Checks the schema when the store opens. An empty database gets its schema now, or later from
+    /// [`ColdStore::pair`] if the options say so.
     pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
         match schema::state(self).await? {
             SchemaState::Empty if !self.creates => Ok(()),
@@ -102,7 +102,7 @@ impl<E: Engine> Cold<E> {
         }
     }
 
-    /// The engine's own words.
+    /// The engine.
     pub(crate) fn engine(&self) -> &E {
         &self.engine
     }
@@ -112,7 +112,7 @@ impl<E: Engine> Cold<E> {
         &self.shared.names
     }
 
-    /// A connection for this role, whether or not the schema fits.
+    /// A connection for this role. The schema may not fit.
     pub(crate) async fn lease(&self, role: Role) -> Result<Lease<E>, Fault> {
         match role {
             Role::Read => self.readers.lease().await,
@@ -120,7 +120,7 @@ impl<E: Engine> Cold<E> {
         }
     }
 
-    /// Does some work on a connection for this role.
+    /// Runs some work on a connection for this role.
     async fn work<T>(
         &self,
         role: Role,
@@ -135,7 +135,7 @@ impl<E: Engine> Cold<E> {
         done.map_err(|fault| self.told(fault, operation))
     }
 
-    /// What a caller is told of a fault.
+    /// The error of a fault for callers.
     pub(crate) fn told(&self, fault: Fault, operation: &'static str) -> ColdError {
         fault.into_cold(operation).at(&self.place)
     }
@@ -161,7 +161,7 @@ impl<E: Engine> Cold<E> {
         landed.map_err(|unlanded| self.told_of_land(unlanded))
     }
 
-    /// A connection for this role to a database whose schema fits.
+    /// A connection for this role to a database with a fitting schema.
     async fn checked(&self, role: Role, operation: &'static str) -> Result<Lease<E>, ColdError> {
         self.fits().await?;
         self.lease(role)
@@ -223,7 +223,7 @@ impl<E: Engine> ColdStore for Cold<E> {
                 Ok(()) => return Ok(()),
             };
             cuts += 1;
-            // Rows are blamed only while another is taken, over a connection of its own.
+            // Rows count as the cause only while another row succeeds, over its own connection.
             let taken = self
                 .work(Role::Write, "land", async |exec| canary::check(exec).await)
                 .await;

@@ -1,19 +1,19 @@
-//! What a caller can do about a failure of the cold tier.
+//! Errors of the cold tier, by the caller's possible reaction.
 
 use storage_model::Partition;
 
-/// What is wrong.
+/// The kind of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ColdKind {
     /// The database is away, overloaded, read-only or failing over. The same call may succeed
     /// later.
     Unwell,
-    /// The operator has to act: wrong password, missing rights, database, table or column, a full
-    /// disk. Retried, and reported loudly.
+    /// An operator must act: wrong password, missing rights, database, table or column, or a full
+    /// disk. The call is retried, and an error is logged.
     Operator,
-    /// A row holds what no version of this program writes, such as a name with control characters:
-    /// somebody else wrote it. Other owners are not concerned.
+    /// Another program wrote the row: no version of this program writes such a row, for example a
+    /// name with control characters. Other owners are not affected.
     Unreadable,
     /// The schema is newer than this program, or older and in use. Nothing was read or written.
     Schema,
@@ -25,20 +25,20 @@ pub enum ColdKind {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{operation}: {message}")]
 pub struct ColdError {
-    /// What the caller can do.
+    /// The kind, which tells the caller's possible reaction.
     pub kind: ColdKind,
-    /// What was attempted, such as "load" or "connect".
+    /// The attempted operation, such as "load" or "connect".
     pub operation: &'static str,
-    /// The root cause in one line, with the database's error number where it gave one; never a
+    /// The root cause in one line, with the database's error number if there is one. Never a
     /// password.
     pub message: String,
 }
 
-/// Why the database refused what one row or statement holds.
+/// Why the database rejected a row or statement because of its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RowFault {
-    /// The database's error number, or 0 if it gave none (a connection that breaks whenever the row
-    /// is sent).
+    /// The database's error number. 0 if it gave none, for example for a connection that breaks
+    /// each time the row is sent.
     pub code: u32,
     /// The database's message in one line.
     pub message: String,
@@ -48,11 +48,11 @@ pub struct RowFault {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LandError {
     /// These partitions' records did not match their fences. Nothing was written.
-    #[error("the records of {} partitions moved; collect them anew", .0.len())]
+    #[error("the records of {} partitions have changed: collect them again", .0.len())]
     Fenced(Vec<Partition>),
-    /// The database refuses something in the batch. Nothing was written; the caller bisects to find
+    /// The database rejects something in the batch. Nothing was written. The caller bisects to find
     /// the row.
-    #[error("the batch is refused: {} (error {})", .0.message, .0.code)]
+    #[error("the database rejects the batch: {} (error {})", .0.message, .0.code)]
     Refused(RowFault),
     /// The database is unwell, or the outcome of the commit is unknown. Landing the same rows again
     /// is harmless.

@@ -1,5 +1,5 @@
-//! The one way of a statement to the database: through the seam, bounded in time, and never leaving
-//! a cut connection in use.
+//! The only way of a statement to the database. Each statement passes the seam and has a time
+//! limit. A connection that was cut is never used again.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -16,29 +16,30 @@ use crate::session::{Arg, Record, Server, Session, Visit};
 use crate::statement::{Names, Texts};
 use crate::{ColdError, Seam, Statement};
 
-/// What all connections of a store share.
+/// The state that all connections of a store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     pub(crate) names: Names,
     pub(crate) seam: Arc<dyn Seam>,
-    /// Bounds each statement on this side, since a server that hangs keeps no promise of its own.
+    /// The time limit of each statement on this side, because a server that hangs does not keep its
+    /// own limits.
     pub(crate) statement_timeout: Duration,
 }
 
-/// A connection, and what it is in the middle of.
+/// A connection, and the state of its statement and transaction.
 #[derive(Debug)]
 pub(crate) struct Exec<S> {
     session: S,
     shared: Arc<Shared>,
-    /// A statement was sent and its reply not read to the end. Stays true if the caller is dropped
-    /// here.
+    /// A statement was sent and its reply was not read to the end. Stays true if the caller drops
+    /// the call here.
     busy: bool,
-    /// A transaction was begun and its end not confirmed.
+    /// A transaction has begun and its end is not confirmed.
     open: bool,
-    /// The class of a fault after which no connection of this age is to be trusted.
+    /// After a fault of this class no connection of the same age is trusted.
     lost: bool,
-    /// An answer that nobody knows the meaning of: this connection alone is not used again.
+    /// An answer of unknown meaning. Only this connection is not used again.
     doubtful: bool,
 }
 
@@ -54,12 +55,12 @@ impl<S: Session> Exec<S> {
         }
     }
 
-    /// Whether the next caller may have this connection.
+    /// Whether the next caller can have this connection.
     pub(crate) fn is_clean(&self) -> bool {
         !self.busy && !self.open && !self.lost && !self.doubtful
     }
 
-    /// Whether the other connections are likely to be as useless as this one.
+    /// Whether the other connections are probably useless, too.
     pub(crate) fn is_lost(&self) -> bool {
         self.lost
     }
@@ -69,17 +70,17 @@ impl<S: Session> Exec<S> {
         !self.busy && !self.open && !self.lost
     }
 
-    /// What is known of the server.
+    /// The facts about the server.
     pub(crate) fn server(&self) -> &Server {
         self.session.server()
     }
 
-    /// The most bytes that one statement may have.
+    /// The most bytes of one statement.
     pub(crate) fn packet_bytes_max(&self) -> usize {
         self.server().packet_bytes_max
     }
 
-    /// Runs a statement that takes `size` rows; returns the number of rows it matched.
+    /// Runs a statement that takes `size` rows. Returns the number of matched rows.
     pub(crate) async fn execute(
         &mut self,
         statement: Statement,
@@ -93,7 +94,7 @@ impl<S: Session> Exec<S> {
         self.settle(result)
     }
 
-    /// Runs a statement that takes `size` rows; makes a value of each row of its result.
+    /// Runs a statement that takes `size` rows. Makes a value of each row of the result.
     pub(crate) async fn fetch<T: Send>(
         &mut self,
         statement: Statement,
@@ -107,7 +108,7 @@ impl<S: Session> Exec<S> {
         Ok(values)
     }
 
-    /// Runs a statement that takes `size` rows; visits each row of its result.
+    /// Runs a statement that takes `size` rows. Visits each row of the result.
     pub(crate) async fn visit(
         &mut self,
         statement: Statement,
@@ -122,15 +123,14 @@ impl<S: Session> Exec<S> {
         self.settle(result)
     }
 
-    /// Begins a transaction. End it with [`Exec::end`].
+    /// Begins a transaction. [`Exec::end`] must end it.
     pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
         self.open = true;
         self.execute(Statement::Begin, 1, &[]).await.map(drop)
     }
 
-    /// Commits a transaction whose work succeeded; gives up one whose work failed, whatever the
-    /// failure. A lock wait that timed out undoes one statement alone, so that a COMMIT after it
-    /// would keep half of the work.
+    /// Commits a transaction if its work succeeded. Rolls it back after any failure. A lock wait
+    /// that times out undoes only one statement, so a COMMIT after it would keep half of the work.
     pub(crate) async fn end<T, E: From<Fault>>(&mut self, work: Result<T, E>) -> Result<T, E> {
         match work {
             Ok(value) => {
@@ -145,8 +145,8 @@ impl<S: Session> Exec<S> {
                     self.open = self.execute(Statement::Commit, 1, &[]).await.is_err();
                     return Err(error);
                 }
-                // A connection that doesn't confirm the ROLLBACK stays `open` and is thrown away,
-                // which rolls back as well.
+                // A connection that does not confirm the ROLLBACK stays `open` and is thrown away.
+                // The server then rolls back.
                 if !self.busy
                     && !self.lost
                     && self.execute(Statement::Rollback, 1, &[]).await.is_ok()
@@ -158,8 +158,8 @@ impl<S: Session> Exec<S> {
         }
     }
 
-    /// Applies the migrations that are missing, however long that takes. The connection is not used
-    /// again, since its limits were lifted for it.
+    /// Applies the missing migrations, without a time limit. The connection is not used again,
+    /// because its limits were lifted.
     pub(crate) async fn migrate(&mut self, migrations: &[Migration]) -> Result<(), Fault> {
         let shared = Arc::clone(&self.shared);
         self.busy = true;
@@ -177,7 +177,7 @@ impl<S: Session> Exec<S> {
         answered
     }
 
-    /// Says goodbye and closes.
+    /// Closes the connection in order.
     pub(crate) async fn close(self) {
         self.session.close().await;
     }
@@ -189,8 +189,8 @@ impl<S: Session> Exec<S> {
         })
     }
 
-    /// Takes note of what the reply says about the connection. Only a complete reply makes it
-    /// usable again.
+    /// Records the state of the connection after a reply. Only a complete reply makes it usable
+    /// again.
     fn settle<T>(&mut self, result: Result<T, Fault>) -> Result<T, Fault> {
         match result.as_ref().map_err(|fault| fault.class) {
             Ok(_)
@@ -209,7 +209,7 @@ impl<S: Session> Exec<S> {
     }
 }
 
-/// Lets the seam see the statement and its reply, and bounds the time in between.
+/// Passes the statement and its reply through the seam, and limits the time in between.
 async fn through<T>(
     shared: &Shared,
     statement: Statement,
@@ -220,13 +220,13 @@ async fn through<T>(
         .before(statement)
         .await
         .map_err(|error| replaced(&error))?;
-    // A driver that panics over a malformed reply costs its connection, not the caller.
+    // If the driver panics over a malformed reply, only the connection is lost.
     let caught = AssertUnwindSafe(work).catch_unwind();
     let value = match tokio::time::timeout(shared.statement_timeout, caught).await {
         Ok(Ok(result)) => result?,
         Ok(Err(_)) => {
             return Err(Fault::lost(
-                "the driver could not make sense of the server's reply",
+                "the driver could not understand the server's reply",
             ));
         }
         Err(_) => {

@@ -1,4 +1,4 @@
-//! What went wrong with a statement, in words that both drivers share.
+//! The fault of a statement, in terms that both drivers share.
 
 use storage_model::sabotage::broken;
 
@@ -10,18 +10,18 @@ use crate::{ColdError, ColdKind, LandError, RowFault};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) class: Class,
-    /// The database's error number; 0 if it gave none.
+    /// The database's error number. 0 if it gave none.
     pub(crate) code: u32,
     /// One line, never with a password.
     pub(crate) message: String,
 }
 
 impl Fault {
-    /// An error that the database answered with. A number that no table knows is reported.
+    /// An error answer of the database. Logs a number that is in no table.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
         let known = class(dialect, code).filter(|_| !broken("H38-refused"));
         let class = known.unwrap_or_else(|| {
-            tracing::warn!(code, message, "unknown database error number; treated as an unwell database, unless it is one row's");
+            tracing::warn!(code, message, "unknown database error number: the database counts as unwell, unless only one row gets this error");
             if broken("H38-refused") { Class::Refused } else { Class::Unknown }
         });
         let message = match advice(dialect, code) {
@@ -35,7 +35,7 @@ impl Fault {
         }
     }
 
-    /// Settings that name what is not there.
+    /// Settings that name something that does not exist.
     pub(crate) fn settings(message: impl AsRef<str>) -> Self {
         Self {
             class: Class::Settings,
@@ -44,22 +44,22 @@ impl Fault {
         }
     }
 
-    /// An attempt to connect that failed for no reason of the server's own words. What passes by
-    /// itself stays an outage.
+    /// A failed attempt to connect without a reason from the server. A passing fault stays an
+    /// outage.
     pub(crate) fn unopened(message: &str) -> Self {
         if storage_model::is_unknown_host(message) {
             return Self::settings(format!(
-                "no name server knows the host: {message}; correct it in sql.url"
+                "no name server knows the host ({message}): correct it in sql.url"
             ));
         }
         if storage_model::is_failed_handshake(message) {
-            return Self::operator(format!("TLS: {message}; see sql.tls and sql.ca_file"));
+            return Self::operator(format!("TLS: {message}: see sql.tls and sql.ca_file"));
         }
         Self::lost(message)
     }
 
-    /// As it counts for a database that was reached before: the settings are right, so what they
-    /// name is away.
+    /// The fault for a database that was reached before. Then the settings are right, and the
+    /// database is away.
     pub(crate) fn of_known_place(self) -> Self {
         let class = if self.class == Class::Settings {
             Class::Reconnect
@@ -69,7 +69,7 @@ impl Fault {
         Self { class, ..self }
     }
 
-    /// A connection that broke, or could not be made, without an answer from the database.
+    /// A connection that broke or failed to open without an answer from the database.
     pub(crate) fn lost(message: impl AsRef<str>) -> Self {
         Self {
             class: Class::Reconnect,
@@ -78,7 +78,7 @@ impl Fault {
         }
     }
 
-    /// Something that only the operator can put right.
+    /// A fault that only the operator can repair.
     pub(crate) fn operator(message: impl AsRef<str>) -> Self {
         Self {
             class: Class::Operator,
@@ -87,7 +87,7 @@ impl Fault {
         }
     }
 
-    /// A row that can't be understood.
+    /// An unreadable row.
     pub(crate) fn unreadable(message: impl AsRef<str>) -> Self {
         Self {
             class: Class::Unreadable,
@@ -96,8 +96,8 @@ impl Fault {
         }
     }
 
-    /// A COMMIT that failed, whatever the answer: the outcome is unknown or nothing was written,
-    /// and never a row's fault. A full disk stays one: waiting does not mend it.
+    /// A failed COMMIT. Either nothing was written or the outcome is unknown, for any answer, and
+    /// no row is at fault. A full disk stays a full disk, because waiting does not help.
     pub(crate) fn of_commit(self) -> Self {
         let class = if matches!(self.class, Class::Resolve | Class::Operator) {
             self.class
@@ -111,7 +111,7 @@ impl Fault {
         }
     }
 
-    /// A refusal that would befall any row: no row's fault.
+    /// A rejection of any row. No single row is at fault.
     pub(crate) fn of_any_row(self) -> Self {
         let class = if self.class == Class::Refused {
             Class::Operator
@@ -120,12 +120,12 @@ impl Fault {
         };
         Self {
             class,
-            message: format!("no row is taken: {}", self.message),
+            message: format!("the database takes no row: {}", self.message),
             ..self
         }
     }
 
-    /// For an operation that has no rows to refuse.
+    /// The error of an operation without rows to reject.
     pub(crate) fn into_cold(self, operation: &'static str) -> ColdError {
         let kind = match self.class {
             Class::Retry | Class::TooLong | Class::Reconnect | Class::Resolve | Class::Unknown => {
@@ -133,8 +133,8 @@ impl Fault {
             }
             Class::Unreadable => ColdKind::Unreadable,
             Class::Settings => ColdKind::Settings,
-            // A read has no row that could be at fault, so a refusal means that the statement
-            // doesn't fit the database.
+            // A read has no row that could be at fault. So a rejection means that the statement
+            // does not fit the database.
             Class::Operator | Class::Refused => ColdKind::Operator,
         };
         let message = if self.code == 0 {
@@ -149,30 +149,30 @@ impl Fault {
         }
     }
 
-    /// Whether it may be the fault of rows.
+    /// Whether rows can be at fault.
     pub(crate) fn may_be_of_rows(&self) -> bool {
         matches!(self.class, Class::Refused)
             || matches!(self.class, Class::Unknown) && !broken("H38-number")
     }
 
-    /// Whether a statement ended so that nobody knows whether its rows are at fault: it was cut by
-    /// the connection, as a proxy's limit of packets does, or by a limit of time.
+    /// Whether the statement was cut, so that nobody knows whether its rows are at fault. The
+    /// connection broke, for example at a proxy with a packet limit, or the time ran out.
     pub(crate) fn is_cut(&self) -> bool {
         matches!(self.class, Class::Reconnect | Class::TooLong) && !broken("H38-cut")
     }
 
-    /// The last of so many times that the same rows were cut.
+    /// The last of this many cuts of the same rows.
     pub(crate) fn each_time(self, times: u32) -> Self {
         Self {
             message: format!(
-                "cut {times} times while another row was taken: {}",
+                "cut {times} times while another row succeeded: {}",
                 self.message
             ),
             ..self
         }
     }
 
-    /// For a landing transaction of which rows are at fault.
+    /// The error of a landing transaction whose rows are at fault.
     pub(crate) fn of_rows(self) -> LandError {
         LandError::Refused(RowFault {
             code: self.code,
@@ -180,7 +180,7 @@ impl Fault {
         })
     }
 
-    /// For a landing transaction of which no row is at fault.
+    /// The error of a landing transaction without a row at fault.
     pub(crate) fn into_land(self) -> LandError {
         LandError::Cold(self.into_cold("land"))
     }
@@ -196,7 +196,7 @@ impl ColdError {
         }
     }
 
-    /// With the database's address, which every error names that goes out.
+    /// Adds the database's address, which every error to callers has.
     pub(crate) fn at(self, place: &str) -> Self {
         Self {
             message: format!("{place}: {}", self.message),
@@ -205,9 +205,9 @@ impl ColdError {
     }
 }
 
-/// The class of a number of which the words tell that it lasts, whatever the table says of it.
+/// The class of a number whose message tells a lasting fault. It overrides the table.
 fn lasting(dialect: Dialect, code: u32, message: &str) -> Option<Class> {
-    // No statement may be prepared at all, and not: too many are.
+    // No statement can be prepared at all. Otherwise the number means too many prepared statements.
     (dialect == Dialect::MySql && code == 1461 && message.contains("current value: 0"))
         .then_some(Class::Operator)
 }
@@ -249,10 +249,10 @@ mod tests {
         );
     }
 
-    /// All numbers that MySQL's protocol has room for, and the kinds and details of SQLite's.
+    /// All numbers that fit MySQL's protocol, and the kinds and details of SQLite's.
     #[test]
     fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
-        // The classifier itself: `answered` logs each unknown number.
+        // Calls the classifier itself, because `answered` logs each unknown number.
         let refused = |dialect, code| class(dialect, code) == Some(Class::Refused);
         let mysql: Vec<u32> = (0..=u32::from(u16::MAX))
             .filter(|code| refused(Dialect::MySql, *code))

@@ -11,11 +11,11 @@ use crate::session::{Arg, Session};
 use crate::split::{BYTES_MAX, ordered, row_bytes, split};
 use crate::{Batch, Fence, LandError, RowFault, Statement};
 
-/// The number that MySQL gives to a packet that is too large; for a row that is refused before it
-/// is sent.
+/// MySQL's number for a packet that is too large. Also for a row that is rejected before it is
+/// sent.
 const PACKET_TOO_LARGE: u32 = 1153;
 
-/// Why a transaction is given up.
+/// Why a transaction ends early.
 enum Stop {
     Fenced(Vec<Partition>),
     /// The answer to a statement that writes rows.
@@ -29,11 +29,11 @@ impl From<Fault> for Stop {
     }
 }
 
-/// Why a batch was not landed.
+/// Why a batch did not land.
 pub(crate) enum Unlanded {
-    /// What the caller is told.
+    /// The error for the caller.
     Known(LandError),
-    /// A statement that writes rows was cut, which may be the fault of one of them.
+    /// A statement that writes rows was cut. One of the rows may be at fault.
     Cut(Fault),
 }
 
@@ -53,12 +53,12 @@ impl From<Stop> for Unlanded {
     }
 }
 
-/// How often one owner's rows are sent whose statement is cut each time, before they are blamed.
+/// How often one owner's rows are sent before they count as the cause of cuts.
 const CUTS_MAX: u32 = 3;
 
-/// How often a batch whose statement is cut is sent before it is blamed. What can be cut between
-/// owners is cut soon, since its parts are sent again anyway; an owner's rows stay together if they
-/// can (R16).
+/// How often a batch is sent before its rows count as the cause of cuts. A batch of several owners
+/// is halved after the first cut, because its parts are sent again anyway. The rows of one owner
+/// stay together as long as possible (R16).
 pub(crate) fn cuts_max(batch: &Batch) -> u32 {
     let one_owner = batch
         .rows
@@ -67,13 +67,13 @@ pub(crate) fn cuts_max(batch: &Batch) -> u32 {
     if one_owner { CUTS_MAX } else { 1 }
 }
 
-/// The most bytes of a value where one statement may have this many: half, so that names and
-/// lengths fit beside it.
+/// The limit of a value for this limit of a statement. It is half, so that names and lengths fit
+/// beside the value.
 pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
     packet_bytes_max / 2
 }
 
-/// Writes the rows that are newer than what the table holds, if every fence matches.
+/// Writes the rows that are newer than the table's, if every fence matches.
 pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), Unlanded> {
     let rows = if broken("H35-unsorted") {
         batch.rows.iter().collect()
@@ -91,12 +91,12 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
             Err(fault.of_rows().into())
         }
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
-            // Only a row that stands alone is ever blamed, and only while another would be taken.
+            // Only a single row counts as the cause, and only while another row succeeds.
             canary::check(exec).await.map_err(Fault::into_land)?;
             if fault.class == Class::Refused {
                 return Err(fault.of_rows().into());
             }
-            // Nobody knows what the number means, so it may have been of the moment.
+            // The meaning of the number is unknown, so the fault may have passed.
             match transaction(exec, &fences, &rows).await {
                 Err(Stop::Rows(again)) if again.code == fault.code => Err(again.of_rows().into()),
                 other => Ok(other?),
@@ -121,9 +121,9 @@ async fn write<S: Session>(
     fences: &[Fence],
     rows: &[&Row],
 ) -> Result<(), Stop> {
-    // ORDER: fences before rows, ascending, rows in key order: overlapping transactions then wait
-    // for each other and never in a circle. The fences' locks last until the commit, so no row is
-    // written under an epoch that was raised meanwhile.
+    // ORDER: fences before rows, fences ascending, rows in key order. Overlapping transactions then
+    // wait for each other and never in a circle. The fences' locks last until the commit, so no row
+    // is written under an epoch that was raised meanwhile.
     let mut moved = Vec::new();
     for fence in fences {
         if !holds(exec, fence).await? {
@@ -142,7 +142,7 @@ async fn write<S: Session>(
     Ok(())
 }
 
-/// The upserts that write the rows, in their order: how many rows each takes, and its arguments.
+/// The upserts of the rows, in their order: the number of rows of each, and its arguments.
 pub(crate) fn upserts<'a>(
     rows: &'a [&'a Row],
     bytes_max: usize,
@@ -159,8 +159,8 @@ pub(crate) fn upserts<'a>(
         })
 }
 
-/// The partitions that were landed to another database so far. This one may lack what that one
-/// committed, so nothing may be added to it before the hot tier knows (H33).
+/// The partitions that have landed to another database so far. This database may lack commits of
+/// the other one. So nothing can be added here before the hot tier knows (H33).
 fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
     let other = |fence: &&Fence| {
         fence.database.is_some_and(|database| database != here) && !broken("H33-moved")
@@ -172,8 +172,8 @@ fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
         .collect()
 }
 
-/// Whether the partition's record is the one that was read with the batch. If so, it holds how far
-/// the batch reaches from now on.
+/// Whether the partition's record is the one that was read with the batch. If so, the record now
+/// holds how far the batch reaches.
 async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
     let numbers = [
         fence.reaches.get(),
@@ -201,7 +201,7 @@ pub(crate) fn row_args(row: &Row) -> [Arg<'_>; 8] {
     ]
 }
 
-/// The fences by partition; of two that claim the same record, one that reaches as far as both.
+/// The fences by partition. Two fences of the same record become one that reaches as far as both.
 fn ascending(fences: &[Fence]) -> Vec<Fence> {
     let mut fences = fences.to_vec();
     fences
@@ -217,14 +217,14 @@ fn ascending(fences: &[Fence]) -> Vec<Fence> {
     fences
 }
 
-/// Refuses what would break the connection instead of being answered with an error.
+/// Rejects a value that would break the connection instead of getting an error answer.
 fn refuse_too_large(rows: &[&Row], limit: usize) -> Result<(), LandError> {
     let Some(row) = rows.iter().find(|row| row.cell.value().len() > limit) else {
         return Ok(());
     };
     let bytes = row.cell.value().len();
     let message = format!(
-        "field {} of {} has a value of {bytes} bytes; the database takes {limit}, half of max_allowed_packet, so split the value or raise it",
+        "field {} of {} has a value of {bytes} bytes, but the database takes {limit}, half of max_allowed_packet: split the value, or raise max_allowed_packet",
         row.field, row.owner
     );
     Err(LandError::Refused(RowFault {

@@ -2,19 +2,21 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`ColdStore`]: what every engine promises |
-//! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: what goes in and comes out |
-//! | [`pairing`] | [`ColdPairing`], [`Pair`]: which hot tier the database belongs to |
-//! | [`error`] | [`ColdError`], [`LandError`]: what a caller can do about a failure |
-//! | [`options`] | [`ColdOptions`]: which database, and how to reach it |
+//! | [`store`] | [`ColdStore`]: the contract of every engine |
+//! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
+//! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
+//! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
+//! | [`options`] | [`ColdOptions`]: the database, and the way to reach it |
 //! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
-//! | [`schema`] | [`SchemaState`]: whether tables and program fit |
-//! | [`seam`] | [`Seam`]: where tests see, hold and replace statements |
+//! | [`schema`] | [`SchemaState`]: whether the tables fit the program |
+//! | [`seam`] | [`Seam`]: lets tests see, hold and replace statements |
 //! | `settings` | from the settings to [`ColdOptions`] |
-//! | `statement`, `exec`, `pool`, `session` | the statements' texts, and the way of one to the database |
-//! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the one implementation that both engines share |
-//! | `fault`, `classify` | what the database's error numbers mean |
-//! | `mysql`, `sqlite` | the two engines: connecting, and speaking with the driver |
+//! | `statement`, `exec`, `pool`, `session` | the texts of statements, and their way to the
+//! database |
+//! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the implementation that both engines
+//! share |
+//! | `fault`, `classify`, `advice` | the meaning of the database's error numbers |
+//! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `conformance` (feature) | the suite that every engine passes |
 
 mod advice;

@@ -8,7 +8,7 @@ use crate::session::Engine;
 use crate::sqlite::Sqlite;
 use crate::{ColdError, ColdKind, ColdOptions, ColdStore, NoSeam, SchemaState, Seam, schema};
 
-/// A database of the engine that the URL names.
+/// A database of the engine in the URL.
 enum Opened {
     MySql(Cold<MySql>),
     Sqlite(Cold<Sqlite>),
@@ -25,26 +25,26 @@ impl Opened {
                 seam,
             ))),
             Some((scheme, _)) => Err(ColdError::settings(format!(
-                "no engine for {scheme:?}; use mysql: or sqlite:"
+                "no engine for {scheme:?}: use mysql: or sqlite:"
             ))),
             None => Err(ColdError::settings(
-                "the URL has no scheme; it begins with mysql: or sqlite:".into(),
+                "the URL has no scheme: it must begin with mysql: or sqlite:".into(),
             )),
         }
     }
 }
 
-/// Opens a database. Creates the schema in an empty one, unless the options say not to.
+/// Opens a database. Creates the schema in an empty one, unless the options forbid it.
 ///
-/// A database that is away is no error: the store is returned, each call tries anew, and the first
-/// one that gets through checks the schema.
+/// A database that is away is no error. The store is returned, each call tries again, and the first
+/// successful call checks the schema.
 ///
 /// # Errors
-/// The settings name an impossible database; the schema is older ("run `landing-worker migrate`")
-/// or newer; the operator has to act.
+/// The settings name an impossible database, the schema is older ("run `landing-worker migrate`")
+/// or newer, or an operator must act.
 ///
 /// # Cancel safety
-/// May be dropped at any await; a schema that was half made is completed by the next call.
+/// The call can be dropped at any await. The next call completes a half-made schema.
 pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError> {
     open_through(options, Arc::new(NoSeam)).await
 }
@@ -69,20 +69,20 @@ pub async fn open_through(
 async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
     match cold.fits_or_is_empty().await {
         Err(error) if error.kind == ColdKind::Unwell => {
-            tracing::warn!(%error, "the database is away; its schema is checked when it answers");
+            tracing::warn!(%error, "the database is away: its schema is checked when it answers");
             Ok(Arc::new(cold))
         }
         checked => checked.map(|()| Arc::new(cold)),
     }
 }
 
-/// How the database's schema stands to this program's. Changes nothing.
+/// Compares the database's schema with this program's. Changes nothing.
 ///
 /// # Errors
-/// The settings name an impossible database, or it doesn't answer.
+/// The settings name an impossible database, or it does not answer.
 ///
 /// # Cancel safety
-/// May be dropped at any await.
+/// The call can be dropped at any await.
 pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdError> {
     match Opened::new(options, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::state(&cold).await,
@@ -90,13 +90,13 @@ pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdErro
     }
 }
 
-/// The statements that [`migrate`] would run now, one migration an item. Changes nothing.
+/// The statements that [`migrate`] would run now, one item for each migration. Changes nothing.
 ///
 /// # Errors
-/// The settings name an impossible database, or it doesn't answer.
+/// The settings name an impossible database, or it does not answer.
 ///
 /// # Cancel safety
-/// May be dropped at any await.
+/// The call can be dropped at any await.
 pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError> {
     match Opened::new(options, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::pending(&cold).await,
@@ -104,14 +104,14 @@ pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError
     }
 }
 
-/// Brings the schema up to date; returns the state it had before.
+/// Brings the schema up to date. Returns the state before.
 ///
 /// # Errors
-/// The schema is newer than this program; the settings name an impossible database; it doesn't
-/// answer or refuses.
+/// The schema is newer than this program, the settings name an impossible database, or it does not
+/// answer or rejects a statement.
 ///
 /// # Cancel safety
-/// May be dropped at any await; what was begun is completed by the next call.
+/// The call can be dropped at any await. The next call completes the work.
 pub async fn migrate(options: &ColdOptions) -> Result<SchemaState, ColdError> {
     match Opened::new(options, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::migrate(&cold).await,

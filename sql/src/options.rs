@@ -1,4 +1,4 @@
-//! Which database, and how to reach it.
+//! The database, and the way to reach it.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -6,57 +6,58 @@ use std::time::Duration;
 
 use crate::ColdError;
 
-/// Whether the connection to MySQL is encrypted and the server's certificate checked. SQLite
+/// Whether the connection to MySQL is encrypted and the server's certificate is checked. SQLite
 /// ignores it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tls {
     /// Never encrypted.
     Disabled,
-    /// Encrypted if the server offers it; nothing is checked.
+    /// Encrypted if the server offers it. Nothing is checked.
     Preferred,
-    /// Encrypted or refused; nothing is checked.
+    /// The connection must be encrypted. Nothing is checked.
     Required,
-    /// Encrypted, and the certificate was signed by a known authority.
+    /// Encrypted, and a known authority has signed the certificate.
     VerifyCa,
     /// As `VerifyCa`, and the certificate names the host.
     VerifyIdentity,
 }
 
-/// Which database, and how to reach it. Make one with [`ColdOptions::new`] and set what differs.
+/// The database, and the way to reach it. Create it with [`ColdOptions::new`] and set the
+/// differences.
 #[derive(Clone)]
 pub struct ColdOptions {
     /// `mysql://user:password@host:port/database`, `sqlite:PATH` (created if missing) or
-    /// `sqlite::memory:` (lives as long as the store; one connection). A SQLite file is
-    /// synchronised at checkpoints: a crash of the process loses nothing, a loss of power maybe the
-    /// last commits.
+    /// `sqlite::memory:` (lives as long as the store, on one connection). A SQLite file is
+    /// synchronised at checkpoints. A crash of the process loses nothing. A power failure can lose
+    /// the last commits.
     pub url: String,
-    /// In place of the URL's user. Default: none.
+    /// Replaces the URL's user. Default: none.
     pub user: Option<String>,
-    /// In place of the URL's password. Default: none.
+    /// Replaces the URL's password. Default: none.
     pub password: Option<String>,
-    /// Default: none, which leaves it to the URL's `ssl-mode`, else `Preferred`.
+    /// Default: none. Then the URL's `ssl-mode` counts, else `Preferred`.
     pub tls: Option<Tls>,
-    /// A file of certificates (PEM) of the authorities to trust. Default: none, which trusts the
+    /// A PEM file with the certificates of trusted authorities. Default: none, which trusts the
     /// well-known ones.
     pub ca_file: Option<PathBuf>,
     /// The most connections. Default: 4. SQLite takes one for writing and the others for reading.
     pub connections: u32,
-    /// How long opening one connection may take. Default: 3 s.
+    /// The time limit for opening one connection. Default: 3 s.
     pub connect_timeout: Duration,
-    /// How long a call waits for a connection, its opening included. Default: 3 s.
+    /// The time limit for getting a connection, including its opening. Default: 3 s.
     pub acquire_timeout: Duration,
-    /// How long one statement may take, and half of it how long it waits for a lock (at least 1 s,
-    /// at most 5 s). Default: 30 s.
+    /// The time limit of one statement. Half of it is the limit for a lock wait (at least 1 s, at
+    /// most 5 s). Default: 30 s.
     pub statement_timeout: Duration,
-    /// The table of the rows: up to 48 ASCII letters, digits and underscores, no digit first.
-    /// Default: `landing_rows`. The other tables' names begin as it does, without `_rows`:
+    /// The table of the rows: up to 48 ASCII letters, digits and underscores, not beginning with a
+    /// digit. Default: `landing_rows`. The other tables' names have the same start without `_rows`:
     /// `landing_partition`, `landing_meta`, `landing_migration`.
     pub table: String,
-    /// Whether the schema is created in an empty database when it is opened. Default: true.
-    /// Otherwise [`ColdStore::pair`](crate::ColdStore::pair) does it.
+    /// Whether opening an empty database creates the schema. Default: true. Otherwise
+    /// [`ColdStore::pair`](crate::ColdStore::pair) creates it.
     pub creates: bool,
-    /// Whether nothing is ever written: the database is told so, and calls that would write are
-    /// refused. Default: false.
+    /// Whether the store never writes. The database is told so, and calls that would write fail.
+    /// Default: false.
     pub read_only: bool,
 }
 
@@ -80,12 +81,12 @@ impl ColdOptions {
         }
     }
 
-    /// How long a statement waits for a lock that another transaction holds.
+    /// How long a statement waits for another transaction's lock.
     pub(crate) fn lock_wait(&self) -> Duration {
         (self.statement_timeout / 2).clamp(Duration::from_secs(1), Duration::from_secs(5))
     }
 
-    /// Checks what the URL's parser doesn't.
+    /// Checks the options that the URL's parser does not check.
     pub(crate) fn check(&self) -> Result<(), ColdError> {
         let letter = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let digit_first = self.table.starts_with(|c: char| c.is_ascii_digit());
@@ -101,7 +102,7 @@ impl ColdOptions {
         }
         if self.connections == 0 {
             return Err(ColdError::settings(
-                "connections is 0; it needs at least 1".into(),
+                "connections is 0: it must be at least 1".into(),
             ));
         }
         let times = [
@@ -111,14 +112,14 @@ impl ColdOptions {
         ];
         match times.iter().find(|(_, time)| time.is_zero()) {
             Some((name, _)) => Err(ColdError::settings(format!(
-                "{name} is 0; it needs a duration above 0"
+                "{name} is 0: it must be above 0"
             ))),
             None => Ok(()),
         }
     }
 }
 
-/// Hides the password, also the one inside the URL.
+/// Hides the password, even inside the URL.
 impl fmt::Debug for ColdOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ColdOptions")
@@ -136,7 +137,7 @@ impl fmt::Debug for ColdOptions {
     }
 }
 
-/// The URL with all before its last `@` and all its parameters left out: either may hold a secret.
+/// The URL without the part before its last `@` and without parameters. Both can hold a secret.
 fn without_credentials(url: &str) -> String {
     let url = url.split_once('?').map_or(url, |(before, _)| before);
     match (url.split_once("://"), url.rsplit_once('@')) {

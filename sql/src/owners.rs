@@ -10,18 +10,18 @@ use crate::fault::Fault;
 use crate::read;
 use crate::session::{Arg, Session};
 
-/// Which owners, after which, and how many. Empty names stand before all others, since no name is
-/// empty.
+/// A selection of owners: the range, the start and the limit. An empty name stands before all
+/// others, because no name is empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Page<'a> {
     statement: Statement,
-    /// The statement's arguments but the last.
+    /// The statement's arguments without the last one.
     names: Vec<&'a str>,
     limit: usize,
 }
 
 impl<'a> Page<'a> {
-    /// A page of a world's owners of one logic type; none if no owner can be on it.
+    /// A page of a world's owners of one logic type. `None` if the page is empty in any case.
     pub(crate) fn of_type(
         scope: &'a Scope,
         logic_type: &'a str,
@@ -34,8 +34,8 @@ impl<'a> Page<'a> {
                 .cmp(scope)
                 .then_with(|| owner.logic_type().cmp(logic_type))
         };
-        // An owner of an earlier world or type is before all of these, an owner of a later one
-        // after all.
+        // An owner of an earlier world or type is before all of these. An owner of a later one is
+        // after all of them.
         let id = match after.map(|owner| (place(owner), owner)) {
             Some((Ordering::Greater, _)) => return None,
             Some((Ordering::Equal, owner)) => owner.id(),
@@ -49,7 +49,7 @@ impl<'a> Page<'a> {
         })
     }
 
-    /// A page of all worlds' owners; none if no owner can be on it.
+    /// A page of all worlds' owners. `None` if the page is empty in any case.
     pub(crate) fn of_all(after: Option<&'a Owner>, limit: usize) -> Option<Self> {
         let [app, region, logic_type, id] =
             after.map_or([""; 4], |o| [o.app(), o.region(), o.logic_type(), o.id()]);

@@ -1,4 +1,4 @@
-//! Which hot tier the database belongs to.
+//! The hot tier that the database belongs to.
 
 use storage_model::{Paired, Partition, Token};
 
@@ -8,35 +8,35 @@ use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
 use crate::{ColdError, Statement};
 
-/// The facts of the whole database, by the names under which they are stored.
+/// The stored names of the facts about the whole database.
 const IDENTITY: &str = "identity";
 const PARTITIONS: &str = "partitions";
 const LAYOUT: &str = "layout";
 const HOT: &str = "hot";
 
-/// What the database holds of its pairing with a hot tier. Without tables nothing is there.
+/// The database's side of its pairing with a hot tier. Without tables all is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ColdPairing {
-    /// Where the database is: host, port and name, or a file; never a login.
+    /// The database's address: host, port and name, or a file. Never a login.
     pub address: String,
     /// The database's own identity, drawn once.
     pub identity: Option<Token>,
-    /// How many partitions its hot tier has.
+    /// The partition count of its hot tier.
     pub partitions: Option<u32>,
-    /// The number of the layout of the hot tier's keys.
+    /// The layout of the hot tier's keys.
     pub layout: Option<u32>,
-    /// The hot tier that it belongs to now.
+    /// The database's current hot tier.
     pub hot: Option<Paired>,
 }
 
 /// A hot tier that takes over.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Pair {
-    /// The identity that the database gets if it has none.
+    /// The identity for a database that has none.
     pub identity: Token,
-    /// How many partitions the hot tier has.
+    /// The partition count of the hot tier.
     pub partitions: u32,
-    /// The number of the layout of its keys.
+    /// The layout of its keys.
     pub layout: u32,
     /// The hot tier.
     pub hot: Paired,
@@ -78,8 +78,8 @@ fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Resul
     parse(value).ok_or_else(foreign)
 }
 
-/// Makes a hot tier the current one if the one before it is still the one seen; answers whether it
-/// did. From then on no landing of the one before commits.
+/// Makes a hot tier the current one, if the seen one is still current. Answers whether it did. From
+/// then on no landing of the earlier hot tier commits.
 pub(crate) async fn pair<S: Session>(
     exec: &mut Exec<S>,
     seen: &ColdPairing,
@@ -96,7 +96,7 @@ pub(crate) async fn pair<S: Session>(
 
 /// Why a hot tier did not take over.
 enum Unpaired {
-    /// Another one did meanwhile.
+    /// Another hot tier did so meanwhile.
     Moved,
     Fault(Fault),
 }
@@ -136,7 +136,7 @@ async fn pair_open<S: Session>(
         }
     };
     let now = read(exec, &seen.address).await?;
-    // By its text, which cuts a long address.
+    // Compared as text, because the text cuts a long address.
     let wanted = (
         Some(pair.identity),
         Some(pair.partitions),
@@ -152,7 +152,7 @@ async fn pair_open<S: Session>(
     {
         return Err(Unpaired::Moved);
     }
-    // ORDER: in the same transaction, so that no landing of the hot tier before commits once this
+    // ORDER: in the same transaction. So no landing of the earlier hot tier commits once the new
     // one is known.
     if seen.hot.is_some() {
         let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
@@ -169,10 +169,10 @@ async fn pair_open<S: Session>(
     Ok(())
 }
 
-/// A call that writes, of a store that is opened for reading.
+/// The error of a write to a store that is open for reading only.
 pub(crate) fn read_only(operation: &'static str) -> ColdError {
     ColdError {
         operation,
-        ..ColdError::settings("the database is open for reading only; nothing was written".into())
+        ..ColdError::settings("the database is open for reading only: nothing was written".into())
     }
 }

@@ -11,7 +11,7 @@ use crate::session::{Arg, Record, Session};
 use crate::split::{MANY_MAX, padded};
 use crate::{PartitionRecord, Raise, Raised, Statement};
 
-/// The records of these partitions, in the order asked.
+/// The records of these partitions, in the requested order.
 pub(crate) async fn records<S: Session>(
     exec: &mut Exec<S>,
     partitions: &[Partition],
@@ -45,8 +45,8 @@ pub(crate) async fn records<S: Session>(
         .collect())
 }
 
-/// Raises the epoch of each partition that still has the one seen; returns all records as they are
-/// then, in the order given, with whether this call raised them.
+/// Raises the epoch of each partition that still has the seen one. Returns all records after it, in
+/// the given order. Each tells whether this call raised it.
 pub(crate) async fn raise<S: Session>(
     exec: &mut Exec<S>,
     raises: &[Raise],
@@ -60,8 +60,8 @@ async fn raise_open<S: Session>(
     exec: &mut Exec<S>,
     raises: &[Raise],
 ) -> Result<Vec<Raised>, Fault> {
-    // ORDER: all records are locked first, ascending as the fences of landings are; this waits for
-    // the landings under way.
+    // ORDER: all records are locked first, in ascending order like the fences of landings. This
+    // waits for the landings under way.
     let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let all: Vec<Partition> = all.into_iter().collect();
     for chunk in all.chunks(MANY_MAX) {
@@ -93,8 +93,8 @@ async fn raise_open<S: Session>(
         .collect())
 }
 
-/// Which partitions go from which epoch to which, the highest epoch seen first: so none that is
-/// named twice is raised twice.
+/// The partitions by their seen and next epoch, the highest seen epoch first. So no partition that
+/// is named twice is raised twice.
 fn by_epoch(raises: &[Raise]) -> impl Iterator<Item = ((Epoch, Epoch), Vec<Partition>)> {
     let mut groups: BTreeMap<(Epoch, Epoch), BTreeSet<Partition>> = BTreeMap::new();
     for raise in raises {

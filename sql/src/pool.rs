@@ -1,5 +1,5 @@
-//! The connections of a store: opened when needed, held by one caller at a time, thrown away unless
-//! they are known to be good.
+//! The connections of a store. They are opened on demand, and held by one caller at a time. A
+//! connection is thrown away unless it is known to be good.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
 use crate::session::{Engine, Session};
 
-/// How long a connection may lie idle before it is asked whether it still works.
+/// How long an idle connection is trusted without a ping.
 const TRUST: Duration = Duration::from_secs(1);
-/// How long that answer may take.
+/// The time limit of the ping.
 const PING: Duration = Duration::from_secs(1);
-/// How long the closing of all connections may take.
+/// The time limit for closing all connections.
 const CLOSE: Duration = Duration::from_secs(5);
 
 /// Some connections to one database.
@@ -25,16 +25,16 @@ const CLOSE: Duration = Duration::from_secs(5);
 pub(crate) struct Pool<E: Engine> {
     engine: Arc<E>,
     shared: Arc<Shared>,
-    /// One permit for each connection that may be open. Held by leases; closed by `close`.
+    /// One permit for each connection. Held by leases, closed by `close`.
     permits: Arc<Semaphore>,
     size: u32,
-    /// Connections that no one holds, the last used one last. Taken by `lease`, given back by a
-    /// lease's drop, never held over an await.
+    /// Idle connections, the last used one last. `lease` takes one, and the drop of a lease gives
+    /// it back. Never locked across an await.
     idle: Mutex<Vec<Idle<E::Session>>>,
-    /// Raised when a connection was lost; connections of an earlier generation are not used any
+    /// Raised when a connection was lost. Connections of an earlier generation are not used any
     /// more.
     generation: AtomicU64,
-    /// The most bytes of one statement, as the last opened connection has it; 0 before the first.
+    /// The most bytes of one statement, as of the last opened connection. 0 before the first.
     packet_bytes_max: AtomicUsize,
     acquire_timeout: Duration,
     connect_timeout: Duration,
@@ -78,8 +78,8 @@ impl<E: Engine> Pool<E> {
     /// A connection, within the acquire timeout.
     ///
     /// # Cancel safety
-    /// Dropped while waiting, it takes nothing; dropped while testing or opening a connection, it
-    /// throws that one away.
+    /// A call that is dropped while it waits takes nothing. A call that is dropped while it tests
+    /// or opens a connection throws that connection away.
     pub(crate) async fn lease(self: &Arc<Self>) -> Result<Lease<E>, Fault> {
         let limit = self.acquire_timeout;
         let acquired = tokio::time::timeout(limit, self.acquire()).await;
@@ -130,7 +130,7 @@ impl<E: Engine> Pool<E> {
         }
     }
 
-    /// Closes all connections, after the leases that are out.
+    /// Closes all connections, after the running leases.
     pub(crate) async fn close(&self) {
         let returned = tokio::time::timeout(
             self.shared.statement_timeout,
@@ -141,7 +141,7 @@ impl<E: Engine> Pool<E> {
         drop(returned);
         let idle = std::mem::take(&mut *self.idle());
         let goodbyes = futures::future::join_all(idle.into_iter().map(|idle| idle.exec.close()));
-        // A server that hangs is left without a goodbye.
+        // A server that hangs gets no orderly close.
         drop(tokio::time::timeout(CLOSE, goodbyes).await);
     }
 
@@ -149,7 +149,7 @@ impl<E: Engine> Pool<E> {
         self.idle().pop()
     }
 
-    /// Gives up all connections opened before now.
+    /// Drops all connections that were opened before now.
     fn renew(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let outdated = std::mem::take(&mut *self.idle());
@@ -161,12 +161,12 @@ impl<E: Engine> Pool<E> {
     }
 }
 
-/// A connection that one caller holds. Dropped, it goes back if it is clean, and is closed
-/// otherwise: a caller that is cut in the middle of a statement therefore never leaves a connection
-/// behind that is out of step.
+/// A connection that one caller holds. On drop, a clean connection goes back and any other is
+/// closed. So a caller that is dropped in the middle of a statement leaves no broken connection
+/// behind.
 #[derive(Debug)]
 pub(crate) struct Lease<E: Engine> {
-    /// Always there until the drop.
+    /// Present until the drop.
     exec: Option<Exec<E::Session>>,
     generation: u64,
     pool: Arc<Pool<E>>,
@@ -188,8 +188,8 @@ impl<E: Engine> Drop for Lease<E> {
         if exec.is_lost() {
             self.pool.renew();
         }
-        // ORDER: given back before the permit is, otherwise the next caller would find no idle
-        // connection and open another.
+        // ORDER: the connection goes back before the permit. Otherwise the next caller would find
+        // no idle connection and open another one.
         let mut idle = self.pool.idle();
         let clean = exec.is_clean() || broken("H43-reused");
         if clean

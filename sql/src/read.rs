@@ -1,4 +1,4 @@
-//! Rows and versions out of the database.
+//! Reading rows and versions from the database.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -48,7 +48,7 @@ pub(crate) async fn load<S: Session>(
                 .await?;
         }
     }
-    // Cloned, not taken: an owner may be asked for twice.
+    // Cloned, not taken, because an owner can be requested twice.
     Ok(owners
         .iter()
         .map(|owner| loaded.get(owner).cloned().unwrap_or_default())
@@ -74,7 +74,7 @@ async fn load_one<S: Session>(
     Ok(loaded)
 }
 
-/// The rows of these fields; fields without a row are left out.
+/// The rows of these fields. Fields without a row are left out.
 pub(crate) async fn load_fields<S: Session>(
     exec: &mut Exec<S>,
     owner: &Owner,
@@ -124,7 +124,7 @@ fn owner_args(owner: &Owner) -> Vec<Arg<'_>> {
     ]
 }
 
-/// The owners by app, region and logic type, each owner once, all in key order.
+/// The owners by app, region and logic type. Each owner comes once, in key order.
 fn by_logic_type(owners: &[Owner]) -> BTreeMap<(&str, &str, &str), Vec<&Owner>> {
     let mut groups: BTreeMap<_, Vec<&Owner>> = BTreeMap::new();
     for owner in owners {
@@ -140,8 +140,7 @@ fn by_logic_type(owners: &[Owner]) -> BTreeMap<(&str, &str, &str), Vec<&Owner>> 
     groups
 }
 
-/// Adds a row of an owner, unless the owner has more than the caller takes: then all its rows are
-/// given up.
+/// Adds a row of an owner. If the owner has more rows than `rows_max`, drops all of them.
 fn collect(
     loaded: &mut Loaded,
     owner: &Owner,

@@ -1,11 +1,11 @@
-//! Statements that keep a rule no more, for `scripts/sabotage`.
+//! Statements that break a rule on purpose, for `scripts/sabotage`.
 
 use storage_model::sabotage::broken;
 
 use crate::Statement;
 
-/// One change of a statement: the switch, the statement, what only its text in one dialect has, a
-/// part of that text that occurs in it exactly once, and what takes its place.
+/// One change of a statement: the switch, the statement, a marker of its dialect's text, the part
+/// to replace, and the replacement. The part occurs in the text exactly once.
 type Break = (
     &'static str,
     Statement,
@@ -40,7 +40,7 @@ const BREAKS: &[Break] = &[
         "excluded.up_version > ",
         "excluded.up_version >= ",
     ),
-    // An epoch is raised whatever it is.
+    // An epoch is raised from any value.
     (
         "R14-raised-blindly",
         Statement::RaisePartitions,
@@ -48,7 +48,7 @@ const BREAKS: &[Break] = &[
         "WHERE epoch = ?",
         "WHERE epoch >= 0 * ?",
     ),
-    // MySQL assigns from left to right, so the comparisons that follow find the new version.
+    // MySQL assigns from left to right, so the later comparisons find the new version.
     (
         "R3-version-first",
         Statement::Upsert,
@@ -58,10 +58,10 @@ const BREAKS: &[Break] = &[
     ),
 ];
 
-/// The statement's text, with what the chosen switch changes in it.
+/// The statement's text with the change of the chosen switch.
 ///
 /// # Panics
-/// The text to be changed is not there exactly once, so the switch would break something else, or
+/// The part to replace does not occur exactly once. Then the switch would break something else or
 /// nothing.
 pub(crate) fn spoil(statement: Statement, text: String) -> String {
     let of_text = BREAKS.iter().filter(|(switch, of, dialect, ..)| {

@@ -1,4 +1,4 @@
-//! Whether tables and program fit, and how the tables come to be.
+//! Whether the tables fit the program, and how they are created.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::fault::Fault;
 use crate::session::{Engine, Record, Role};
 use crate::{ColdError, ColdKind, Statement};
 
-/// How the database's schema stands to this program's.
+/// The relation of the database's schema to this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaState {
     /// No migration was ever applied.
@@ -20,7 +20,7 @@ pub enum SchemaState {
     Current,
     /// Some of this program's migrations are missing.
     Older,
-    /// Migrations were applied that this program doesn't know.
+    /// Migrations were applied that this program does not know.
     Newer,
 }
 
@@ -35,12 +35,12 @@ pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Cold
     Ok(compare(&applied(cold).await?, &known))
 }
 
-/// How often, and how far apart, a schema is looked at that seems older.
+/// How often, and at what interval, a schema that seems older is looked at.
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The state once nobody makes the tables: a program that is making them is seen in the middle as
-/// an older schema.
+/// The state when no program is creating tables. While a program creates them, the schema looks
+/// older.
 async fn settled<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
     for _ in 0..LOOKS {
         match state(cold).await? {
@@ -51,7 +51,7 @@ async fn settled<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
     state(cold).await
 }
 
-/// Applies the migrations that are missing; returns the state before.
+/// Applies the missing migrations. Returns the state before.
 pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
     let before = state(cold).await?;
     match before {
@@ -68,7 +68,7 @@ pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Co
             let applied = work
                 .await
                 .map_err(|fault: Fault| cold.told(fault, "migrate"));
-            // Another process may have done it meanwhile, in which case ours failed for a good
+            // Another process may have done it meanwhile, and then this attempt failed for that
             // reason.
             if applied.is_err() && settled(cold).await? == SchemaState::Current {
                 Ok(before)
@@ -96,7 +96,7 @@ pub(crate) async fn check<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
     }
 }
 
-/// The statements that [`migrate`] would run, one migration an item.
+/// The statements that [`migrate`] would run, one item for each migration.
 pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
     let applied = applied(cold).await?;
     let missing = migrations(cold)
@@ -107,7 +107,7 @@ pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, Co
         .collect())
 }
 
-/// The migrations that were applied to their end.
+/// The migrations that were applied completely.
 async fn applied<E: Engine>(cold: &Cold<E>) -> Result<Vec<u64>, ColdError> {
     let work = async {
         let table = cold.names().migration();
@@ -146,11 +146,11 @@ fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
 
 fn unfit(state: SchemaState) -> ColdError {
     let message = match state {
-        SchemaState::Newer => "the schema is newer than this program; use a newer program",
+        SchemaState::Newer => "the schema is newer than this program: use a newer program",
         SchemaState::Empty => {
-            "the database holds no tables of this storage; check sql.url and sql.table, or run `landing-worker migrate`"
+            "the database holds no tables of this storage: check sql.url and sql.table, or run `landing-worker migrate`"
         }
-        _ => "the schema is older than this program; run `landing-worker migrate`",
+        _ => "the schema is older than this program: run `landing-worker migrate`",
     };
     ColdError {
         kind: ColdKind::Schema,
@@ -173,8 +173,7 @@ fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {
     cold.engine().migrations().iter().map(made).collect()
 }
 
-/// Applies those of the migrations that the table doesn't list; for the engines, each of which
-/// locks in its own way.
+/// Applies the migrations that the table does not list. Each engine calls it under its own lock.
 pub(crate) async fn apply<C: Migrate>(
     connection: &mut C,
     migrations: &[Migration],

@@ -1,4 +1,4 @@
-//! Where tests see, hold and replace statements.
+//! The place where tests see, hold and replace statements.
 
 use std::fmt;
 
@@ -6,18 +6,17 @@ use async_trait::async_trait;
 
 use crate::{ColdError, Statement};
 
-/// Stands between the store and its connections: every statement passes through it, with no way
-/// around.
+/// Stands between the store and its connections. Every statement passes through it.
 ///
-/// Either method may wait, which holds the statement or its reply up. An error breaks the
-/// connection off, as a lost network does.
+/// Either method can wait, which holds the statement or its reply back. An error breaks the
+/// connection, as a lost network does.
 #[async_trait]
 pub trait Seam: Send + Sync + fmt::Debug {
-    /// Called before a statement is sent. An error takes the statement's place: it is not sent.
+    /// Called before a statement is sent. An error replaces the statement: it is not sent.
     async fn before(&self, statement: Statement) -> Result<(), ColdError>;
 
-    /// Called after a statement was carried out, before its reply is used. An error takes the
-    /// reply's place.
+    /// Called after a statement was executed, before its reply is used. An error replaces the
+    /// reply.
     async fn after(&self, statement: Statement) -> Result<(), ColdError>;
 }
 

@@ -1,4 +1,4 @@
-//! What an engine's connection can do: the few words that the shared code needs.
+//! The interface of an engine's connection: the few operations that the shared code needs.
 
 use std::fmt;
 use std::future::Future;
@@ -32,10 +32,10 @@ pub(crate) trait Record {
     fn number(&self, column: usize) -> Result<u64, Fault>;
 }
 
-/// What is done with each row of a result. An error breaks the connection off.
+/// The visitor of each row of a result. An error breaks the connection.
 pub(crate) type Visit<'a> = &'a mut (dyn FnMut(&dyn Record) -> Result<(), Fault> + Send);
 
-/// What a connection is used for.
+/// The purpose of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Role {
     Read,
@@ -47,13 +47,13 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
     /// A connection.
     type Session: Session;
 
-    /// Where the database is, for errors: never with a password.
+    /// The database's address, for errors. Never with a password.
     fn place(&self) -> String;
 
-    /// Opens one and sets it up.
+    /// Opens a connection and sets it up.
     fn connect(&self) -> impl Future<Output = Result<Self::Session, Fault>> + Send;
 
-    /// How many connections each role may have; one number for both if they share them.
+    /// The number of connections for each role, or for both if they share them.
     fn connections(&self) -> Share;
 
     /// The dialect's templates.
@@ -66,28 +66,27 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
 /// How readers and writers share connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Share {
-    /// All do both.
+    /// All connections read and write.
     All(u32),
-    /// One writes, these read.
+    /// One connection writes, and this many read.
     OneWriter { readers: u32 },
 }
 
-/// What a connection knows of its server.
+/// The server's facts, as a connection knows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Server {
     /// The most bytes that one statement may have.
     pub(crate) packet_bytes_max: usize,
-    /// Which process of which server it is.
+    /// The process and server behind the connection.
     pub(crate) id: DatabaseId,
-    /// Why it may forget what it committed, in a word that names its setting; none if a commit
+    /// Why the server may forget its commits, with the name of its setting. `None` if a commit
     /// survives a crash.
     pub(crate) forgets: Option<String>,
 }
 
-/// One connection. Whatever is cut in the middle of a call leaves it unusable; the caller throws it
-/// away.
+/// One connection. A call that is cut leaves it unusable, and the caller throws it away.
 pub(crate) trait Session: Send + 'static {
-    /// Runs a statement without a result; returns the number of rows it matched.
+    /// Runs a statement without a result. Returns the number of matched rows.
     fn execute(
         &mut self,
         text: Arc<str>,
@@ -105,16 +104,16 @@ pub(crate) trait Session: Send + 'static {
     /// Whether the other side still answers.
     fn ping(&mut self) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// What the server said of itself when the connection was opened.
+    /// The server's facts from when the connection was opened.
     fn server(&self) -> &Server;
 
-    /// Applies the migrations that are missing, while no one else does.
+    /// Applies the missing migrations, under a lock.
     fn migrate(
         &mut self,
         migrations: &[Migration],
         names: &Names,
     ) -> impl Future<Output = Result<(), Fault>> + Send;
 
-    /// Says goodbye and closes.
+    /// Closes the connection in order.
     fn close(self) -> impl Future<Output = ()> + Send;
 }

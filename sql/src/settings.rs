@@ -1,4 +1,4 @@
-//! From the settings to the options of this crate.
+//! Converts the settings to the options of this crate.
 
 use storage_config::{ColdUrl, MysqlAddress, SqlSettings, TlsMode};
 
@@ -28,7 +28,7 @@ impl From<&SqlSettings> for ColdOptions {
     }
 }
 
-/// The URL as the driver reads it, without a login.
+/// The URL in the driver's form, without a login.
 fn url(url: &ColdUrl) -> String {
     match url {
         ColdUrl::Mysql {
@@ -52,7 +52,8 @@ fn url(url: &ColdUrl) -> String {
     }
 }
 
-/// Percent-encodes all but letters, digits and what paths are made of, since the driver decodes.
+/// Percent-encodes all characters except letters, digits and those of paths. The driver decodes the
+/// text.
 fn escaped(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte);
     text.bytes()

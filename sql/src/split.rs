@@ -1,19 +1,19 @@
-//! How rows become statements of few fixed sizes.
+//! Cuts rows into statements of a few fixed sizes.
 
 use std::cmp::Reverse;
 use std::ops::Range;
 
 use storage_model::Row;
 
-/// The most rows of one statement. More is hardly faster, and 8 arguments a row stay below every
-/// limit of placeholders.
+/// The most rows of one statement. More rows are hardly faster. With 8 arguments a row this stays
+/// below every limit of placeholders.
 pub(crate) const MANY_MAX: usize = 512;
-/// The most bytes of one statement of several rows.
+/// The most bytes of a statement of several rows.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 
-/// Cuts items of these byte sizes, in their order, into ranges whose lengths are powers of two up
-/// to [`MANY_MAX`]. A range of several items has at most `bytes_max` bytes; an item that is larger
-/// stands alone.
+/// Cuts items of these byte sizes, in their order, into ranges. The lengths are powers of two up to
+/// [`MANY_MAX`]. A range of several items has at most `bytes_max` bytes. A larger item stands
+/// alone.
 pub(crate) fn split(bytes: &[usize], bytes_max: usize) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     let mut rest = bytes;
@@ -32,8 +32,8 @@ pub(crate) fn split(bytes: &[usize], bytes_max: usize) -> Vec<Range<usize>> {
     ranges
 }
 
-/// The items of a list that reads (repeats don't matter), filled up to a power of two by repeating
-/// the last one.
+/// The items of a reading list, extended to a power of two with copies of the last item. Copies do
+/// not matter to a read.
 pub(crate) fn padded<T: Clone>(items: &[T]) -> Vec<T> {
     let mut padded = items.to_vec();
     if let Some(last) = items.last() {
@@ -42,16 +42,16 @@ pub(crate) fn padded<T: Clone>(items: &[T]) -> Vec<T> {
     padded
 }
 
-/// The rows in key order, each key once: of two rows of one field the one with the greater version.
+/// The rows in key order, each key once. Of two rows of one field the higher version stays.
 pub(crate) fn ordered(rows: &[Row]) -> Vec<&Row> {
     let mut rows: Vec<&Row> = rows.iter().collect();
-    // Takes no longer than looking at each, if they are in order as they come.
+    // For sorted rows this takes only one pass.
     rows.sort_by_key(|row| (&row.owner, &row.field, Reverse(row.version)));
     rows.dedup_by_key(|row| (&row.owner, &row.field));
     rows
 }
 
-/// The bytes that a row takes in a statement, with some to spare for lengths and types.
+/// The bytes of a row in a statement, with a reserve for lengths and types.
 pub(crate) fn row_bytes(row: &Row) -> usize {
     let owner = &row.owner;
     let names =
@@ -59,7 +59,7 @@ pub(crate) fn row_bytes(row: &Row) -> usize {
     128 + names + row.field.as_str().len() + row.cell.value().len()
 }
 
-/// The greatest power of two that is at most `count`, and 1 for 0.
+/// The greatest power of two that is at most `count`. 1 for 0.
 fn power_at_most(count: usize) -> usize {
     1 << count.max(1).ilog2()
 }
@@ -77,7 +77,7 @@ mod tests {
             assert_eq!(range.start, next, "ranges follow each other");
             next = range.end;
         }
-        assert_eq!(next, bytes.len(), "nothing is left out");
+        assert_eq!(next, bytes.len(), "no item is left out");
         ranges.into_iter().map(|range| range.len()).collect()
     }
 

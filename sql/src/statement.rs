@@ -1,14 +1,14 @@
 //! The statements and their texts.
 //!
-//! A text is made once for each statement and, where one takes many rows, for each power of two up
-//! to [`MANY_MAX`]. So there are few texts, and each connection prepares each of them once.
+//! Each statement has one text. A statement with a list of rows has one text for each power of two
+//! up to [`MANY_MAX`]. So there are few texts, and each connection prepares each of them once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::split::MANY_MAX;
 
-/// What is sent to the database. One file of `query/` for each.
+/// A statement for the database. Each has a file in `query/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Statement {
     /// All rows of many owners.
@@ -25,31 +25,31 @@ pub enum Statement {
     AllOwners,
     /// The records of some partitions.
     Partitions,
-    /// The proof of one partition's record.
+    /// Checks one partition's record.
     Fence,
-    /// The versioned write of some rows.
+    /// Writes some rows by version.
     Upsert,
-    /// The making and locking of some partitions' records.
+    /// Creates and locks some partitions' records.
     AddPartitions,
-    /// The raising of some partitions' epochs.
+    /// Raises some partitions' epochs.
     RaisePartitions,
-    /// The raising of all partitions' epochs.
+    /// Raises all partitions' epochs.
     RaiseAll,
-    /// The storing of a fact of the whole database.
+    /// Stores a fact about the whole database.
     AddMeta,
-    /// The replacing of such a fact.
+    /// Replaces such a fact.
     SwapMeta,
-    /// The reading of all such facts.
+    /// Reads all such facts.
     ReadMeta,
-    /// Whether any migration was ever applied.
+    /// Tells whether any migration was ever applied.
     HasMigrations,
     /// The applied migrations.
     Migrations,
-    /// The begin of a transaction.
+    /// Begins a transaction.
     Begin,
-    /// Its end that keeps.
+    /// Commits the transaction.
     Commit,
-    /// Its end that gives up.
+    /// Rolls the transaction back.
     Rollback,
 }
 
@@ -87,7 +87,7 @@ pub(crate) struct Names {
 }
 
 impl Names {
-    /// The names that belong to a table of rows whose own name was checked.
+    /// The names for a table of rows. The caller has checked the table's name.
     pub(crate) fn new(table: &str) -> Self {
         Self {
             table: table.to_owned(),
@@ -95,12 +95,12 @@ impl Names {
         }
     }
 
-    /// The table that lists the applied migrations.
+    /// The table of the applied migrations.
     pub(crate) fn migration(&self) -> String {
         format!("{}_migration", self.stem)
     }
 
-    /// The template with the names in their places.
+    /// The template with the names filled in.
     pub(crate) fn fill(&self, template: &str) -> String {
         template
             .replace("{table}", &self.table)
@@ -135,8 +135,8 @@ impl Texts {
         Self(texts)
     }
 
-    /// The text of a statement that takes `size` rows, a power of two; 1 for one that takes no
-    /// list.
+    /// The text of a statement that takes `size` rows, a power of two. `size` is 1 for a statement
+    /// without a list.
     pub(crate) fn get(&self, statement: Statement, size: usize) -> Option<Arc<str>> {
         self.0.get(&(statement, size)).cloned()
     }
@@ -149,7 +149,7 @@ fn sizes() -> impl Iterator<Item = usize> {
     })
 }
 
-/// The template without its comments, which the server needn't read.
+/// The template without its comments, which the server does not need.
 fn without_header(template: &str) -> String {
     template
         .lines()
@@ -158,7 +158,7 @@ fn without_header(template: &str) -> String {
         .join("\n")
 }
 
-/// What stands before `{each ITEM}`, the item, and what stands after it.
+/// The text before `{each ITEM}`, the item, and the text after it.
 fn list(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("{each ")?;
     let (item, after) = rest.split_once('}')?;

@@ -11,42 +11,45 @@ use crate::{
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
 ///
-/// Two engines implement it, MySQL (with MariaDB) and SQLite; one conformance suite runs over both.
+/// Two engines implement it: MySQL (with MariaDB) and SQLite. One conformance suite runs over both.
 ///
 /// # Cancel safety
-/// Every method may be dropped at any await: a connection whose statement was cut is thrown away,
-/// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may or may not have
-/// committed; repeating either is harmless.
+/// Every method can be dropped at any await. A connection with a cut statement is thrown away,
+/// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may have committed or not.
+/// Repeating either is harmless.
 #[async_trait]
 pub trait ColdStore: Send + Sync + fmt::Debug {
-    /// All rows of each owner, tombstones and purged fields included, in the owners' order; one
-    /// statement for up to 512 owners of one logic type. Each owner is seen as it was at one
-    /// moment; owners of different statements maybe at different ones. An owner with more than
-    /// `rows_max` rows comes back empty and not `complete`. One with a row that no version of this
-    /// program wrote fails the whole call as `Unreadable`; asked for alone, it fails no other.
+    /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
+    /// statement reads up to 512 owners of one logic type.
+    ///
+    /// Each owner is read at one moment. Owners of different statements can be read at different
+    /// moments. An owner with more than `rows_max` rows comes back empty and not `complete`. An
+    /// owner with a row that no version of this program writes fails the whole call as
+    /// `Unreadable`. In a call of its own it fails no other owner.
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError>;
 
-    /// The rows of the named fields of one owner; fields without a row are left out.
+    /// The rows of the named fields of one owner. Fields without a row are left out.
     async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError>;
 
-    /// The newest row of one owner, tombstones and purged fields included: its version is the
-    /// owner's. Of several equally new rows the first by field; none if the owner has no row.
+    /// The newest row of one owner, including tombstones and purged fields. Its version is the
+    /// owner's. Of several equally new rows the first by field counts. `None` if the owner has no
+    /// row.
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError>;
 
-    /// Writes the rows that are newer than what the database holds, all in one transaction that
-    /// commits only if every fence matches, on the database that it names. No client ever observes
-    /// a row's version fall, or a part of a batch. An older or equal row is ignored.
+    /// Writes the rows that are newer than the database's, all in one transaction. It commits only
+    /// if every fence matches, on the database that the fence names. No client ever observes a
+    /// row's version fall, or a part of a batch. An older or equal row is ignored.
     ///
-    /// `Refused` stands also for rows whose statement the connection or the limit of time cuts
-    /// while a trivial row is taken: rows of several owners when that has happened once, one
-    /// owner's when it has happened three times (H38).
+    /// `Refused` also stands for rows whose statement is cut by the connection or the time limit
+    /// while a trivial row succeeds. For rows of several owners one cut is enough. For rows of one
+    /// owner it takes three cuts (H38).
     ///
-    /// Fences are taken first, by ascending partition, then rows in key order; so overlapping calls
+    /// Fences are taken first, by ascending partition, then rows in key order. So overlapping calls
     /// do not deadlock. The engine splits rows into statements by count and by bytes.
     async fn land(&self, batch: &Batch) -> Result<(), LandError>;
 
-    /// Up to `limit` owners of a world and logic type that have at least one live row, in key
-    /// order, beginning after `after`.
+    /// Up to `limit` owners of a world and logic type with at least one live row, in key order,
+    /// after `after`.
     async fn owners(
         &self,
         scope: &Scope,
@@ -55,42 +58,44 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError>;
 
-    /// Up to `limit` owners of all worlds that have at least one live row, in key order, beginning
-    /// after `after`.
+    /// Up to `limit` owners of all worlds with at least one live row, in key order, after `after`.
     async fn all_owners(
         &self,
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError>;
 
-    /// The records of these partitions, in the order asked. A partition without a record has epoch
-    /// 0 and version 0.
+    /// The records of these partitions, in the requested order. A partition without a record has
+    /// epoch 0 and version 0.
     async fn partitions(&self, partitions: &[Partition])
     -> Result<Vec<PartitionRecord>, ColdError>;
 
-    /// Raises the epoch of each partition above those given, if it still is the one seen, in one
-    /// transaction that waits for landings under way; returns all records as they are after it, in
-    /// the order given, with whether this call raised them. A record that moved meanwhile is
-    /// returned as it is. After it no landing transaction of an earlier epoch commits.
+    /// Raises the epoch of each partition above the given ones, if it is still the seen one. This
+    /// is one transaction, which waits for landings under way.
+    ///
+    /// Returns all records after it, in the given order. Each tells whether this call raised it. A
+    /// record that has moved is returned as it is. Afterwards no landing transaction of an earlier
+    /// epoch commits.
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError>;
 
-    /// Why this database may forget what it committed when it crashes, naming its setting; none if
-    /// a commit survives that.
+    /// Why this database may forget its commits when it crashes, with the name of its setting.
+    /// `None` if a commit survives a crash.
     async fn forgets(&self) -> Result<Option<String>, ColdError>;
 
-    /// Which hot tier the database belongs to. Only reads, and needs no tables.
+    /// The hot tier that the database belongs to. Only reads, and needs no tables.
     async fn pairing(&self) -> Result<ColdPairing, ColdError>;
 
-    /// Makes a hot tier the current one, if identity, partition count and layout are those of
-    /// `pair` or not stored yet, and the hot tier before it is still the one seen. Answers whether
-    /// it did. Makes the tables where there are none. In the same transaction the epoch of every
-    /// partition rises, so that no landing of the hot tier before it commits from then on.
+    /// Makes a hot tier the current one, and answers whether it did. Identity, partition count and
+    /// layout must be those of `pair` or not stored yet, and the seen hot tier must still be the
+    /// current one. Creates missing tables.
+    ///
+    /// In the same transaction the epoch of every partition rises. So no landing of the earlier hot
+    /// tier commits from then on.
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError>;
 
-    /// The most bytes a value may have here: what the column holds and half of what one packet
-    /// takes.
+    /// The most bytes of a value: the limit of the column, and half of the limit of one packet.
     fn value_bytes_max(&self) -> usize;
 
-    /// Closes all connections, after the statements under way.
+    /// Closes all connections, after the running statements.
     async fn close(&self);
 }

@@ -1,8 +1,8 @@
 //! A small game server on the embedded storage: players log in, play, trade, and log out.
 //!
-//! `cargo run -p storage-sdk --example game_server -- game.db` runs it again and again on the same
-//! file. For Redis and MySQL, replace `Storage::embedded` by
-//! `Storage::open(Settings::load("config/storage.toml")?)`; nothing else changes.
+//! `cargo run -p storage-sdk --example game_server -- game.db` can run many times on the same file.
+//! For Redis and MySQL, replace `Storage::embedded` by
+//! `Storage::open(Settings::load("config/storage.toml")?)`. Nothing else changes.
 
 use std::time::{Duration, Instant};
 
@@ -11,7 +11,7 @@ use storage_sdk::{
     ByteOwner, Error, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage, World,
 };
 
-/// A player's profile: one object in one field.
+/// The profile of a player: one object in one field.
 #[derive(Debug, Serialize, Deserialize, SaveObject)]
 #[save_object(logic_type = "player")]
 struct Player {
@@ -23,16 +23,15 @@ struct Player {
     guild: Option<String>,
 }
 
-/// The players' profiles, and their purses beside them: counters in fields of their own, so that no
-/// whole object is written for a coin.
+/// The profiles of the players, and their purses. A purse is counters in fields of their own, so no
+/// coin writes a whole object.
 struct Game {
     players: ObjStorage<Player>,
     world: World,
 }
 
 impl Game {
-    /// The purse has an owner of its own: a profile and a purse are then written without regard to
-    /// each other.
+    /// The purse has an owner of its own, so profile and purse are written independently.
     fn purse(&self, id: u64) -> Result<ByteOwner, Error> {
         self.world.bytes().owner("purse", id)
     }
@@ -49,15 +48,14 @@ impl Game {
                 };
                 match self.players.create(&player).await {
                     Ok(_) => println!("welcome, {}", player.name),
-                    // Another game server was faster: then the player exists, which is all that was
-                    // wanted.
+                    // Another game server was faster, and the player exists. That is enough.
                     Err(error) if error.is_conflict() => {}
                     Err(error) => return Err(error),
                 }
             }
         }
-        // Whoever comes first gives the gold, also if a server died between the profile and the
-        // purse; nobody gives it twice.
+        // The first server gives the gold, even if another one died between the profile and the
+        // purse. No server gives it twice.
         match self.purse(id)?.update([("gold", "100")]).if_absent().await {
             Err(error) if !error.is_conflict() => Err(error),
             _ => Ok(()),
@@ -76,10 +74,12 @@ impl Game {
             .await
     }
 
-    /// A trade has no transaction across owners: take first, give second, and give back what could
-    /// not be given. Each step is repeated under its id until its outcome is known, so no coin is
-    /// made or lost while this process lives and the hot tier answers within some seconds. The
-    /// README has a trade that survives a crash, too.
+    /// A trade, without a transaction across owners. It takes first, gives second, and gives back
+    /// if the second step was not applied.
+    ///
+    /// Each step is retried under its id until its outcome is known. So no coin is made or lost
+    /// while this process lives and the hot tier answers within some seconds. The book has a trade
+    /// that also survives a crash.
     async fn give(&self, storage: &Storage, from: u64, to: u64, gold: i64) -> Result<(), Error> {
         let left = add(storage, &self.purse(from)?, -gold).await?;
         if left < 0 {
@@ -104,11 +104,11 @@ impl Game {
     }
 }
 
-/// For how long a write is repeated; an id is remembered for at least 30 seconds.
+/// The time for retries of a write. An id is remembered for at least 30 seconds.
 const REPEAT: Duration = Duration::from_secs(20);
 
-/// Adds to a purse; a write whose outcome is unknown is repeated under its id, which applies it at
-/// most once.
+/// Adds to a purse. A write of unknown outcome is retried under its id, so it is applied at most
+/// once.
 async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Error> {
     let (id, start) = (storage.next_id(), Instant::now());
     loop {

@@ -1,4 +1,4 @@
-//! What an acknowledged write says of itself.
+//! The acknowledgement of a write.
 
 use storage_model::{Applied, Field, Version};
 
@@ -25,20 +25,20 @@ pub struct Ack {
 }
 
 impl Ack {
-    /// The owner's version after the write; the one before it if no field changed.
+    /// The owner's version after the write. If no field changed, this is the version before it.
     #[must_use]
     pub fn version(&self) -> Version {
         self.applied.version
     }
 
-    /// How many fields changed. Setting one to what it holds changes it; a removal of what was not
-    /// there changes none.
+    /// The number of changed fields. A field counts even if it is set to its own value. The removal
+    /// of an absent field does not count.
     #[must_use]
     pub fn changed(&self) -> u32 {
         self.applied.changed
     }
 
-    /// How safe the write was when it was acknowledged.
+    /// The safety of the write at its acknowledgement.
     #[must_use]
     pub fn durability(&self) -> Safety {
         self.safety
@@ -63,14 +63,14 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// The new value of a field that was incremented.
+    /// The new value of an incremented field.
     #[must_use]
     pub fn get(&self, field: &str) -> Option<i64> {
         let at = self.fields.iter().position(|name| name.as_str() == field)?;
         self.ack.applied.counters.get(at).copied()
     }
 
-    /// The new value, of a write that incremented one field; the first one by name otherwise.
+    /// The new value of the incremented field. If there are several, the first one by name.
     #[must_use]
     pub fn value(&self) -> i64 {
         self.ack

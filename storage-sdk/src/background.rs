@@ -1,5 +1,5 @@
-//! What a storage does by itself, at home: maintenance, watching the backlog and the pairing of the
-//! tiers, and landing in embedded mode.
+//! The background tasks of a storage, at home: maintenance, back-pressure and the pairing of the
+//! tiers. In embedded mode also landing.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -17,10 +17,10 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, tim
 use crate::brake::Brake;
 use crate::touch::Touches;
 
-/// How often reads' touches are sent, and the pause after a panic.
+/// The time between two calls that refresh owners after reads, and the pause after a panic.
 const TOUCH_EVERY: Duration = Duration::from_secs(1);
-/// How often it is looked whether the tiers still belong together: one statement to the database
-/// each time.
+/// The time between two looks whether the tiers still belong together. Each look is one statement
+/// to the database.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The tasks of a storage. They end when it is closed, or when the last handle of any kind is
@@ -33,7 +33,7 @@ pub(crate) struct Background {
     restarts: Arc<AtomicU64>,
 }
 
-/// What the tasks work on.
+/// The objects that the tasks work on.
 #[derive(Debug, Clone)]
 pub(crate) struct Upkeep {
     pub(crate) tiers: Tiers,
@@ -42,7 +42,7 @@ pub(crate) struct Upkeep {
     pub(crate) check_every: Duration,
 }
 
-/// A task of the background.
+/// One background task.
 struct Part {
     name: &'static str,
     brake: Arc<Brake>,
@@ -52,7 +52,7 @@ struct Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // Its runtime ended, and with it the task: from now on nothing checks the hot tier, or
+        // The runtime ended, and the task with it. From now on nothing checks the hot tier, or
         // lands (H60).
         if !*self.stopped.borrow() {
             self.brake.end();
@@ -110,7 +110,7 @@ impl Background {
         background
     }
 
-    /// Begins one more task, which ends with the others.
+    /// Starts one more task, which ends with the others.
     pub(crate) fn begin<W>(
         &self,
         name: &'static str,
@@ -138,7 +138,7 @@ impl Background {
         self.worker.as_ref()
     }
 
-    /// How often a task panicked and was begun anew.
+    /// The number of restarts of tasks after a panic.
     pub(crate) fn restarts(&self) -> u64 {
         let landing = self
             .worker
@@ -159,9 +159,8 @@ impl Background {
 }
 
 impl Part {
-    /// Does some work that ends once it is told so. It is begun anew after a panic, which is a
-    /// defect, but no reason to trust the hot tier unseen from then on, or to land nothing any more
-    /// (H49).
+    /// Runs work until its end is requested. Restarts it after a panic. A panic is a defect, but
+    /// the storage must still check the hot tier and land (H49).
     async fn keep<W: Future<Output = ()>>(self, work: impl Fn(Ending) -> W) {
         while AssertUnwindSafe(work(Box::pin(ended(self.stopped.clone()))))
             .catch_unwind()
@@ -171,7 +170,7 @@ impl Part {
             self.restarts.fetch_add(1, Ordering::Relaxed);
             tracing::error!(
                 task = self.name,
-                "a background task panicked and begins anew"
+                "a background task panicked and starts again"
             );
             until(Box::pin(ended(self.stopped.clone())), sleep(TOUCH_EVERY)).await;
         }
@@ -193,8 +192,7 @@ async fn until(ended: Ending, work: impl Future<Output = ()>) {
     }
 }
 
-/// Looks whether the tiers still belong together. Writes are refused from the moment it finds that
-/// they do not.
+/// Looks whether the tiers still belong together. Once they do not, writes fail.
 async fn compare(upkeep: Upkeep) {
     let mut looks = interval_at(Instant::now() + COMPARE_EVERY, COMPARE_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -206,7 +204,7 @@ async fn compare(upkeep: Upkeep) {
     }
 }
 
-/// Sends touches, and looks whether the hot tier still may be trusted with unlanded data.
+/// Refreshes owners after reads, and checks whether the hot tier is still safe for unlanded data.
 async fn maintain(upkeep: Upkeep) {
     let hot = upkeep.tiers.hot();
     let mut checks = interval(upkeep.check_every);
@@ -222,17 +220,17 @@ async fn maintain(upkeep: Upkeep) {
                 }
             }
             _ = touches.tick() => {
-                // What fails here is tried again at the next tick, and was warned of when it began.
+                // A failed refresh is not repeated. A later read of the owner asks for another one.
                 let owners = upkeep.touches.take();
                 if !owners.is_empty() && let Err(error) = hot.touch(&owners).await {
-                    tracing::debug!(%error, "owners were not touched; they may expire sooner");
+                    tracing::debug!(%error, "the time to live of owners was not refreshed; they may expire sooner");
                 }
             }
         }
     }
 }
 
-/// Looks at the backlog. Without watermarks there is nothing to look for.
+/// Watches the backlog. Without watermarks there is nothing to watch.
 async fn look(upkeep: Upkeep) {
     upkeep.brake.watch(upkeep.tiers.hot().as_ref()).await;
 }

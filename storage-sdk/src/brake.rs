@@ -1,4 +1,4 @@
-//! Writes wait, or are refused, while too much waits to be landed.
+//! Back-pressure: writes wait or fail while too much waits to be landed.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -14,21 +14,21 @@ use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::{Error, Kind, Result};
 
-/// From where on writes are refused.
+/// From this value on, writes fail.
 const REFUSED: u32 = 100;
 
-/// In place of a percentage: nothing looks any more, or lands.
+/// Stands in place of a percentage: nothing watches or lands any more.
 const ENDED: u32 = u32::MAX;
 
-/// What was seen last.
+/// The state as last seen.
 #[derive(Debug)]
 pub(crate) struct Brake {
     settings: BackpressureSettings,
-    /// Where time is the wall's.
+    /// The runtime where time follows the wall clock.
     home: Home,
-    /// [`Pressure::percent`]. Written by the task that looks, read by every write.
+    /// [`Pressure::percent`]. One task writes it, and every write reads it.
     percent: AtomicU32,
-    /// Read only when a write is refused.
+    /// Read only when a write fails.
     reason: Mutex<String>,
 }
 
@@ -42,20 +42,20 @@ impl Brake {
         }
     }
 
-    /// As the statistics have it.
+    /// The value for the statistics.
     pub(crate) fn percent(&self) -> u32 {
         self.percent.load(Ordering::Relaxed).min(REFUSED)
     }
 
-    /// A task that the storage depends on ended before the storage was closed: writes are refused
-    /// from now on.
+    /// A task that the storage depends on has ended before the storage was closed. From now on
+    /// writes fail.
     pub(crate) fn end(&self) {
         self.percent.store(ENDED, Ordering::Relaxed);
     }
 
-    /// Lets a write through, now or a little later; answers how much of its deadline is left. Or
-    /// refuses it. One that may be the `repeat` of an earlier one is not refused over a backlog:
-    /// that it was not applied would be said of the earlier one too.
+    /// Admits a write at once, delays it, or rejects it. Returns the rest of its deadline. A
+    /// backlog never rejects a `repeat`: its `NotApplied` would also seem to describe the earlier
+    /// call.
     pub(crate) async fn admit(&self, within: Duration, repeat: bool) -> Result<Duration> {
         let percent = self.percent.load(Ordering::Relaxed);
         if percent == 0 {
@@ -109,7 +109,7 @@ impl Brake {
         if !self.settings.is_on() {
             return;
         }
-        // Of a cluster that lacks a master, what can be reached: writes go there all the same.
+        // If a cluster lacks a master, the reachable rest counts. Writes still go there.
         let Ok(backlog) = Backlog::reachable(hot).await else {
             return;
         };
@@ -119,8 +119,8 @@ impl Brake {
         self.see(Pressure::of(&self.settings, &backlog, memory));
     }
 
-    /// Looks again and again. While all of the hot tier is away, what was seen last holds: no write
-    /// gets through in any case.
+    /// Looks again and again. While the whole hot tier is away, the last state stays. No write
+    /// succeeds then in any case.
     pub(crate) async fn watch(&self, hot: &dyn HotStore) {
         if !self.settings.is_on() {
             return std::future::pending().await;
@@ -134,9 +134,9 @@ impl Brake {
     }
 }
 
-/// Why a write is refused that nothing would land, and that nothing watches over.
+/// The error of a write that nothing would land, and that nothing watches.
 fn ended(repeat: bool) -> Error {
-    let message = "the storage's background tasks ended with the runtime that they ran on, so nothing would land; open the storage anew";
+    let message = "the runtime of the storage's background tasks has ended, so nothing would land; open the storage again";
     let error = Error::new(Kind::Closed, message);
     if repeat {
         error.with_outcome(Outcome::Unknown)

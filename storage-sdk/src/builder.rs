@@ -1,4 +1,4 @@
-//! Putting a storage together.
+//! The builder of a storage.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::storage::{Storage, random_ids};
 use crate::{Error, Kind, Result};
 
-/// A storage that is not open yet: settings, and parts that tests replace.
+/// A storage that is not open yet, with its settings and with parts that tests replace.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -60,57 +60,60 @@ impl StorageBuilder {
         }
     }
 
-    /// Where the memory engine takes its time from. Default: the machine's clock.
+    /// The clock of the memory engine. Default: the clock of the machine.
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
-    /// Where operation ids come from. Default: random ones.
+    /// The source of operation ids. Default: random ids.
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// A hot tier that is open already, in place of the one that the settings name.
+    /// A hot tier that is already open. It replaces the hot tier of the settings.
     pub fn hot(mut self, hot: Arc<dyn HotStore>) -> Self {
         self.hot = Some(hot);
         self
     }
 
-    /// A cold tier that is open already, in place of the one that the settings name.
+    /// A cold tier that is already open. It replaces the cold tier of the settings.
     pub fn cold(mut self, cold: Arc<dyn ColdStore>) -> Self {
         self.cold = Some(cold);
         self
     }
 
-    /// Whether this process lands too. Default: only in embedded mode, whose hot tier no other
-    /// process can reach.
+    /// Whether this process lands, too. Default: only in embedded mode, because no other process
+    /// can reach its hot tier.
     pub fn landing(mut self, lands: bool) -> Self {
         self.lands = Some(lands);
         self
     }
 
-    /// Whether the storage has a runtime of its own, on a thread of its own, for its background
-    /// tasks and for all calls of the cold tier. Default: it has. Without one they run on the
-    /// runtime of whoever opens it and calls, which a simulation needs whose time and schedule are
-    /// its own; once the runtime that opened the storage has ended, writes are refused as `Closed`.
+    /// Whether the storage has a runtime and a thread of its own, for its background tasks and all
+    /// calls of the cold tier. Default: `true`.
+    ///
+    /// With `false`, this work runs on the runtime of its opener and its callers. A simulation with
+    /// its own time and schedule needs that. Once the runtime that opened the storage has ended,
+    /// writes fail as `Closed`.
     pub fn own_runtime(mut self, own: bool) -> Self {
         self.own_runtime = own;
         self
     }
 
-    /// Opens the storage for reading only: nothing is written to either tier, no table is made, and
-    /// writes are refused. Cold owners are read past the hot tier and stay cold. A read-only login
-    /// to the database, or a replica of it, is enough; so is a hot tier that must not be written,
-    /// whose hashes are then compared with their rows.
+    /// Opens the storage for reading only. The SDK writes to neither tier and creates no table, and
+    /// writes fail. A cold owner is read past the hot tier and stays cold.
+    ///
+    /// A read-only login to the database is enough, and so is a replica of the database. The hot
+    /// tier may also forbid writes. The SDK then compares its hashes with their rows.
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// What the writes of a logic type wait for, unless they say otherwise; in place of what the
-    /// settings say of it.
+    /// The durability of the writes of a logic type, unless a write sets its own. It replaces the
+    /// durability of the settings.
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
         self.settings
             .durability
@@ -119,13 +122,13 @@ impl StorageBuilder {
         self
     }
 
-    /// Opens the storage; see [`Storage::open`].
+    /// Opens the storage. See [`Storage::open`].
     ///
     /// # Errors
     /// As [`Storage::open`].
     ///
     /// # Cancel safety
-    /// Dropped, nothing is open.
+    /// A dropped call leaves nothing open.
     pub async fn open(self) -> Result<Storage> {
         crate::unheard::warn_once();
         let Self {
@@ -146,7 +149,7 @@ impl StorageBuilder {
         } else {
             Home::of_caller()
         };
-        // Boxed, so that callers' compilers need not look into the drivers' futures.
+        // Boxed, so that the compilers of callers need not look into the futures of the drivers.
         let hot = match hot {
             Some(hot) => hot,
             None if read_only => {
@@ -159,8 +162,8 @@ impl StorageBuilder {
         let cold = match cold {
             Some(cold) => cold,
             None => {
-                // Tables are made when the tiers are paired, so that nothing is written into a
-                // wrong database.
+                // The tables are created when the tiers are paired, so that nothing is written into
+                // a wrong database.
                 let options = ColdOptions {
                     creates: false,
                     read_only,
@@ -211,8 +214,8 @@ fn threadless(error: std::io::Error) -> Error {
     )
 }
 
-/// Looks whether the tiers may be used, together. A full disk keeps nobody from reading: writes are
-/// refused until it has room.
+/// Checks whether the tiers may be used together. A database with a full disk can still be read,
+/// and writes fail until it has room.
 async fn compare(tiers: &Tiers) -> Result<()> {
     if tiers.is_read_only() {
         return Ok(tiers.compare_pairing().await?);

@@ -10,16 +10,16 @@ use crate::byte::{incrs, sets};
 use crate::core::Core;
 use crate::{Ack, ByteOwner, Error, Result, Value};
 
-/// What a write changes, or why it can't be sent.
+/// The changes of a write, or the reason why it can't be sent.
 pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 
-/// Writes that are sent together when this is awaited: a result for each, in the order they were
-/// added.
+/// Many writes, which are sent together when this is awaited. It returns one result for each write,
+/// in the order of their addition.
 ///
-/// Each write is atomic, the bulk is not. Two writes of one owner in a bulk may be applied in
-/// either order. Each has the limits of a [`Write`](crate::Write) and the deadline of the settings;
-/// how many there are has no limit. None has a condition or an id of the caller's: what may have to
-/// be repeated is better sent by itself.
+/// Each write is atomic, and the bulk is not. Two writes of one owner in a bulk may be applied in
+/// either order. Each write has the limits of a [`Write`](crate::Write) and the deadline of the
+/// settings. The number of writes has no limit. No write has a condition or an id of the caller, so
+/// send a write that may need a retry by itself.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,11 +36,11 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// ```
 ///
 /// # Errors
-/// Each result as [`Write`](crate::Write).
+/// Each result fails as [`Write`](crate::Write).
 ///
 /// # Cancel safety
-/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, each write may or
-/// may not be applied.
+/// If the bulk is dropped before it is awaited, nothing happens. If it is dropped while it is
+/// awaited, each write may or may not be applied.
 #[must_use = "a bulk is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Bulk {
@@ -64,7 +64,7 @@ impl Bulk {
         self
     }
 
-    /// Sets fields of an owner, all or none.
+    /// Sets fields of an owner, all of them or none.
     pub fn update<F: AsRef<str>, V: Into<Value>>(
         self,
         owner: &ByteOwner,
@@ -73,8 +73,8 @@ impl Bulk {
         self.add(owner, sets(fields))
     }
 
-    /// Adds to the integer in a field of an owner, as [`ByteOwner::incr`]. The result does not tell
-    /// the new value.
+    /// Adds to the integer in a field of an owner, as [`ByteOwner::incr`]. The result does not
+    /// contain the new value.
     pub fn incr(self, owner: &ByteOwner, field: &str, by: i64) -> Self {
         self.add(owner, incrs([(field, by)]))
     }

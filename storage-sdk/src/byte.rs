@@ -14,9 +14,10 @@ use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
 use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 
-/// Bytes per field, of the owners of one world. Cheap to clone.
+/// The owners of one world, as bytes per field. Cheap to clone.
 ///
-/// A read of many owners is not one moment of them, and takes any number of them.
+/// A read of many owners takes any number of them. It shows each owner at one moment, but not all
+/// of them at the same moment.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -37,8 +38,8 @@ pub struct ByteStorage {
 
 /// The fields of one owner. Cheap to clone.
 ///
-/// A write changes all fields that it names or none, a read finds them as they are at one moment.
-/// See [`Write`](Write#limits) for the limits of both.
+/// A write changes all fields that it names, or none. A read shows its fields at one moment. See
+/// [`Write`](Write#limits) for the limits of both.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -61,15 +62,16 @@ pub struct ByteStorage {
 pub struct ByteOwner {
     core: Arc<Core>,
     owner: Owner,
-    /// What its writes wait for, unless they say otherwise.
+    /// The durability of a write that sets none.
     durability: Durability,
 }
 
-/// Conflicts after which the deletion of an owner gives up.
+/// The deletion of an owner gives up after this number of conflicts.
 const DELETE_TRIES: u32 = 64;
 
 impl ByteStorage {
-    /// An owner, by logic type (1 to 64 bytes) and id (1 to 255 bytes). Nothing is read or made.
+    /// An owner by logic type (1 to 64 bytes) and id (1 to 255 bytes). The call reads nothing and
+    /// creates nothing.
     ///
     /// # Errors
     /// `Invalid`: a name is empty, too long or holds a control character.
@@ -77,7 +79,8 @@ impl ByteStorage {
         self.owner_with(logic_type, id, None)
     }
 
-    /// An owner whose Rust type says what writes wait for, if nothing nearer does.
+    /// An owner, with the durability that its Rust type asks for. The settings of the logic type
+    /// override it.
     pub(crate) fn owner_with(
         &self,
         logic_type: &str,
@@ -98,14 +101,14 @@ impl ByteStorage {
         Bulk::new(&self.core)
     }
 
-    /// Reads the same fields of many owners: results in the order asked, one for each. One round
-    /// trip if all are hot.
+    /// Reads the same fields of many owners. Returns one result for each owner, in their order. One
+    /// round trip if all of them are hot.
     ///
     /// # Errors
-    /// Each result as [`ByteOwner::get`].
+    /// Each result fails as [`ByteOwner::get`].
     ///
     /// # Cancel safety
-    /// Nothing is lost; loads under way go on.
+    /// Nothing is lost. Loads under way go on.
     pub async fn get_many<'a>(
         &self,
         owners: impl IntoIterator<Item = &'a ByteOwner>,
@@ -121,14 +124,14 @@ impl ByteStorage {
         }
     }
 
-    /// Reads all fields of many owners: results in the order asked, one for each. One round trip if
-    /// all are hot.
+    /// Reads all fields of many owners. Returns one result for each owner, in their order. One
+    /// round trip if all of them are hot.
     ///
     /// # Errors
-    /// Each result as [`ByteOwner::get_all`].
+    /// Each result fails as [`ByteOwner::get_all`].
     ///
     /// # Cancel safety
-    /// Nothing is lost; loads under way go on.
+    /// Nothing is lost. Loads under way go on.
     pub async fn get_all_many<'a>(
         &self,
         owners: impl IntoIterator<Item = &'a ByteOwner>,
@@ -136,16 +139,16 @@ impl ByteStorage {
         self.core.read_many(&owners_of(owners), None).await
     }
 
-    /// Brings owners into the hot tier, at login or boot: results in the order given, with each
-    /// owner's version, 0 if it was never written.
+    /// Brings owners into the hot tier, for a login or the start of a server. Returns the version
+    /// of each owner, in their order. The version of an owner that was never written is 0.
     ///
-    /// An owner of more rows than `hot.load_rows_max` (4,096 by default) is read but not kept.
+    /// An owner with more rows than `hot.load_rows_max` (4,096 by default) is read but not kept.
     ///
     /// # Errors
-    /// Each result as [`ByteOwner::get_all`].
+    /// Each result fails as [`ByteOwner::get_all`].
     ///
     /// # Cancel safety
-    /// Nothing is lost; loads under way go on.
+    /// Nothing is lost. Loads under way go on.
     pub async fn prefetch<'a>(
         &self,
         owners: impl IntoIterator<Item = &'a ByteOwner>,
@@ -153,15 +156,15 @@ impl ByteStorage {
         self.core.versions(&owners_of(owners)).await
     }
 
-    /// Lists the owners of a logic type that have at least one live field, unlanded ones included,
-    /// in key order; see [`OwnerPages`].
+    /// Lists the owners of a logic type that have a live field, in key order. Unlanded owners are
+    /// in the list. See [`OwnerPages`].
     ///
-    /// The list is not one moment: owners that are written or removed meanwhile may or may not be
-    /// in it. This call reads the marks of all unlanded owners and keeps the names of those of the
-    /// type.
+    /// The list does not show one moment: concurrent writes and removals may or may not be in it.
+    /// The call reads the marks of all unlanded owners, and keeps the names of this type's owners.
     ///
     /// # Errors
-    /// `Invalid`: the name is impossible. Otherwise the hot tier is away.
+    /// `Invalid`: the name is impossible. `Closed`: the storage was closed. Otherwise the hot tier
+    /// is away.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -182,8 +185,8 @@ fn owners_of<'a>(owners: impl IntoIterator<Item = &'a ByteOwner>) -> Vec<Owner> 
         .collect()
 }
 
-/// All items, or the first error. Unlike `collect` it makes room for them at once, since every call
-/// of several fields comes by here.
+/// All items, or the first error. Unlike `collect` it reserves the memory at once, because every
+/// call with several fields runs through here.
 fn all<T>(items: impl Iterator<Item = Result<T>>) -> Result<Vec<T>> {
     const ROOM_MAX: usize = 64; // the hint is the caller's word
     let mut list = Vec::with_capacity(items.size_hint().0.min(ROOM_MAX));
@@ -221,7 +224,7 @@ pub(crate) fn sets<F: AsRef<str>, V: Into<Value>>(
 pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -> Changes {
     let change = |(field, by): (F, i64)| Ok((Field::new(field.as_ref())?, Change::Incr(by)));
     let changes = all(fields.into_iter().map(change))?;
-    // Of two values for a field the later one is meant, of two steps both.
+    // Two values for one field mean the later one, but two steps mean both.
     let mut named = HashSet::new();
     match changes
         .iter()
@@ -239,7 +242,7 @@ pub(crate) fn incrs<F: AsRef<str>>(fields: impl IntoIterator<Item = (F, i64)>) -
 }
 
 impl ByteOwner {
-    /// Whose fields these are.
+    /// The owner of these fields.
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.owner
@@ -257,9 +260,11 @@ impl ByteOwner {
         Write::new(&self.core, self, changes, answer)
     }
 
-    /// Sets fields, to text, bytes or integers; see [`Value`] for several of these in one call.
-    /// Waits for the database only if it has a condition and the owner is cold, is to be
-    /// [`Durability::Landed`], or the hot tier was replaced since the owner was written.
+    /// Sets fields to text, bytes or integers. See [`Value`] for a mix of these in one call.
+    ///
+    /// Normally this is one round trip. The write waits for the database in three cases: it has a
+    /// condition and the owner is cold, its durability is [`Durability::Landed`], or the hot tier
+    /// was replaced since the owner was last written.
     ///
     /// # Errors
     /// As [`Write`].
@@ -273,15 +278,14 @@ impl ByteOwner {
         self.write(sets(fields), plain)
     }
 
-    /// Adds to the integer in a field, exact over all 64 bits, signed; a field that does not exist
-    /// starts at 0.
+    /// Adds to the integer in a field, exactly over all 64 bits, signed. A missing field counts as
+    /// 0.
     ///
-    /// The integer is kept as decimal text, as one may set it: `-3` and `10` are integers, `+3`,
-    /// `010` and ` 10` are not. [`Record::int`] reads it.
+    /// The integer is stored as decimal text, like an integer of [`ByteOwner::update`]. `-3` and
+    /// `10` are integers, but `+3`, `010` and ` 10` are not. [`Record::int`] reads it.
     ///
     /// # Errors
-    /// As [`Write`]; `NotInteger` if the field holds anything else, `Overflow` if the sum does not
-    /// fit.
+    /// As [`Write`]. `NotInteger`: the field holds anything else. `Overflow`: the sum does not fit.
     ///
     /// # Cancel safety
     /// As [`Write`].
@@ -289,11 +293,11 @@ impl ByteOwner {
         self.incr_many([(field, by)])
     }
 
-    /// Adds to the integers in several fields, all or none of them; see [`Counters`] for the new
-    /// values.
+    /// Adds to the integers in several fields, in all of them or in none. See [`Counters`] for the
+    /// new values.
     ///
     /// # Errors
-    /// As [`Write`] and [`ByteOwner::incr`]; `Invalid` if a field is named twice.
+    /// As [`Write`] and [`ByteOwner::incr`]. `Invalid`: a field is named twice.
     ///
     /// # Cancel safety
     /// As [`Write`].
@@ -304,8 +308,8 @@ impl ByteOwner {
         self.write(incrs(fields), counters)
     }
 
-    /// Removes fields. Their last values are kept until they are purged; [`ByteOwner::restore`]
-    /// brings them back. Does nothing to fields that are not live.
+    /// Removes fields. Their last values are kept until a purge, and [`ByteOwner::restore`] brings
+    /// them back. A field that is not live stays as it is.
     ///
     /// # Errors
     /// As [`Write`].
@@ -316,8 +320,8 @@ impl ByteOwner {
         self.write(changes(fields, &Change::Remove), plain)
     }
 
-    /// Brings removed fields back with their last values. Does nothing to fields that were not
-    /// removed, or were purged.
+    /// Brings removed fields back with their last values. A field that was not removed, or was
+    /// purged, stays as it is.
     ///
     /// # Errors
     /// As [`Write`].
@@ -328,12 +332,14 @@ impl ByteOwner {
         self.write(changes(fields, &Change::Restore), plain)
     }
 
-    /// Gives up the last values of removed fields for ever. Does nothing to other fields.
+    /// Deletes the last values of removed fields for ever. Any other field stays as it is.
     ///
     /// # Errors
-    /// As [`Write`]; `NotLanded` while the owner has changes, of any field, that have not landed,
-    /// whose marks no worker has cleared yet (a pass or two after the last write, also after a
-    /// flush), or that are still on probation (`landing.probation`).
+    /// As [`Write`]. The purge fails as `NotLanded` in three cases:
+    /// - The owner has unlanded changes of any field.
+    /// - No worker has cleared the owner's marks yet. That takes a pass or two after the last
+    ///   write, even after a flush.
+    /// - The marks are still on probation (`landing.probation`).
     ///
     /// # Cancel safety
     /// As [`Write`].
@@ -341,31 +347,33 @@ impl ByteOwner {
         self.write(changes(fields, &Change::Purge), plain)
     }
 
-    /// Reads fields: one moment of the owner. One round trip if it is hot; hot-loaded if it is
-    /// cold.
+    /// Reads fields of the owner, as they are at one moment. One round trip if the owner is hot. A
+    /// cold owner is hot-loaded.
     ///
     /// # Errors
-    /// `Invalid`: a name is impossible, or none or too many are named. `HotUnavailable`, `Timeout`,
-    /// `Denied`, `Corrupt`: the hot tier did not answer until `hot.operation_deadline` (5 s by
-    /// default), or not as it should. If it had to ask the database, also `ColdUnavailable`,
-    /// `Denied`, and `Contended` if others kept writing the owner. `Closed`: by
-    /// [`Storage::close`](crate::Storage::close), as every call.
+    /// - `Invalid`: a name is impossible, or the call names no field or too many.
+    /// - `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier gave no valid answer within
+    ///   `hot.operation_deadline` (5 s by default).
+    /// - `ColdUnavailable`, `Denied`: the call needed the database.
+    /// - `Contended`: the call needed the database, and concurrent writes of the owner did not
+    ///   stop.
+    /// - `Closed`: the storage was closed; see [`Storage::close`](crate::Storage::close).
     ///
     /// # Cancel safety
-    /// Nothing is lost; a load under way goes on.
+    /// Nothing is lost. A load under way goes on.
     pub async fn get<'a>(&self, fields: impl IntoIterator<Item = &'a str>) -> Result<Record> {
         let fields = names(fields).map_err(|error| error.of(&self.owner))?;
         self.core.read(&self.owner, Some(fields)).await
     }
 
-    /// Reads all live fields: one moment of the owner, of any size. Of an owner of more rows than
-    /// `hot.load_rows_max` (4,096 by default) it asks the database each time.
+    /// Reads all live fields of an owner of any size, as they are at one moment. If the owner has
+    /// more rows than `hot.load_rows_max` (4,096 by default), each call asks the database.
     ///
     /// # Errors
     /// As [`ByteOwner::get`].
     ///
     /// # Cancel safety
-    /// Nothing is lost; a load under way goes on.
+    /// Nothing is lost. A load under way goes on.
     pub async fn get_all(&self) -> Result<Record> {
         self.core.read(&self.owner, None).await
     }
@@ -385,7 +393,7 @@ impl ByteOwner {
             .map_err(|error| error.of(&self.owner))
     }
 
-    /// The owner's version; 0 if it was never written. Brings the owner into the hot tier.
+    /// The owner's version, 0 if it was never written. Brings the owner into the hot tier.
     ///
     /// # Errors
     /// As [`ByteOwner::get`].
@@ -400,16 +408,18 @@ impl ByteOwner {
             .map_err(|error| error.of(&self.owner))
     }
 
-    /// Removes all live fields of the owner, and answers how many; it then does not exist. Their
-    /// last values are kept until they are purged. All at once, unless it has more fields than one
-    /// call may name; then part by part.
+    /// Removes all live fields of the owner and returns their number. The owner then does not
+    /// exist. The last values are kept until a purge.
+    ///
+    /// All fields go at once, unless the owner has more fields than one call may name. Such an
+    /// owner is removed part by part.
     ///
     /// # Errors
-    /// As [`ByteOwner::get`] and [`ByteOwner::remove`]; `Contended` if others kept writing the
-    /// owner. Parts that were removed before stay so.
+    /// As [`ByteOwner::get`] and [`ByteOwner::remove`]. `Contended`: concurrent writes of the owner
+    /// did not stop. Parts that are already removed stay removed.
     ///
     /// # Cancel safety
-    /// Dropped, each part may or may not be removed, whole.
+    /// After a dropped call, each part is either removed or not, as a whole.
     pub async fn delete_owner(&self) -> Result<u32> {
         let at_once = self.core.limits.fields_max;
         let (mut removed, mut conflicts) = (0, 0);
@@ -431,33 +441,37 @@ impl ByteOwner {
         }
         Err(Error::new(
             Kind::Contended,
-            "others wrote the owner each time it was to be deleted",
+            "gave up after 64 attempts: other callers wrote the owner each time; retry later",
         )
         .of(&self.owner))
     }
 
-    /// Waits until everything of the owner is in the database; answers the version up to which it
-    /// is, 0 if the hot tier holds nothing of it.
+    /// Waits until all changes of the owner are in the database. Returns the version up to which
+    /// they are there, 0 if the hot tier holds nothing of the owner.
     ///
     /// # Errors
-    /// `Rejected` if the database refuses a value, `Timeout` after `within`, `Contended` if others
-    /// kept landing the owner's partition; otherwise a tier is away. All writes stay as they are
-    /// and land later.
+    /// - `Rejected`: the database rejects a value.
+    /// - `Timeout`: `within` has passed.
+    /// - `Contended`: concurrent landings of the owner's partition did not stop.
+    /// - Otherwise a tier is away.
+    ///
+    /// After an error, all writes stay in the hot tier and land later.
     ///
     /// # Cancel safety
-    /// Dropped, the owner may or may not have landed. Nothing is lost.
+    /// After a dropped call, the owner may or may not have landed. Nothing is lost.
     pub async fn flush(&self, within: Duration) -> Result<Flushed> {
         self.core.flush(&self.owner, within).await
     }
 
-    /// Drops the owner's cached data if all of it has landed and no probation is on, else as soon
-    /// as that holds. Nothing is lost; the next read loads it.
+    /// Drops the cached data of the owner. If the owner has unlanded marks or marks on probation,
+    /// the data goes with the last of these marks. Nothing is lost, and the next read loads the
+    /// owner.
     ///
     /// # Errors
-    /// The hot tier is away.
+    /// The hot tier is away. `Closed`: the storage was closed.
     ///
     /// # Cancel safety
-    /// Dropped, it may or may not have happened.
+    /// After a dropped call, the data may or may not be gone.
     pub async fn evict(&self) -> Result<Evicted> {
         let evict = async {
             let evicted = self
@@ -490,10 +504,10 @@ impl ByteOwner {
     /// ```
     ///
     /// # Errors
-    /// As `flush`; then the data stays cached. As `evict`.
+    /// As [`ByteOwner::flush`], and the data then stays cached. As [`ByteOwner::evict`].
     ///
     /// # Cancel safety
-    /// As `flush` and `evict`.
+    /// As [`ByteOwner::flush`] and [`ByteOwner::evict`].
     pub async fn unload(&self, within: Duration) -> Result<Evicted> {
         self.flush(within).await?;
         self.evict().await

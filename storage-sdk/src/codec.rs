@@ -1,9 +1,9 @@
 //! Objects to bytes and back.
 //!
-//! A stored object is a header of 18 bytes and one MessagePack value whose structs are maps from
-//! field name to value:
+//! A stored object is a header of 18 bytes and one MessagePack value. In this value, structs are
+//! maps from field name to value:
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! | --- | --- |
 //! | 0..3 | magic `c1 53 4f`: no UTF-8 text and no MessagePack begins with `c1` |
 //! | 3 | format of the header, 1 |
@@ -14,26 +14,28 @@
 //! | 18.. | payload |
 //!
 //! # How a type may change
-//! A field that is added needs `#[serde(default)]`; fields may be removed and reordered. A program
-//! that reads an object with fields it does not know ignores them, and drops them when it saves the
-//! object again. Where that is not acceptable, as with any other change of meaning, raise the
-//! schema version: older programs then refuse the object with [`CodecError::SchemaTooNew`] instead
-//! of losing a part of it.
+//! A new field needs `#[serde(default)]`. Fields may be removed and reordered. A program ignores
+//! fields that it does not know, and drops them when it saves the object again.
 //!
-//! # What it cannot hold
-//! - Values nested deeper than [`DEPTH_MAX`] are refused by both directions, and so are more than
-//!   four times as many `Some`s and newtypes around one value. Both are counted while the value is
-//!   encoded, so that no value is too deep for the thread's stack. One thing can't be counted:
-//!   serde copies an enum's tuple or struct variant below `flatten` or `tag` before the codec sees
-//!   it. Keep lists of the type itself out of such a variant.
-//! - `Some` of a value that is written as nil comes back as `None`, since MessagePack has one nil:
-//!   `Some(None)`, `Some(())`, and `Some(serde_json::Value::Null)`.
-//! - Below `#[serde(untagged)]`, the first variant that accepts the value is read: one that holds
-//!   an `f32` takes each `f64` and rounds it, 1e300 to infinity. Write the wider type first.
+//! If a program must not drop a new field, or if a field changes its meaning, raise the schema
+//! version. Older programs then reject the object with [`CodecError::SchemaTooNew`] and lose no
+//! part of it.
+//!
+//! # Limits of the format
+//! - Both directions reject values that nest deeper than [`DEPTH_MAX`]. They also reject more than
+//!   four times as many `Some`s and newtypes around one value. The codec counts both while it
+//!   encodes, so no value is too deep for the thread's stack. One case can't be counted: serde
+//!   copies an enum's tuple or struct variant below `flatten` or `tag` before the codec sees it.
+//!   Keep lists of the type itself out of such a variant.
+//! - `Some` of a value that is written as nil comes back as `None`, because MessagePack has one
+//!   nil. This affects `Some(None)`, `Some(())`, and `Some(serde_json::Value::Null)`.
+//! - Below `#[serde(untagged)]`, serde reads the first variant that accepts the value. A variant
+//!   with an `f32` accepts each `f64` and rounds it, 1e300 to infinity. Put the wider type first.
 //! - Below `#[serde(flatten)]`, `#[serde(untagged)]` and `#[serde(tag = …)]`, serde reads neither
-//!   byte vectors nor 128-bit integers back. An empty byte vector is read, so the refusal begins
-//!   with the first byte. `skip_serializing_if` without `default` writes what it cannot read.
-//!   [`encode_checked`] refuses all of these.
+//!   byte vectors nor 128-bit integers back. It does read an empty byte vector, so the error begins
+//!   with the first byte. [`encode_checked`] rejects all of these.
+//! - `skip_serializing_if` without `default` writes an object that serde can't read.
+//!   [`encode_checked`] rejects it.
 //!
 //! ```
 //! use serde::{Deserialize, Serialize};
@@ -71,17 +73,17 @@ pub use nesting::DEPTH_MAX;
 
 /// Encodes an object of this schema version.
 ///
-/// The bytes are a function of the value alone, as far as the value's own order is (a `HashMap`'s
-/// is not). It asks for one buffer, which grows when the object does.
+/// Equal values give equal bytes, if the value has an order of its own (a `HashMap` has none). The
+/// codec allocates one buffer, which grows with the object.
 ///
 /// # Errors
-/// The type's `Serialize` refuses, or the value is nested deeper than [`DEPTH_MAX`].
+/// The type's `Serialize` fails, or the value nests deeper than [`DEPTH_MAX`].
 pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
     let mut object = header::begin(schema_version);
     let mut written = bounded::write(value, &mut object, true);
     if let Err(Unwritten::Refused(_)) = written {
-        // A sequence whose first item is a u8 and whose later ones are not (an untagged enum's) is
-        // no byte vector.
+        // A sequence whose first item is a u8 and whose later items are not is no byte vector. An
+        // untagged enum writes such sequences.
         object.truncate(header::LEN);
         written = bounded::write(value, &mut object, false);
     }
@@ -94,24 +96,23 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
         Ok(bytes) if bytes == payload.len() => Ok(header::seal(object).into()),
         Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
         Ok(_) | Err(nesting::Fault::Malformed) => Err(encode_error::<T>(
-            &"it wrote a sequence or map of another length than it said",
+            &"it wrote a sequence or map of another length than it announced",
         )),
     }
 }
 
-/// Encodes an object and reads it back, so that no object is stored that cannot be read.
+/// Encodes an object and reads it back. So no object is stored that can't be read.
 ///
-/// It costs more than [`encode`] what the type needs to read itself.
+/// It takes longer than [`encode`] by the time for one read.
 ///
 /// # Errors
-/// As [`encode`], and [`CodecError::Unreadable`] when the type cannot read what it wrote.
+/// As [`encode`]. [`CodecError::Unreadable`]: the type can't read its own bytes.
 pub fn encode_checked<T: Serialize + DeserializeOwned>(
     value: &T,
     schema_version: u32,
 ) -> Result<Bytes, CodecError> {
     let object = encode(value, schema_version)?;
-    // What `decode` looks at first, the header and how the payload is nested, is as it was made
-    // just now.
+    // The first checks of `decode` can't fail here: the header is new, and the nesting is measured.
     match rmp_serde::from_slice::<T>(object.get(header::LEN..).unwrap_or_default()) {
         Ok(_) => Ok(object),
         Err(error) => Err(CodecError::Unreadable {
@@ -123,12 +124,12 @@ pub fn encode_checked<T: Serialize + DeserializeOwned>(
 
 /// Decodes an object that [`encode`] made with this schema version or an earlier one.
 ///
-/// Any bytes are safe to pass: what is no whole, unaltered object is an error.
+/// Any bytes are safe to pass. Bytes that are not a whole, unaltered object give an error.
 ///
 /// # Errors
-/// One [`CodecError`] per reason, from the outermost: not an object, cut short, a newer format,
-/// altered bytes, an unknown codec or compression, a newer schema, nesting too deep, bytes after
-/// the value, or a value that the type does not accept.
+/// One [`CodecError`] for each cause. The checks run in this order: not an object, cut short, a
+/// newer format, altered bytes, an unknown codec or compression, a newer schema, nesting too deep,
+/// bytes after the value, and a value that the type does not accept.
 pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result<T, CodecError> {
     let (stored, payload) = header::open(object)?;
     if stored > schema_version {
@@ -143,8 +144,8 @@ pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result
         schema_version: stored,
         reason: self::reason(reason),
     };
-    // Measured before it is decoded: the decoder recurses into enums without a limit and ignores
-    // what follows the value.
+    // Measured before the decoder runs. The decoder recurses into enums without a limit, and
+    // ignores bytes after the value.
     match nesting::measure(payload) {
         Ok(bytes) if bytes < payload.len() => Err(CodecError::TrailingBytes {
             bytes: payload.len() - bytes,
@@ -165,8 +166,8 @@ fn encode_error<T: ?Sized>(reason: &dyn Display) -> CodecError {
     }
 }
 
-/// What a type said, without the value: serde's messages quote what they found, before what they
-/// expected, and that may be a player's. Names of a type's fields stay.
+/// The message of a type, without the value. serde's messages quote the found value before the
+/// expected one, and the value may belong to a player. The names of a type's fields stay.
 #[cold]
 fn reason(said: &dyn Display) -> String {
     const CHARS_MAX: usize = 200;
@@ -175,7 +176,7 @@ fn reason(said: &dyn Display) -> String {
         .iter()
         .any(|about| reason.starts_with(about))
     {
-        // What is found may hold any text, what is expected is the type's own.
+        // The found value may hold any text. The expectation comes from the type itself.
         let expected = reason.rfind(", expected ").unwrap_or(reason.len());
         if let Some(value) = reason
             .get(..expected)

@@ -1,4 +1,4 @@
-//! What every handle of a storage shares: the tiers, the limits, and the one way to write.
+//! The shared core of all handles of a storage: the tiers, the limits, and the only way to write.
 
 mod finish;
 mod flights;
@@ -28,7 +28,7 @@ use crate::session::Holder;
 use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
 
-/// The wait before a call is repeated whose answer was lost; it doubles up to [`REPEAT_MAX`].
+/// The pause before a call with a lost answer is repeated. It doubles up to [`REPEAT_MAX`].
 pub(crate) const REPEAT_MIN: Duration = Duration::from_millis(5);
 pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 
@@ -36,19 +36,19 @@ pub(crate) const REPEAT_MAX: Duration = Duration::from_millis(200);
 pub(crate) struct Core {
     pub(crate) tiers: Tiers,
     pub(crate) limits: Limits,
-    /// `limits.value_bytes_max` of the settings; more than the limit above if the database takes
-    /// less.
+    /// `limits.value_bytes_max` of the settings. Greater than the limit above if the database
+    /// accepts less.
     value_bytes_configured: usize,
     pub(crate) ids: Arc<dyn Ids>,
-    /// Until when a write is repeated, unless it says otherwise.
+    /// The time for retries of a write that sets none.
     pub(crate) deadline: Duration,
-    /// What writes wait for, unless they say otherwise.
+    /// The durability of writes that set none.
     pub(crate) durability: Defaults,
-    /// R8: an owner without an exist marker is taken as absent, without asking the database.
+    /// R8: an owner without an exist marker counts as absent, without a call to the database.
     pub(crate) trust_absent: bool,
     pub(crate) brake: Arc<Brake>,
     pub(crate) touches: Arc<Touches>,
-    /// Ends with this, which all handles share.
+    /// Ends with this core, which all handles share.
     pub(crate) background: Background,
     /// This process as a holder of sessions.
     pub(crate) holder: Holder,
@@ -58,14 +58,15 @@ pub(crate) struct Core {
     flights: Flights,
 }
 
-/// A write that is about to be sent, or under way.
+/// A write that is about to be sent, or is under way.
 struct Sending<'a> {
     flight: Flight<'a>,
-    /// As the hot tier takes it; what it builds on is loaded only if that asks for it.
+    /// The mutation in the form of the hot tier. The load is filled only if the hot tier asks for
+    /// it.
     copy: [(Mutation, Option<Load>); 1],
-    /// That of the hot tier when it is sent.
+    /// The hot tier's generation at the time of sending.
     generation: Epoch,
-    /// That of an earlier call under its id.
+    /// The generation of an earlier call under the same id.
     earlier: Option<Epoch>,
     within: Duration,
     until: Instant,
@@ -78,8 +79,8 @@ impl Sending<'_> {
     }
 }
 
-/// The answer to a write that its first answer tells to be applied, and as safe as it asks for.
-/// Otherwise that first answer.
+/// The acknowledgement, if the first answer says that the write is applied at its durability.
+/// Otherwise the first answer.
 fn acknowledged(
     mutation: &Mutation,
     first: Result<Mutated, HotError>,
@@ -90,9 +91,9 @@ fn acknowledged(
     }
 }
 
-/// Whether a write is a repeat that waits for the database, of a process that does not know its
-/// partition's epoch yet: an id is found whatever the epoch, but what follows tells by it whether
-/// the hot tier has forgotten the write.
+/// Whether the write is a retry that waits for the database, in a process that does not know the
+/// partition's epoch yet. The hot tier finds an id in any epoch. But the wait needs the epoch to
+/// tell whether the hot tier has forgotten the write.
 fn needs_epoch(mutation: &Mutation) -> bool {
     let waits = matches!(mutation.durability, Durability::Landed { .. });
     waits
@@ -104,7 +105,7 @@ fn for_reading_only() -> Error {
     Error::new(Kind::Invalid, "the storage is open for reading only")
 }
 
-/// A write that an engine, against its contract, gave no answer for.
+/// An engine broke its contract and gave no answer for a write.
 fn no_answer<T>() -> Result<T> {
     Err(Error::new(Kind::Corrupt, "the hot tier gave no answer").with_outcome(Outcome::Unknown))
 }
@@ -128,8 +129,8 @@ impl Core {
             touches: Arc::new(Touches::new(settings.hot.touch_interval)),
             check_every: settings.hot.policy_check_interval,
         };
-        // What the caller's runtime opens first, it drives: so the calls of several commands don't
-        // go by way of another thread.
+        // The caller's runtime drives the connections that it opens first. So the calls of several
+        // commands need no other thread.
         upkeep.brake.look(tiers.hot().as_ref()).await;
         let holder = ids.next();
         let background = Background::start(&upkeep, worker);
@@ -152,17 +153,17 @@ impl Core {
         })
     }
 
-    /// Applies one mutation: loads what it builds on, prepares its partition, and repeats it under
-    /// the same id while its outcome is unknown, until `within` has passed. Then waits until it is
-    /// as safe as it asks for.
+    /// Applies one mutation. Loads its owner if needed, prepares its partition, and repeats it
+    /// under the same id while its outcome is unknown, until `within` has passed. Then waits for
+    /// its durability.
     pub(crate) fn write(
         &self,
         mutation: Mutation,
         within: Duration,
     ) -> impl Future<Output = Result<Ack>> + Send {
         let mut begun = self.begin(mutation, within);
-        // Not an async function, which holds its arguments twice, and what is made of them again:
-        // each write asks for the room.
+        // Not an async function, whose future holds the arguments twice, and again all values made
+        // of them. Every write allocates this future.
         async move {
             let sending = match &mut begun {
                 Ok(sending) => sending,
@@ -183,7 +184,7 @@ impl Core {
         }
     }
 
-    /// A write that is under way from now on, as it can be sent.
+    /// A write that is under way from now on, ready to be sent.
     fn begin(&self, mutation: Mutation, within: Duration) -> Result<Sending<'_>> {
         let refused = |error: Error| {
             if mutation.attempt == Attempt::RetryNamed {
@@ -192,7 +193,7 @@ impl Core {
                 error
             }
         };
-        // A repeat says nothing of an earlier call under its id.
+        // The failure of a retry tells nothing about an earlier call under its id.
         let flight = self
             .flight(mutation.fence.is_some())
             .map_err(|error| refused(error).of(&mutation.owner))?;
@@ -207,7 +208,7 @@ impl Core {
         })
     }
 
-    /// Prepares a write's partition, so that its epoch is known.
+    /// Prepares the partition of a write, which makes its epoch known.
     async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
@@ -221,9 +222,9 @@ impl Core {
         Ok(())
     }
 
-    /// Notes under which generation a write is sent for the first time. An error if it repeats one
-    /// of another.
-    // ORDER: before the first copy is sent, so that whatever is found out later is later than it.
+    /// Notes the generation in which the write is first sent. An error if it retries a write of
+    /// another generation.
+    // ORDER: before the first copy is sent, so that all later findings are later than it.
     fn note(&self, sending: &mut Sending<'_>) -> Result<()> {
         let [(mutation, _)] = &sending.copy;
         sending.generation = self.generation(mutation);
@@ -240,8 +241,8 @@ impl Core {
         Ok(())
     }
 
-    /// Goes on from a first answer that is not the last. Boxed, as few writes need it: the futures
-    /// of all others are small.
+    /// Continues from a first answer that is not final. Boxed, because few writes need it and the
+    /// futures of all others stay small.
     fn go_on(
         &self,
         sending: &Sending<'_>,
@@ -260,8 +261,8 @@ impl Core {
         Box::pin(self.complete(write, first))
     }
 
-    /// Applies mutations, sent together; each as [`Core::write`]. What can't be sent has its error
-    /// already.
+    /// Applies mutations that are sent together, each as [`Core::write`]. A mutation that can't be
+    /// sent already has its error.
     pub(crate) async fn write_many(
         &self,
         writes: impl ExactSizeIterator<Item = Result<Mutation>>,
@@ -326,7 +327,7 @@ impl Core {
             .collect()
     }
 
-    /// A mutation that can be sent, in the epoch that is known. None can while nothing would land
+    /// A mutation that is ready to be sent, with the known epoch. Fails while nothing would land
     /// it.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
         if self.tiers.is_read_only() {
@@ -352,7 +353,7 @@ impl Core {
         Ok(mutation.sent_in(epoch))
     }
 
-    /// Refuses what would write where nothing may be written, or where nothing would land it.
+    /// Rejects a write if the storage is read-only, or if nothing would land the write.
     pub(crate) fn check_writable(&self, owner: &Owner) -> Result<()> {
         self.check_open()?;
         if self.tiers.is_read_only() {
@@ -367,8 +368,8 @@ impl Core {
         self.tiers.generation(self.partition_of(mutation))
     }
 
-    /// Goes on from the first answer of a mutation that is not done with it, until it is applied
-    /// and as safe as it asks for.
+    /// Continues from a first answer that is not final, until the mutation is applied at its
+    /// durability.
     async fn complete(&self, write: Unfinished, first: Result<Mutated, HotError>) -> Result<Ack> {
         let (owner, durability) = (write.mutation.owner.clone(), write.mutation.durability);
         let (applied, epoch) = match first {

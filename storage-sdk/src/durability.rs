@@ -1,4 +1,4 @@
-//! How safe a write is before it is acknowledged: what is asked for, and what was reached.
+//! Durability: the safety that a write asks for, and the safety that it reached.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use storage_tiers::Flushed;
 use crate::core::Core;
 use crate::{Error, Kind, Result};
 
-/// How safe an acknowledged write was at the moment of the acknowledgement.
+/// The safety of a write at the moment of its acknowledgement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Safety {
-    /// In the hot tier, marked for landing.
+    /// The hot tier has the write, marked for landing.
     Cached,
-    /// In so many replicas of the hot tier too, at least.
+    /// At least this number of replicas of the hot tier have the write, too.
     Replicated {
-        /// How many.
+        /// The number of replicas.
         replicas: u32,
     },
-    /// On the disk of the hot tier too, in its append-only file.
+    /// The write is also on the disk of the hot tier, in its append-only file.
     Fsynced,
-    /// In the database too.
+    /// The database has the write, too.
     Landed,
 }
 
-/// What writes wait for that do not say it themselves.
+/// The durability of writes that set none.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Defaults {
     default: Durability,
@@ -49,7 +49,8 @@ impl From<DurabilitySettings> for Defaults {
 }
 
 impl Defaults {
-    /// That of the owner's logic type; else what its Rust type says; else that of all.
+    /// The durability of the owner's logic type. Otherwise that of its Rust type, otherwise the
+    /// default.
     pub(crate) fn of(&self, owner: &Owner, derived: Option<Durability>) -> Durability {
         self.logic_types
             .get(owner.logic_type())
@@ -59,7 +60,8 @@ impl Defaults {
     }
 }
 
-/// How safe a write is once the hot tier has acknowledged it; none if it has to land first.
+/// The safety that the acknowledgement of the hot tier proves. `None` if the write has to land
+/// first.
 pub(crate) fn at_once(durability: Durability) -> Option<Safety> {
     match durability {
         Durability::Replicated { replicas, .. } => Some(Safety::Replicated { replicas }),
@@ -69,22 +71,22 @@ pub(crate) fn at_once(durability: Durability) -> Option<Safety> {
     }
 }
 
-/// Refuses numbers that are not possible.
+/// Rejects impossible numbers.
 pub(crate) fn check(durability: Durability) -> Result<()> {
     if durability.is_possible() {
         return Ok(());
     }
     let (min, max) = (Durability::TIMEOUT.start(), Durability::TIMEOUT.end());
     let message = format!(
-        "{durability:?} is not possible; timeouts are {min:?} to {max:?}, and replicas at least 1"
+        "durability is {durability:?}; its timeout must be {min:?} to {max:?}, and its replicas at least 1"
     );
     Err(Error::new(Kind::Invalid, message))
 }
 
 impl Core {
-    /// How safe a write is by now that the hot tier has acknowledged, in this epoch; waits for the
-    /// database if that was asked for. What fails here has been applied, though the hot tier may
-    /// have forgotten it since.
+    /// The safety of a write that the hot tier acknowledged in this epoch. Waits for the database
+    /// if `durability` asks for it. An error here means that the write was applied, although the
+    /// hot tier may have forgotten it since.
     pub(crate) async fn secure(
         &self,
         owner: &Owner,
@@ -101,7 +103,7 @@ impl Core {
         }
     }
 
-    /// Waits until what an owner has is in the database.
+    /// Waits until all changes of an owner are in the database.
     pub(crate) async fn flush(&self, owner: &Owner, within: Duration) -> Result<Flushed> {
         let (tiers, its) = (self.tiers.clone(), owner.clone());
         let flush = async {
@@ -130,7 +132,7 @@ impl Core {
         within: Duration,
     ) -> Result<()> {
         let (tiers, its) = (self.tiers.clone(), owner.clone());
-        // Boxed, so that every other write's future is small.
+        // Boxed, to keep the futures of all other writes small.
         let flushed = self
             .within(within, async move {
                 tiers.flush_write(&its, version, epoch).await

@@ -1,4 +1,4 @@
-//! What a caller can do about a failure.
+//! Errors, by the possible reactions of a caller.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,67 +13,67 @@ use crate::codec::CodecError;
 /// A result of the SDK.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, by what a caller can do.
+/// The kind of a failure, by the possible reaction of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
-    /// A name, value or call that breaks a limit, or a setting that can't work, such as a host that
-    /// no name server knows or a file in no folder. Nothing was sent.
+    /// A name, value or call breaks a limit. Or a setting can't work, such as an unknown host or a
+    /// file in no folder. Nothing was sent.
     Invalid,
-    /// The owner has another version than the write was built on, or exists and should not.
+    /// The owner has another version than the write expects, or a field exists that must not.
     Conflict,
     /// A field to increment, or to read as a number, does not hold a 64-bit integer.
     NotInteger,
-    /// A counter would leave 64 bits.
+    /// The sum of a counter does not fit in 64 bits.
     Overflow,
-    /// A purge of an owner whose changes have not all landed, or landed just now, or are still on
-    /// probation (`landing.probation`); once it is not written any more, a worker clears its marks
-    /// within two passes.
+    /// A purge of an owner with changes that have not all landed, landed just now, or are still on
+    /// probation (`landing.probation`). After the last write of the owner, a worker clears its
+    /// marks within two passes.
     NotLanded,
-    /// A session holds the owner, so only its holder writes it. The message names the holder.
+    /// A session holds the owner, so only this session can write it. The message names the holder.
     Held,
-    /// The session is lost: another one took the owner, or others wrote it after the session had
-    /// lapsed. It saves nothing any more; read the owner anew, in another session.
+    /// The session is lost. Another session took the owner, or another writer changed it after the
+    /// session had lapsed. The session saves nothing any more. Read the owner in another session.
     Fenced,
     /// The session has ended, or is ending.
     Closing,
     /// The hot tier is away.
     HotUnavailable,
-    /// The hot tier has no memory left. Reads and landing go on; writes succeed again when landed
+    /// The hot tier has no memory left. Reads and landing go on. Writes succeed again once landed
     /// data was evicted.
     OutOfMemory,
-    /// More is written than lands, or the hot tier's memory is nearly full: writes are refused
-    /// until the workers have caught up, or until an operator did what the message says. Reads and
+    /// More is written than lands, or the memory of the hot tier is nearly full. Writes fail until
+    /// the workers catch up, or until an operator follows the advice of the message. Reads and
     /// landing go on.
     Overloaded,
-    /// The hot tier's eviction policy may drop unlanded data, so writes are refused.
+    /// The eviction policy of the hot tier may drop unlanded data, so writes fail.
     UnsafeEviction,
-    /// The durability that the write asks for can't be had: too few replicas follow the server, or
-    /// it has no disk to wait for. Nothing was written. One that was not reached in time is a
-    /// `Timeout` with the outcome `Applied`.
+    /// The durability of the write is not available: too few replicas follow the server, or the
+    /// server has no disk to wait for. Nothing was written. A durability that is not reached in
+    /// time is a `Timeout` with the outcome `Applied`.
     Durability,
     /// The cold tier is away, and the call needed it.
     ColdUnavailable,
-    /// The database refuses a value; it stays in the hot tier.
+    /// The database rejects a value. The value stays in the hot tier.
     Rejected,
     /// No answer in time.
     Timeout,
-    /// A tier refuses what an operator has to mend: a wrong user, password, right or certificate; a
-    /// database or table that is missing, a full disk.
+    /// A tier denies the call until an operator acts. Examples are a wrong user, password, right or
+    /// certificate, a missing database or table, or a full disk.
     Denied,
-    /// Stored bytes are not what this program wrote, or a newer program wrote them.
+    /// This program did not write the stored bytes, or a newer program wrote them.
     Corrupt,
-    /// The hot tier and the database do not belong together: another one took over, or the settings
-    /// name a wrong one. Nothing was written; an operator has to act.
+    /// The hot tier and the database do not belong together. Another hot tier took over, or the
+    /// settings name a wrong tier. Nothing was written. An operator has to act.
     Unpaired,
-    /// Others changed the same owner each time it was tried.
+    /// Other callers changed the same owner at each attempt.
     Contended,
-    /// The storage was closed, before the call or while it was under way. Every further call ends
-    /// like this, at once.
+    /// The storage was closed, before or during the call. Every further call fails like this, at
+    /// once.
     Closed,
 }
 
-/// A failure: its kind, whether the write took place, and whether trying again makes sense.
+/// A failure: its kind, the outcome of the write, and the advice for a retry.
 ///
 /// ```
 /// # use storage_sdk::{Error, Retry};
@@ -93,7 +93,7 @@ pub struct Error {
     retry: Retry,
     owner: Option<Owner>,
     message: String,
-    /// What a session goes on from.
+    /// The rejection by the hot tier, from which a session continues.
     refusal: Option<Box<Refusal>>,
 }
 
@@ -108,9 +108,9 @@ impl fmt::Display for Error {
     }
 }
 
-/// How soon a tier that was away is worth asking again.
+/// The pause before a retry, after a failure that passes by itself.
 const SOON: Duration = Duration::from_millis(200);
-/// How soon it is worth asking again where an operator has to act first.
+/// The pause before a retry, after a failure that needs an operator.
 const MENDED: Duration = Duration::from_mins(1);
 
 impl Error {
@@ -136,8 +136,8 @@ impl Error {
         }
     }
 
-    /// A write that is refused since too much waits to be landed; `soon` is when it is looked
-    /// again.
+    /// A write is rejected because too much waits to be landed. `soon` is the time until the next
+    /// look at the backlog.
     pub(crate) fn overloaded(message: impl Into<String>, soon: Duration) -> Self {
         Self {
             retry: Retry::After(soon),
@@ -148,9 +148,9 @@ impl Error {
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         match outcome {
-            // A closed storage answers all calls alike.
+            // A closed storage gives all calls the same advice.
             Outcome::Unknown if matches!(self.kind, Kind::Closed | Kind::Unpaired) => {}
-            // The same call without its id could be applied a second time.
+            // Without the id, a retry could apply the write a second time.
             Outcome::Unknown => self.retry = Retry::SameId,
             Outcome::Applied => self.retry = Retry::Never,
             Outcome::NotApplied => {}
@@ -158,14 +158,13 @@ impl Error {
         self
     }
 
-    /// The hot tier that may have applied the write is gone, and the one in its place is older.
+    /// The hot tier that may have applied the write is gone, and its replacement has older data.
     pub(crate) fn forgotten() -> Self {
-        let message = "the hot tier came back older than it was and can't tell whether the write was applied; read before deciding";
+        let message = "the hot tier came back with older data and can't tell whether the write was applied; read the owner, then decide";
         Self::new(Kind::HotUnavailable, message)
     }
 
-    /// That the storage was closed while the call was under way. What is known of its outcome
-    /// stays.
+    /// The same error, for a storage that was closed during the call. The known outcome stays.
     pub(crate) fn closed(self) -> Self {
         if self.kind == Kind::Closed || self.outcome == Outcome::Applied {
             return self;
@@ -182,7 +181,7 @@ impl Error {
         }
     }
 
-    /// To be decided anew by what a read finds.
+    /// The same error. The caller must read before it decides.
     pub(crate) fn reread(mut self) -> Self {
         self.retry = Retry::Reread;
         self
@@ -201,7 +200,7 @@ impl Error {
             ),
             Refusal::Version(version) => Self::new(
                 Kind::Conflict,
-                format!("the owner has version {version} by now"),
+                format!("the owner has version {version} now; read it again"),
             ),
             Refusal::Exists(field) => {
                 Self::new(Kind::Conflict, format!("field {:?} exists", field.as_str()))
@@ -219,12 +218,12 @@ impl Error {
             ),
             Refusal::NotLanded => Self::new(
                 Kind::NotLanded,
-                "the owner has changes that workers have not landed and cleared yet; purge it an interval later",
+                "the owner has changes that workers have not landed and cleared yet; retry the purge after landing.interval",
             ),
             Refusal::Held(session) => Self::new(
                 Kind::Held,
                 format!(
-                    "{} holds the owner; only its session writes it",
+                    "{} holds the owner, and only its session can write it; wait for its end, or start a session",
                     session.name
                 ),
             ),
@@ -234,7 +233,7 @@ impl Error {
                     .map_or("nobody".to_owned(), |session| session.name.clone());
                 let error = Self::new(
                     Kind::Fenced,
-                    format!("the session is not the owner's any more; {by} holds it"),
+                    format!("the session is lost, and {by} holds the owner; start another one"),
                 );
                 error.because(refusal)
             }
@@ -253,36 +252,37 @@ impl Error {
         }
     }
 
-    /// Why the hot tier refused the save of a session.
+    /// The reason why the hot tier rejected the save of a session.
     pub(crate) fn refusal(&self) -> Option<&Refusal> {
         self.refusal.as_deref()
     }
 
-    /// What went wrong.
+    /// The kind of the failure.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Whether the write took place. For reads, always `NotApplied`.
+    /// Whether the write was applied. Always `NotApplied` for reads.
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
-    /// Whether trying again makes sense.
+    /// Whether a retry makes sense.
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.retry
     }
 
-    /// Whose data it was about, if it was one owner's.
+    /// The owner of the call, if the call was about one owner.
     #[must_use]
     pub fn owner(&self) -> Option<&Owner> {
         self.owner.as_ref()
     }
 
-    /// Whether the owner changed since it was read, or exists and should not.
+    /// Whether the owner has another version than the write expects, or a field exists that must
+    /// not.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         self.kind == Kind::Conflict

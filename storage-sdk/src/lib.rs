@@ -1,31 +1,57 @@
-//! The storage SDK that a game server links.
+//! Keeps the live state of players, guilds and rooms in Redis, and lands it in MySQL in batches.
 //!
-//! Reads and writes go to the hot tier and cost one round trip; what was written lands in the
-//! database by itself, and what is cold is loaded from there. See [`Storage`] for where to begin.
+//! ```
+//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let folder = tempfile::tempdir()?;
+//! # std::env::set_current_dir(folder.path())?;
+//! use serde::{Deserialize, Serialize};
+//! use storage_sdk::{SaveObject, Storage};
+//!
+//! #[derive(Serialize, Deserialize, SaveObject)]
+//! #[save_object(logic_type = "hero")]
+//! struct Hero { #[save_object(owner_id)] id: u64, gold: u32 }
+//!
+//! let storage = Storage::embedded("game.db").await?;
+//! let heroes = storage.scope("mygame", "eu-1")?.objects::<Hero>();
+//! heroes.save(&Hero { id: 42, gold: 10 }).await?;
+//! let gold = heroes.edit(42_u64, |hero| { hero.gold += 5; hero.gold }).await?;
+//! assert_eq!(gold, Some(15));
+//! storage.close(std::time::Duration::from_secs(10)).await;
+//! # Ok(()) }
+//! ```
+//!
+//! The example runs in embedded mode: the hot tier is the memory of the process, and the cold tier
+//! is a SQLite file. With [`Storage::open`] the same calls go to Redis and MySQL.
+//!
+//! A read or write of a hot owner costs one round trip to the hot tier. Each write marks its
+//! changes, and landing workers write the marked rows to the database. A read of a cold owner loads
+//! it from the database. [`Storage`] is the entry point.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | [`storage`] | [`Storage`]: open, stats, close |
-//! | [`builder`] | [`StorageBuilder`]: putting a storage together |
+//! | [`builder`] | [`StorageBuilder`]: a storage with other parts |
 //! | [`scope`] | [`World`]: the owners of one app and region |
 //! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
 //! | [`object`] | [`ObjStorage`]: serde objects |
-//! | [`save_object`] | [`SaveObject`]: what a type says about where its objects are stored |
+//! | [`save_object`] | [`SaveObject`]: the place of a type's objects |
 //! | [`codec`] | objects to bytes and back |
 //! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
-//! | [`read`] | [`Record`]: what a read found |
-//! | [`value`] | [`Value`]: what a field is set to |
+//! | [`read`] | [`Record`]: the fields that a read found |
+//! | [`value`] | [`Value`]: the new value of a field |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
 //! | [`session`] | [`Session`], [`Entities`]: one server at a time writes an owner |
-//! | [`owners`] | [`OwnerPages`]: listing |
-//! | [`durability`] | [`Durability`], [`Safety`]: what a write waits for, and what was reached |
-//! | [`ack`] | [`Ack`], [`Counters`]: what an acknowledged write says of itself |
-//! | [`error`] | [`Error`], [`Kind`]: what a caller can do about a failure |
+//! | [`owners`] | [`OwnerPages`]: the list of owners |
+//! | [`durability`] | [`Durability`], [`Safety`]: the safety that a write asks for, and the safety that it reached |
+//! | [`ack`] | [`Ack`], [`Counters`]: the acknowledgement of a write |
+//! | [`error`] | [`Error`], [`Kind`]: failures, and the reaction of a caller |
 
 extern crate self as storage_sdk;
 
 pub mod ack;
 mod background;
+#[cfg(doctest)]
+mod book;
 mod brake;
 pub mod builder;
 pub mod bulk;
@@ -34,6 +60,7 @@ pub mod codec;
 mod core;
 pub mod durability;
 pub mod error;
+mod measure;
 pub mod object;
 pub mod owners;
 pub mod read;
@@ -75,8 +102,3 @@ pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;
 pub(crate) use storage_tiers::Home;
 pub use storage_tiers::{Flushed, Tiers};
-
-/// The examples of the README, compiled and run with the doc tests.
-#[cfg(doctest)]
-#[doc = include_str!("../../README.md")]
-struct Readme;

@@ -17,11 +17,11 @@ use crate::{
     Write, codec,
 };
 
-/// Objects of one type, by their owners' ids. Cheap to clone.
+/// The objects of one type, by the ids of their owners. Cheap to clone.
 ///
-/// An object is MessagePack with named fields behind a small header, so that a struct may gain
-/// fields (with `#[serde(default)]`) and lose them; see [`codec`]. It is one value of its owner,
-/// and has a value's [limit](Write#limits), header included.
+/// An object is MessagePack with named fields behind a small header. So a struct can gain fields
+/// (with `#[serde(default)]`) and lose fields; see [`codec`]. An object is one value of its owner.
+/// The [limit](Write#limits) of a value includes the header.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -71,7 +71,7 @@ impl<T> fmt::Debug for ObjStorage<T> {
     }
 }
 
-/// An object and the version its owner had when it was loaded.
+/// An object, and the version of its owner at the time of the load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned<T> {
     object: T,
@@ -79,13 +79,13 @@ pub struct Versioned<T> {
 }
 
 impl<T> Versioned<T> {
-    /// The owner's version when the object was loaded.
+    /// The owner's version at the time of the load.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The object alone.
+    /// The object without the version.
     #[must_use]
     pub fn into_inner(self) -> T {
         self.object
@@ -100,10 +100,10 @@ impl<T> Deref for Versioned<T> {
     }
 }
 
-/// A save that is sent when it is awaited.
+/// A save, which is sent when it is awaited.
 ///
 /// # Errors
-/// As [`Write`]; `Invalid` if the object can't be encoded.
+/// As [`Write`]. `Invalid`: the object can't be encoded.
 ///
 /// # Cancel safety
 /// As [`Write`].
@@ -116,7 +116,7 @@ impl Save {
         Self(self.0.map(change))
     }
 
-    /// Only if the owner's version still is this one; otherwise a conflict. See
+    /// Saves only if the owner still has this version. Otherwise the save fails as a conflict. See
     /// [`Write::if_version`].
     pub fn if_version(self, version: Version) -> Self {
         self.with(|write| write.if_version(version))
@@ -127,7 +127,7 @@ impl Save {
         self.with(|write| write.durability(durability))
     }
 
-    /// For how long the save is repeated while its answer is lost; see [`Write::deadline`].
+    /// The time for retries while the answer is lost; see [`Write::deadline`].
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|write| write.deadline(deadline))
     }
@@ -137,7 +137,7 @@ impl Save {
         self.with(|write| write.with_id(id))
     }
 
-    /// Sends the save under an id under which none was sent before; see [`Write::with_new_id`].
+    /// Sends the save under a new id; see [`Write::with_new_id`].
     pub fn with_new_id(self, id: OpId) -> Self {
         self.with(|write| write.with_new_id(id))
     }
@@ -155,13 +155,13 @@ impl IntoFuture for Save {
     }
 }
 
-/// Why [`ObjStorage::modify`] changed nothing.
+/// The reason why [`ObjStorage::modify`] did not return an answer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError<E> {
-    /// The closure said no.
+    /// The closure refused. Nothing was saved.
     #[error("{0}")]
     Aborted(E),
-    /// There is no such object.
+    /// No such object exists.
     #[error("{0} does not exist")]
     Missing(String),
     /// The storage failed.
@@ -169,7 +169,8 @@ pub enum ModifyError<E> {
     Storage(#[from] Error),
 }
 
-/// Tries of a modification. Each fails only if another write of the owner came in between.
+/// The most attempts of a modification. An attempt fails only because of a concurrent write of the
+/// owner.
 const MODIFY_TRIES: u32 = 256;
 
 impl<T: SaveObject> ObjStorage<T> {
@@ -191,8 +192,8 @@ impl<T: SaveObject> ObjStorage<T> {
         Ok(owner.update([(T::FIELD, bytes)]))
     }
 
-    /// Saves an object: the whole of it, in one field; other fields of its owner stay. The last
-    /// save wins; [`Save::if_version`] makes it the first.
+    /// Saves an object as a whole, in one field. Other fields of its owner stay as they are. The
+    /// last save wins, unless [`Save::if_version`] sets a condition.
     ///
     /// # Errors
     /// As [`Save`].
@@ -203,10 +204,10 @@ impl<T: SaveObject> ObjStorage<T> {
         Save(self.write(object))
     }
 
-    /// Saves an object that must not exist yet; otherwise a conflict.
+    /// Saves an object that must not exist yet.
     ///
     /// # Errors
-    /// As [`Save`]; `Conflict` if there is one.
+    /// As [`Save`]. `Conflict`: the object exists.
     ///
     /// # Cancel safety
     /// As [`Save`].
@@ -214,11 +215,11 @@ impl<T: SaveObject> ObjStorage<T> {
         Save(self.write(object).map(Write::if_absent))
     }
 
-    /// Loads an object; hot-loaded if it is cold. None if there is none.
+    /// Loads an object. A cold object is hot-loaded. Returns `None` if it does not exist.
     ///
     /// # Errors
-    /// As [`ByteOwner::get`]; `Invalid` if the id is impossible; `Corrupt` if the stored bytes are
-    /// not such an object, or have a newer schema version.
+    /// As [`ByteOwner::get`]. `Invalid`: the id is impossible. `Corrupt`: the stored bytes are not
+    /// such an object, or have a newer schema version.
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -228,10 +229,11 @@ impl<T: SaveObject> ObjStorage<T> {
         decode(&owner, &record)
     }
 
-    /// Loads many objects: results in the order of the ids. One round trip if all are hot.
+    /// Loads many objects. The results have the order of the ids. One round trip if all owners are
+    /// hot.
     ///
     /// # Errors
-    /// Each result as [`ObjStorage::load`].
+    /// Each result fails as [`ObjStorage::load`].
     ///
     /// # Cancel safety
     /// Nothing is lost.
@@ -253,10 +255,10 @@ impl<T: SaveObject> ObjStorage<T> {
         owners.into_iter().map(one).collect()
     }
 
-    /// Loads an object, lets the closure change it, and saves it if nothing else changed its owner
-    /// meanwhile; otherwise it loads and asks again. So the closure may run several times, each
-    /// time on the newest object. Answers what the closure answered. A closure that never says no
-    /// goes to [`ObjStorage::edit`].
+    /// Loads an object, changes it with the closure, and saves it if the owner has not changed
+    /// since the load. Otherwise it loads the object again and repeats. So the closure can run
+    /// several times, each time on the newest object. Returns the answer of the last run. For a
+    /// closure that never refuses, use [`ObjStorage::edit`].
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -281,10 +283,12 @@ impl<T: SaveObject> ObjStorage<T> {
     /// ```
     ///
     /// # Errors
-    /// `Aborted` with the closure's own error: nothing was saved. `Missing` if there is no such
-    /// object. `Storage` otherwise: as [`ObjStorage::load`] and [`Save`], and `Contended` if others
-    /// wrote the owner 256 times in between. If the outcome is `Unknown`, load the object before
-    /// you modify it again.
+    /// - `Aborted`: the closure returned this error. Nothing was saved.
+    /// - `Missing`: no such object exists.
+    /// - `Storage`: as [`ObjStorage::load`] and [`Save`]. `Contended`: each of 256 attempts met a
+    ///   concurrent write of the owner.
+    ///
+    /// If the outcome is `Unknown`, load the object before you modify it again.
     ///
     /// # Cancel safety
     /// As a write: the last save may or may not be applied.
@@ -309,7 +313,7 @@ impl<T: SaveObject> ObjStorage<T> {
             match owner.update([(T::FIELD, bytes)]).if_version(version).await {
                 Ok(_) => return Ok(answer),
                 Err(error) if error.is_conflict() => {}
-                // The write has no id that a caller could repeat it under.
+                // The caller has no id to retry this write with.
                 Err(error) if error.outcome() == Outcome::Unknown => {
                     return Err(error.reread().into());
                 }
@@ -318,14 +322,14 @@ impl<T: SaveObject> ObjStorage<T> {
         }
         Err(Error::new(
             Kind::Contended,
-            "others wrote the owner each time it was modified",
+            "gave up after 256 attempts: other callers wrote the owner each time; retry later",
         )
         .of(owner.owner())
         .into())
     }
 
-    /// As [`ObjStorage::modify`], with a closure that can't say no. None if there is no such
-    /// object.
+    /// As [`ObjStorage::modify`], with a closure that can't refuse. Returns `None` if no such
+    /// object exists.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -364,11 +368,11 @@ impl<T: SaveObject> ObjStorage<T> {
         }
     }
 
-    /// Removes an object. Answers whether there was one. Its last bytes are kept as those of any
+    /// Removes an object. Returns whether it existed. Its last bytes are kept, as those of any
     /// field; see [`ByteOwner::remove`].
     ///
     /// # Errors
-    /// As [`Write`]; `Invalid` if the id is impossible.
+    /// As [`Write`]. `Invalid`: the id is impossible.
     ///
     /// # Cancel safety
     /// As [`Write`].
@@ -398,11 +402,11 @@ impl<T: SaveObject> ObjStorage<T> {
         self.owner(id)?.unload(within).await
     }
 
-    /// Brings objects into the hot tier: results in the order of the ids; see
+    /// Brings objects into the hot tier. The results have the order of the ids. See
     /// [`ByteStorage::prefetch`].
     ///
     /// # Errors
-    /// Each result as [`ByteOwner::get_all`]; `Invalid` if the id is impossible.
+    /// Each result fails as [`ByteOwner::get_all`]. `Invalid`: the id is impossible.
     ///
     /// # Cancel safety
     /// Nothing is lost.

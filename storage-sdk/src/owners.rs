@@ -1,4 +1,4 @@
-//! Listing owners in key order, the unlanded ones included.
+//! The list of owners in key order, with the unlanded ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::Result;
 use crate::core::Core;
 use crate::read::OWNERS_AT_ONCE;
 
-/// Owners that the database is asked for at once.
+/// The number of owners in one page of the database.
 const PAGE: usize = 1_000;
-/// Marks that the hot tier is asked for at once.
+/// The number of marks in one page of the hot tier.
 const MARKS: usize = 1_000;
-/// Where marks are looked for, in this order.
+/// The maps that are searched for marks, in this order.
 const MAPS: [Map; 7] = [
     Map::Landed,
     Map::Leaving,
@@ -27,9 +27,9 @@ const MAPS: [Map; 7] = [
 
 /// Owners in key order, page by page.
 ///
-/// It looks where a write passes, in the order it passes there: dirty map, snapshot, error map, the
-/// two maps of probation, then the database; and into those two first as well, since a mark may go
-/// back from them. So an owner that existed before the list began, and still does, is in it.
+/// The list follows the way of a write: dirty map, snapshot, error map, the two maps of probation,
+/// and then the database. It also reads the two maps of probation first, because a mark can go back
+/// from them. So an owner that existed before the list began, and still exists, is in the list.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -50,7 +50,7 @@ const MAPS: [Map; 7] = [
 pub struct OwnerPages {
     core: Arc<Core>,
     only: Option<(Scope, String)>,
-    /// Marked owners that were not listed yet.
+    /// Marked owners that are not listed yet.
     marked: BTreeSet<Owner>,
     after: Option<Owner>,
     ended: bool,
@@ -92,15 +92,15 @@ impl OwnerPages {
         })
     }
 
-    /// The next owners, in key order: of those in the database at most 1,000, with the unlanded
-    /// ones among them; none at the end.
+    /// The next owners, in key order. A page has at most 1,000 owners of the database, with the
+    /// unlanded owners among them. Returns `None` at the end.
     ///
     /// # Errors
-    /// A tier is away: the same call may be repeated. `Closed`: the storage was closed since the
-    /// list was begun.
+    /// A tier is away. The same call can be repeated. `Closed`: the storage was closed after the
+    /// list began.
     ///
     /// # Cancel safety
-    /// Nothing is skipped.
+    /// No owner is skipped.
     pub async fn next(&mut self) -> Result<Option<Vec<Owner>>> {
         let core = Arc::clone(&self.core);
         core.while_open(self.page()).await
@@ -118,10 +118,10 @@ impl OwnerPages {
             };
             let last = rows.last().filter(|_| rows.len() == PAGE).cloned();
             let marked = self.marked_until(last.as_ref());
-            // Rows of a marked owner may not be the last word on it: it may be removed, or new.
+            // The rows of a marked owner may be out of date. The owner may be removed, or new.
             let mut page: BTreeSet<Owner> = self.core.exist(&marked).await?.into_iter().collect();
             page.extend(rows.into_iter().filter(|owner| !marked.contains(owner)));
-            // ORDER: nothing is forgotten before the page is complete, so that a failed call can be
+            // ORDER: nothing is dropped before the page is complete, so that a failed call can be
             // repeated.
             self.marked.retain(|owner| !marked.contains(owner));
             self.ended = last.is_none();
@@ -133,7 +133,7 @@ impl OwnerPages {
         Ok(None)
     }
 
-    /// The marked owners up to the end of a page, or all.
+    /// The marked owners up to the end of a page, or all of them.
     fn marked_until(&self, last: Option<&Owner>) -> BTreeSet<Owner> {
         self.marked
             .iter()
@@ -144,7 +144,7 @@ impl OwnerPages {
 }
 
 impl Core {
-    /// Those of the owners that have a live field.
+    /// The owners that have a live field.
     async fn exist(&self, owners: &BTreeSet<Owner>) -> Result<Vec<Owner>> {
         let owners: Vec<&Owner> = owners.iter().collect();
         let mut live = Vec::new();

@@ -1,4 +1,4 @@
-//! Reading: from the hash if it knows, else hot-loaded.
+//! Reads, from the hash if it knows the answer, and otherwise by a hot-load.
 
 use std::ops::Index;
 use std::sync::atomic::Ordering;
@@ -13,10 +13,9 @@ use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
 use crate::value::integer;
 use crate::{Error, Kind, Result};
 
-/// The fields of an owner that a read found, and the owner's version with them: one moment of the
-/// owner.
+/// The fields of a read with the owner's version, as they were at one moment.
 ///
-/// Indexing by a name that does not exist, or was not asked for, gives `None`.
+/// The index of a field that does not exist, or that the read did not ask for, gives `None`.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,7 +34,7 @@ use crate::{Error, Kind, Result};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
     version: Version,
-    /// By name.
+    /// Sorted by name.
     fields: Vec<(Field, Option<Bytes>)>,
 }
 
@@ -64,8 +63,8 @@ impl Record {
         self.find(field)?.as_ref()
     }
 
-    /// The integer in a field, as counters and [`ByteOwner::incr`](crate::ByteOwner::incr) keep it;
-    /// none if the field is not live.
+    /// The integer in a field, in the form of counters and
+    /// [`ByteOwner::incr`](crate::ByteOwner::incr). `None` if the field is not live.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -95,32 +94,33 @@ impl Record {
         integer(value).map(Some).ok_or_else(not_one)
     }
 
-    /// The owner's version when it was read, for [`Write::if_version`](crate::Write::if_version).
+    /// The owner's version at the time of the read, for
+    /// [`Write::if_version`](crate::Write::if_version).
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// The live fields, by name.
+    /// The live fields, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&Field, &Bytes)> {
         self.fields
             .iter()
             .filter_map(|(field, value)| Some((field, value.as_ref()?)))
     }
 
-    /// How many of the fields are live.
+    /// The number of live fields.
     #[must_use]
     pub fn len(&self) -> usize {
         self.iter().count()
     }
 
-    /// Whether none of the fields is live.
+    /// Whether no field is live.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// The live fields among what was read.
+    /// The live fields of a read.
     pub(crate) fn of(read: HotRead) -> Self {
         let live = read
             .cells
@@ -138,11 +138,11 @@ impl Record {
     }
 }
 
-/// Owners that are asked for at the same time.
+/// The number of owners that are read at the same time.
 pub(crate) const OWNERS_AT_ONCE: usize = 256;
 
-/// Whether the hash alone answers: it is not suspect, and is complete, or holds every field that
-/// was asked for.
+/// Whether the hash alone answers. It must not be suspect, and must be complete or hold every field
+/// that was asked for.
 fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
     let holds_all =
         |complete| complete || asked.is_some_and(|fields| fields.len() == read.cells.len());
@@ -150,8 +150,7 @@ fn answers(read: &HotRead, asked: Option<&[Field]>) -> bool {
         .is_some_and(|header| !header.suspect && holds_all(header.complete))
 }
 
-/// The fields that were asked for, which are in order, among what a load found: it may have found
-/// others, too.
+/// The fields that were asked for, among all fields of a load. `asked` is sorted.
 fn chosen(read: &HotRead, asked: Option<&[Field]>) -> HotRead {
     let is_asked = |field: &Field| asked.is_none_or(|asked| asked.binary_search(field).is_ok());
     HotRead {
@@ -166,8 +165,8 @@ fn chosen(read: &HotRead, asked: Option<&[Field]>) -> HotRead {
 }
 
 impl Core {
-    /// Reads owners, all of their fields (`None`) or some, the same of each, in one round trip if
-    /// they are hot. Cold ones are loaded.
+    /// Reads all fields (`None`) or the same named fields of many owners. One round trip if the
+    /// owners are hot. Cold owners are loaded.
     pub(crate) async fn read_many(
         &self,
         owners: &[Owner],
@@ -211,7 +210,7 @@ impl Core {
         self.read_on(owner, fields, hot).await
     }
 
-    /// Reads all of an owner, also while the storage is being closed.
+    /// Reads a whole owner, even while the storage closes.
     pub(crate) async fn read_whole(&self, owner: &Owner) -> Result<Record> {
         let read = Read {
             owner: owner.clone(),
@@ -227,7 +226,7 @@ impl Core {
         })
     }
 
-    /// Goes on from what the hash answered.
+    /// Continues from the answer of the hash.
     async fn read_on(
         &self,
         owner: &Owner,
@@ -248,8 +247,8 @@ impl Core {
         .map_err(|error| self.told(error).of(owner))
     }
 
-    /// Reads a hash; prepares its partition if need be, and repeats a read whose answer was lost,
-    /// until the deadline.
+    /// Reads a hash. Prepares its partition if needed, and repeats a read with a lost answer until
+    /// the deadline.
     async fn read_hot(&self, read: &Read) -> Result<HotRead> {
         let until = Instant::now() + self.deadline;
         let first = self
@@ -301,8 +300,8 @@ impl Core {
         }
     }
 
-    /// Reads an owner that the hash did not answer for. Where nothing can or may be written, it is
-    /// read past the hot tier.
+    /// Reads an owner after its hash gave no answer. The read bypasses the hot tier where nothing
+    /// can or may be written.
     async fn read_cold(
         &self,
         owner: &Owner,
@@ -321,7 +320,8 @@ impl Core {
         Ok(chosen(&self.tiers.glance(owner).await?, fields))
     }
 
-    /// Hot-loads an owner; of one that has too many rows only the fields asked for.
+    /// Hot-loads an owner. If the owner has too many rows, loads only the fields that were asked
+    /// for.
     async fn load_cold(
         &self,
         owner: &Owner,
@@ -362,13 +362,12 @@ impl Core {
         }
         Err(Error::new(
             Kind::Contended,
-            format!("partition {partition} could not be prepared"),
+            format!("partition {partition} was not prepared after 3 attempts; retry later"),
         )
         .of(owner))
     }
 
-    /// The versions of owners, which are brought into the hot tier; some at a time, results in
-    /// their order.
+    /// Brings owners into the hot tier, some at a time. Returns their versions in the same order.
     pub(crate) async fn versions(&self, owners: &[Owner]) -> Vec<Result<Version>> {
         let mut versions = Vec::with_capacity(owners.len());
         for some in owners.chunks(OWNERS_AT_ONCE) {
@@ -380,7 +379,7 @@ impl Core {
         versions
     }
 
-    /// The names of an owner's live fields and its version, hot-loaded if cold.
+    /// The names of an owner's live fields, and its version. A cold owner is hot-loaded.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
         self.while_open(async {
             let read = Read {

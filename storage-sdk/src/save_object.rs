@@ -1,4 +1,4 @@
-//! What a type says about where its objects are stored.
+//! Types with stored objects, and the place of these objects.
 
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use storage_model::Durability;
 
-/// A type whose objects are stored, one per owner.
+/// A type with stored objects, one for each owner.
 ///
 /// Derive it:
 ///
@@ -30,53 +30,53 @@ use storage_model::Durability;
 /// assert_eq!(Player { id: 42, level: 1, guild: None }.owner_id(), &42);
 /// ```
 ///
-/// The derive takes
-/// - `logic_type = "…"`: the kind of entity, 1 to 64 bytes. Must be given;
+/// The derive takes:
+/// - `logic_type = "…"`: the kind of entity, 1 to 64 bytes. Required.
 /// - `field = "…"`: the owner's field that holds the object, 1 to 255 bytes. Default: "data". Types
-///   that share a logic type need fields of their own;
-/// - `schema_version = N`: from 1. Default: 1. Raise it when programs that know only the older form
-///   must not touch the newer;
-/// - `durability = EXPRESSION`: a [`Durability`] that saves wait for, unless they or the settings
-///   say otherwise;
-/// - `owner_id` on exactly one field: it names the owner, and is stored with the object.
+///   that share a logic type need different fields.
+/// - `schema_version = N`: the version of the stored form, from 1. Default: 1. Raise it when
+///   programs that know only the older form must not touch the newer one.
+/// - `durability = EXPRESSION`: the [`Durability`] of saves, unless the save or the settings set
+///   another one.
+/// - `owner_id` on exactly one field: the id of the owner. It is stored with the object.
 ///
-/// Names hold any UTF-8 but control characters. The derive checks them at compile time; a
-/// hand-written implementation's are checked on use.
+/// Names hold any UTF-8 except control characters. The derive checks them at compile time. The
+/// names of a hand-written implementation are checked on use.
 ///
-/// How objects become bytes, and how a type may change, is told in [`codec`](crate::codec).
+/// [`codec`](crate::codec) describes the stored bytes, and the ways in which a type may change.
 pub trait SaveObject: Serialize + DeserializeOwned + Send + Sync + 'static {
-    /// The kind of entity, such as "player": a part of the owner's name, 1 to 64 bytes. Changing it
-    /// loses sight of what is stored.
+    /// The kind of entity, such as "player": a part of the owner's name, 1 to 64 bytes. A new value
+    /// loses sight of the stored objects.
     const LOGIC_TYPE: &'static str;
 
-    /// The owner's field that holds the object, 1 to 255 bytes. Default: "data". Changing it loses
-    /// sight of what is stored.
+    /// The owner's field that holds the object, 1 to 255 bytes. Default: "data". A new value loses
+    /// sight of the stored objects.
     const FIELD: &'static str = "data";
 
-    /// The version of the type's stored form. Default: 1. Objects of a greater version are refused,
-    /// of a lesser one read.
+    /// The version of the type's stored form. Default: 1. Objects of a greater version are
+    /// rejected, and objects of a smaller version are read.
     const SCHEMA_VERSION: u32 = 1;
 
-    /// What saves and removals wait for, unless they or the settings of the logic type say
-    /// otherwise. Default: what all writes wait for.
+    /// The durability of saves and removals, unless the call or the settings of the logic type set
+    /// another one. Default: the durability of all writes.
     const DURABILITY: Option<Durability> = None;
 
-    /// What names an owner of this type.
+    /// The type of the owner's id.
     type OwnerId: OwnerId;
 
-    /// The owner that this object belongs to. It must not change while the object is stored:
-    /// another id is another owner.
+    /// The id of the object's owner. It must not change while the object is stored, because another
+    /// id is another owner.
     fn owner_id(&self) -> &Self::OwnerId;
 }
 
-/// What may name an owner: strings, integers, UUIDs, and references to them.
+/// The id of an owner: a string, an integer, a UUID, or a reference to one of them.
 ///
-/// The text is the name that is stored, the same on every machine and in every release: a string as
-/// it is, an integer in decimal, a UUID in lower case with hyphens. Types of equal text name the
-/// same owner (`42_u64`, `42_i8` and `"42"`), and texts that differ name different ones (`"42"` and
-/// `"042"`). Its length (1 to 255 bytes) and characters are checked on use.
+/// The stored name is a text, the same on every machine and in every release. A string is stored as
+/// it is, an integer in decimal, and a UUID in lower case with hyphens. Equal texts name the same
+/// owner, even from different types (`42_u64`, `42_i8` and `"42"`). Different texts name different
+/// owners (`"42"` and `"042"`). The length (1 to 255 bytes) and the characters are checked on use.
 ///
-/// An id type of the game's own forwards to one of these:
+/// An id type of the game forwards to one of these:
 ///
 /// ```
 /// use std::borrow::Cow;
@@ -98,7 +98,7 @@ pub trait SaveObject: Serialize + DeserializeOwned + Send + Sync + 'static {
     note = "strings, integers and `Uuid` can; implement `storage_sdk::OwnerId` for a type that wraps one"
 )]
 pub trait OwnerId {
-    /// The text that names the owner. Equal ids give equal texts, always.
+    /// The text that names the owner. Equal ids must always give equal texts.
     fn to_owner_id(&self) -> Cow<'_, str>;
 }
 

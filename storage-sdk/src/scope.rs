@@ -9,9 +9,9 @@ use crate::{
     ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions,
 };
 
-/// The owners of one app and region. Its names are checked; cheap to clone.
+/// The owners of one app and region. The names are checked. Cheap to clone.
 ///
-/// The same logic type and id in another world are another owner.
+/// The same logic type and id in another world name another owner.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -36,7 +36,7 @@ impl World {
         }
     }
 
-    /// Bytes per field.
+    /// The owners of this world, as bytes per field.
     #[must_use]
     pub fn bytes(&self) -> ByteStorage {
         ByteStorage {
@@ -45,7 +45,7 @@ impl World {
         }
     }
 
-    /// Objects of one type.
+    /// The objects of one type.
     #[must_use]
     pub fn objects<T: SaveObject>(&self) -> ObjStorage<T> {
         ObjStorage::new(self.bytes())

@@ -1,4 +1,4 @@
-//! The storage: where a game server begins.
+//! The storage, the entry point of a game server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,116 +14,116 @@ use crate::core::Core;
 use crate::owners::OwnerPages;
 use crate::{Closed, Result, World};
 
-/// An open storage: connections to both tiers, and in embedded mode the landing task too. Cheap to
-/// clone; a process needs one.
+/// An open storage. It holds the connections to both tiers, and in embedded mode the landing task.
+/// Cheap to clone. A process needs one.
 ///
-/// It may be used from any tokio runtime, also once the one that opened it has ended, and from
-/// several at a time: what it does by itself, and all that it asks of the database, runs on a
-/// thread of its own, which ends with the last handle (a storage, a world, an owner). A connection
-/// to Redis ends with the runtime that it was opened in; the next call opens another.
+/// A storage works from any tokio runtime, and from several at a time. It also works after the
+/// runtime that opened it has ended. Its background tasks and all calls of the database run on a
+/// thread of their own. This thread ends with the last handle: a storage, a world or an owner. A
+/// connection to Redis ends with the runtime that opened it, and the next call opens another one.
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(crate) core: Arc<Core>,
 }
 
-/// What a storage is doing, as this process sees it.
+/// The state of a storage, as this process sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Owners with changes that wait to be landed, of all processes; one that is written all the
-    /// time counts also when it has just landed.
+    /// Owners with changes that wait to be landed, of all processes. An owner that is written all
+    /// the time counts even if it has just landed.
     pub marks: u64,
-    /// The age of the oldest of them.
+    /// The age of the oldest of these changes.
     pub oldest_unlanded: Option<Duration>,
-    /// Owners of whom the database refused rows, of all processes.
+    /// Owners with rows that the database rejected, of all processes.
     pub error_marks: u64,
     /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
-    /// How near all that waits is to the watermarks of the settings, as this process saw it last.
-    /// 0: below them. 1 to 99: writes are slowed down, the more the higher. 100: writes are
-    /// refused.
+    /// The pressure of all waiting changes against the watermarks of the settings, as this process
+    /// last saw it. 0 is below the watermarks. From 1 to 99, the SDK delays writes, longer at a
+    /// higher value. At 100, writes fail.
     pub pressure_percent: u32,
-    /// Reads of this process that the hot tier answered.
+    /// Reads of this process that the hot tier answered alone.
     pub hot_hits: u64,
-    /// Reads of this process that had to load.
+    /// Reads of this process that had to load the owner.
     pub hot_misses: u64,
-    /// Owners that this process loaded from the database; several misses may share one.
+    /// Owners that this process loaded from the database. Several misses can share one load.
     pub hot_loads: u64,
-    /// Landing transactions that the fence refused. Only in embedded mode, where this process
-    /// lands.
+    /// Landing transactions that the fence rejected. Counted only in embedded mode, where this
+    /// process lands.
     pub fence_mismatches: u64,
     /// Rows landed. Only in embedded mode.
     pub rows_landed: u64,
     /// Marks cleared. Only in embedded mode.
     pub marks_landed: u64,
-    /// Sessions that this process holds, or that are being opened.
+    /// Sessions that this process holds or is opening.
     pub sessions: u64,
-    /// Sessions that this process lost to others.
+    /// Sessions that this process lost.
     pub sessions_lost: u64,
     /// Sessions whose handle was dropped without an end.
     pub sessions_dropped: u64,
-    /// How often a part of the background work of this process panicked, which is a defect of this
-    /// program, and was begun anew: maintenance, back-pressure, hot-loading, and in embedded mode
-    /// landing. The log says where.
+    /// Restarts of background tasks after a panic, which is a defect of this program. The tasks are
+    /// maintenance, back-pressure, pairing, hot-loading and sessions, and in embedded mode landing.
+    /// The log names the task.
     pub background_restarts: u64,
 }
 
-/// A deadline beyond what the clock can tell.
+/// A wait that the clock can still represent.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
-/// For how long connections to the database are closed in an orderly way when the deadline has
-/// passed.
+/// The time for an orderly close of the database connections, once the deadline has passed.
 const GOODBYE: Duration = Duration::from_secs(1);
 
-/// What was left when a storage closed.
+/// The result of a close, with all sessions, writes and changes that are left.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CloseReport {
-    /// What became of the sessions that were open.
+    /// The result of ending the open sessions.
     pub sessions: Closed,
-    /// Writes that were still under way at the deadline; their outcome is unknown.
+    /// Writes that were still under way at the deadline. Their outcome is unknown.
     pub under_way: u64,
-    /// Writes that were given up while their answer was lost, or, under an id of their caller's,
-    /// dropped while they were under way: the last 1,000 of them. One that its caller gave an id
-    /// may be repeated [`with_id`](crate::Write::with_id).
+    /// The last 1,000 writes with an unknown outcome. The SDK gave these writes up while their
+    /// answer was lost, or the caller gave a write an id and dropped it under way. A write with an
+    /// id of the caller can be retried [`with_id`](crate::Write::with_id).
     pub unknown: Vec<(Owner, Option<OpId>)>,
-    /// Owners with changes that were not landed, and are lost with the process. Only in embedded
-    /// mode: elsewhere they stay in Redis, workers land them, and this is 0.
+    /// Owners with unlanded changes, which are lost with the process. Counted only in embedded
+    /// mode. Elsewhere this is 0, because the changes stay in Redis and workers land them.
     pub unlanded: u64,
-    /// Owners of whom the database refused rows, which are lost with the process. Only in embedded
-    /// mode, as above.
+    /// Owners with rows that the database rejected, which are lost with the process. Counted only
+    /// in embedded mode, like `unlanded`.
     pub errors: u64,
 }
 
 impl Storage {
-    /// Opens both tiers as the settings say, checks that they belong together, and creates the
-    /// schema in an empty database.
+    /// Opens both tiers of the settings, checks that they belong together, and creates the schema
+    /// in an empty database.
     ///
-    /// Where tokio's clock is paused, as by `#[tokio::test(start_paused = true)]`, a storage on a
-    /// Redis can't be used: the limits of time on its answers pass at once. [`Storage::embedded`]
-    /// can.
+    /// A storage on Redis does not work on a paused tokio clock, such as with
+    /// `#[tokio::test(start_paused = true)]`, because its timeouts pass at once.
+    /// [`Storage::embedded`] works there.
     ///
     /// # Errors
-    /// A tier can't be reached or refuses the login; the settings are impossible; the partition
-    /// count differs from the stored one; the hot tier may evict unlanded data; the schema is newer
-    /// than this program, or older.
+    /// - A tier is unreachable or rejects the login.
+    /// - The settings are invalid.
+    /// - The tiers do not belong together, or the partition count differs from the stored one.
+    /// - The hot tier may evict unlanded data.
+    /// - The schema is newer or older than this program.
     ///
     /// # Cancel safety
-    /// Dropped, nothing is open.
+    /// A dropped call leaves nothing open.
     pub async fn open(settings: Settings) -> Result<Self> {
         StorageBuilder::new(settings).open().await
     }
 
-    /// Opens the embedded mode: the hot tier in this process's memory, the cold tier in a SQLite
-    /// file, landing in a task.
+    /// Opens the embedded mode. The hot tier is the memory of this process, the cold tier is a
+    /// SQLite file, and a task lands.
     ///
-    /// What has landed survives anything; what has not landed is lost when the process dies, or
-    /// when the last handle is dropped without a [`Storage::close`], which lands everything.
+    /// Landed data survives the process. Unlanded data is lost if the process dies, or if the last
+    /// handle is dropped without [`Storage::close`]. A close lands everything.
     ///
-    /// Tests of game logic may pause tokio's clock: the storage's own limits of time, landing and
-    /// close go by the wall clock all the same. A paused clock leaps to the next timer whenever
-    /// every task of its runtime waits. So a `tokio::time::timeout` of the caller's own around a
-    /// call that has to wait for the file passes at once; reads and writes of hot owners do not
-    /// wait.
+    /// Tests of game logic can pause tokio's clock. The storage's own timeouts, landing and close
+    /// still follow the wall clock. A paused clock leaps to the next timer whenever every task of
+    /// its runtime waits. So a caller's `tokio::time::timeout` around a call that waits for the
+    /// file passes at once. Reads and writes of hot owners do not wait.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -142,17 +142,17 @@ impl Storage {
     /// ```
     ///
     /// # Errors
-    /// The file can't be opened or is no database of this program.
+    /// The file can't be opened, or is not a database of this program.
     ///
     /// # Cancel safety
-    /// Dropped, nothing is open.
+    /// A dropped call leaves nothing open.
     pub async fn embedded(path: impl AsRef<std::path::Path>) -> Result<Self> {
         StorageBuilder::new(Settings::embedded(path.as_ref()))
             .open()
             .await
     }
 
-    /// A storage with other parts than the settings give: clock, ids, engines.
+    /// A builder that replaces parts of the settings: clock, ids and engines.
     pub fn builder(settings: Settings) -> StorageBuilder {
         StorageBuilder::new(settings)
     }
@@ -165,10 +165,10 @@ impl Storage {
         Ok(World::new(&self.core, Scope::new(app, region)?))
     }
 
-    /// Lists all owners of all worlds; see [`ByteStorage::owners`](crate::ByteStorage::owners).
+    /// Lists all owners of all worlds. See [`ByteStorage::owners`](crate::ByteStorage::owners).
     ///
     /// # Errors
-    /// A tier is away.
+    /// The hot tier is away. `Closed`: the storage was closed.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -176,14 +176,14 @@ impl Storage {
         OwnerPages::open(&self.core, None).await
     }
 
-    /// Both tiers, for what the SDK does not offer.
+    /// Both tiers, for calls that the SDK does not offer.
     #[must_use]
     pub fn tiers(&self) -> &Tiers {
         &self.core.tiers
     }
 
-    /// A new operation id, for [`Write::with_new_id`](crate::Write::with_new_id) and its repeats
-    /// [`with_id`](crate::Write::with_id).
+    /// A new operation id, for [`Write::with_new_id`](crate::Write::with_new_id) and for retries
+    /// with [`Write::with_id`](crate::Write::with_id).
     #[must_use]
     pub fn next_id(&self) -> OpId {
         self.core.ids.next()
@@ -194,10 +194,11 @@ impl Storage {
         self.core.background.worker()
     }
 
-    /// What the storage is doing. One round trip to each server of the hot tier; reads no mark.
+    /// Reads the state of the storage. One round trip to each server of the hot tier. Reads no
+    /// marks.
     ///
     /// # Errors
-    /// The hot tier is away.
+    /// The hot tier is away. `Closed`: the storage was closed.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -229,17 +230,19 @@ impl Storage {
         })
     }
 
-    /// Refuses further calls, waits for the writes under way, lands everything in embedded mode,
-    /// and says what is left. Returns after `deadline` at the latest, or a second more if a tier
-    /// hangs. All clones are closed with it.
+    /// Closes the storage and all of its clones. Further calls fail as `Closed`.
+    ///
+    /// The call ends all sessions with a last save, and waits for the writes under way. In embedded
+    /// mode it then lands everything. It returns after `deadline` at the latest, or one second
+    /// later if a tier hangs. The report lists everything that is left.
     ///
     /// # Cancel safety
-    /// Dropped, the storage refuses calls; call it again for the rest.
+    /// After a dropped call, the storage stays closed to further calls. Call it again to finish.
     pub async fn close(&self, deadline: Duration) -> CloseReport {
         self.core.let_sessions_save(true);
         self.core.refuse_writes();
         let storage = self.clone();
-        // At home, where time is the wall's.
+        // At home, where time follows the wall clock.
         let closed = self
             .core
             .tiers
@@ -265,7 +268,7 @@ impl Storage {
         };
         self.core.background.stop(until).await;
         let goodbyes = until.max(Instant::now() + GOODBYE);
-        // Connections that a statement still holds then are dropped.
+        // A connection that still runs a statement at that time is dropped.
         let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;
         CloseReport {
             sessions,

@@ -1,5 +1,5 @@
-//! Keeping what is read in the hot tier: a read gives a clean owner its full time to live again,
-//! thinned out.
+//! Keeps owners that are read in the hot tier. A read gives a clean owner its full time to live
+//! again, at most once in each interval.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -8,20 +8,21 @@ use std::time::Duration;
 use storage_model::Owner;
 use tokio::time::Instant;
 
-/// Owners remembered by their digest; two that share a slot are touched more often than needed.
+/// Owners are remembered by their digest. Two owners in one slot are refreshed more often than
+/// needed.
 const SLOTS: usize = 1 << 14;
-/// Owners that wait to be touched; more than this are dropped, since another read comes.
+/// The most owners that wait for a refresh. More are dropped, because another read follows.
 const PENDING_MAX: usize = 10_000;
 
-/// Which owners were touched lately, and which wait for it. Readers write both; the maintenance
-/// task takes what waits.
+/// The owners that were refreshed lately, and those that wait for it. Readers write both. The
+/// maintenance task takes the waiting ones.
 #[derive(Debug)]
 pub(crate) struct Touches {
-    /// In whole seconds, at least one.
+    /// The interval in whole seconds, at least one.
     interval: u64,
     start: Instant,
-    /// Per slot: the upper half of the owner's digest and the second of its last touch. Names
-    /// chosen to collide cost a touch more, no more than that.
+    /// In each slot: the upper half of the owner's digest, and the second of its last refresh.
+    /// Names that are chosen to collide cost an extra refresh, and no more.
     slots: Vec<AtomicU64>,
     pending: Mutex<Vec<Owner>>,
 }
@@ -40,7 +41,7 @@ impl Touches {
         }
     }
 
-    /// Remembers that the owner was read; it is touched soon, unless that was done within the
+    /// Notes a read of the owner. The owner is refreshed soon, unless that was done within the
     /// interval.
     pub(crate) fn read(&self, owner: &Owner) {
         let digest = owner.digest();
@@ -61,7 +62,7 @@ impl Touches {
         }
     }
 
-    /// Takes the owners that wait.
+    /// Takes the waiting owners.
     pub(crate) fn take(&self) -> Vec<Owner> {
         std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
     }

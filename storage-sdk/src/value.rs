@@ -1,14 +1,14 @@
-//! What a field is set to.
+//! The new values of fields.
 
 use std::borrow::Cow;
 
 use storage_model::Bytes;
 
-/// A field's value to be: bytes, text, or an integer, which is kept as decimal text as counters
-/// are.
+/// The new value of a field: bytes, text or an integer. An integer is stored as decimal text, like
+/// a counter.
 ///
-/// Calls take whatever becomes one, all of one type; values of several types are written
-/// `Value::from(…)`:
+/// Calls accept any type that converts into a value, and one type for all values of the call. For a
+/// mix, use `Value::from(…)`:
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -28,14 +28,14 @@ use storage_model::Bytes;
 pub struct Value(Bytes);
 
 impl Value {
-    /// The bytes that are stored.
+    /// The stored bytes.
     #[must_use]
     pub fn into_bytes(self) -> Bytes {
         self.0
     }
 }
 
-/// What is owned is taken as it is.
+/// Owned data is taken without a copy.
 macro_rules! taken {
     ($($owned:ty),*) => {$(
         impl From<$owned> for Value {
@@ -48,7 +48,7 @@ macro_rules! taken {
 
 taken!(Bytes, Vec<u8>, String, Box<[u8]>);
 
-/// What is borrowed is copied.
+/// Borrowed data is copied.
 macro_rules! copied {
     ($($borrowed:ty),*) => {$(
         impl From<$borrowed> for Value {
@@ -85,7 +85,7 @@ impl From<Cow<'_, str>> for Value {
     }
 }
 
-/// Those that a counter holds.
+/// Integers that fit into a counter.
 macro_rules! decimal {
     ($($integer:ty),*) => {$(
         impl From<$integer> for Value {
@@ -104,8 +104,7 @@ macro_rules! decimal {
 
 decimal!(i8, i16, i32, i64, isize, u8, u16, u32);
 
-/// The integer that a counter's text stands for: decimal, in 64 bits, without leading zeros, plus
-/// or blanks.
+/// The integer of a counter's text: decimal, in 64 bits, without leading zeros, plus or blanks.
 pub(crate) fn integer(text: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.strip_prefix('-').unwrap_or(text);

@@ -1,5 +1,4 @@
-//! Writes: what they change, under which condition, and how safe they must be before they are
-//! acknowledged.
+//! Writes, with their changes, their condition and their durability.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -14,10 +13,11 @@ use crate::bulk::Changes;
 use crate::core::Core;
 use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 
-/// A write that is sent when it is awaited. All of its changes happen, or none.
+/// A write, which is sent when it is awaited. All of its changes happen, or none.
 ///
-/// One round trip when the owner is hot, or when it only sets fields without a condition. While the
-/// answer is lost it is repeated under the same id, until its deadline; it is applied at most once.
+/// A write takes one round trip if its owner is hot. So does a write of a cold owner that only sets
+/// fields, without a condition. If the answer is lost, the SDK retries the write until its
+/// deadline. The write is applied at most once.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -42,35 +42,38 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 /// ```
 ///
 /// # Limits
-/// A field's name has 1 to 255 bytes of UTF-8, without control characters. A value is 0 bytes to 1
-/// MiB of anything (`limits.value_bytes_max`, at most half of the database's `max_allowed_packet`);
-/// a call names 1 to 1,000 fields (`limits.fields_max`) and sets up to 8 MiB of values
-/// (`limits.call_bytes_max`). Of two values for one field the later one in the list counts alone.
+/// A field's name has 1 to 255 bytes of UTF-8, without control characters. A value has 0 bytes to 1
+/// MiB of anything (`limits.value_bytes_max`), and at most half of the database's
+/// `max_allowed_packet`. A call names 1 to 1,000 fields (`limits.fields_max`), and sets up to 8 MiB
+/// of values (`limits.call_bytes_max`). If a call sets a field twice, the later value counts.
 ///
 /// # Errors
-/// What was found impossible when the write was made is told when it is awaited, and so is all
-/// else, as a [`Kind`]:
-/// - `Invalid`: it breaks a limit, or its deadline or durability is impossible;
-/// - `Conflict`: its condition does not hold. `NotInteger` and `Overflow`: see [`ByteOwner::incr`].
-///   `NotLanded`: see [`ByteOwner::purge`];
-/// - `Overloaded`, `OutOfMemory`, `UnsafeEviction`, `Durability`: it is refused while things are
-///   so. `Closed`: by [`Storage::close`](crate::Storage::close);
-/// - `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier did not answer in time, or not
-///   as it should;
-/// - `ColdUnavailable`, `Denied`, `Contended`: the owner had to be loaded first, and the database
-///   is away, or refuses what an operator has to mend, or others kept writing the owner;
-/// - with the outcome `Applied`, a `Timeout` or what [`ByteOwner::flush`] fails with: it is
-///   written, but not yet as safe as it is to be.
+/// All errors appear when the write is awaited, even those of an impossible argument. The [`Kind`]
+/// tells the cause:
+/// - `Invalid`: the write breaks a limit, or its deadline or durability is impossible.
+/// - `Conflict`: the condition does not hold.
+/// - `NotInteger` and `Overflow`: see [`ByteOwner::incr`].
+/// - `NotLanded`: see [`ByteOwner::purge`].
+/// - `Held`: a session holds the owner. See [`session`](crate::session).
+/// - `Overloaded`, `OutOfMemory`, `UnsafeEviction`, `Durability`, `Unpaired`: the state of the
+///   tiers does not allow the write.
+/// - `Closed`: the storage was closed; see [`Storage::close`](crate::Storage::close).
+/// - `HotUnavailable`, `Timeout`, `Denied`, `Corrupt`: the hot tier gave no valid answer in time.
+/// - `ColdUnavailable`, `Denied`, `Contended`: the SDK had to load the owner first. The database is
+///   away, an operator has to repair something, or concurrent writes of the owner did not stop.
+/// - With the outcome `Applied`, a `Timeout` or an error of [`ByteOwner::flush`]: the write is
+///   applied, but not yet as safe as its durability asks for.
 ///
-/// The [`Outcome`](crate::Outcome) tells whether it was applied, [`Error::retry`] what makes sense
-/// next. The outcome is `Unknown` if the answer was still lost at the deadline: with
-/// [`Retry::SameId`](crate::Retry::SameId) a repeat of the same write [`with_id`](Write::with_id)
-/// tells whether it was applied, or applies it; with [`Retry::Reread`](crate::Retry::Reread) the
-/// hot tier has forgotten the id, and only a read tells.
+/// The [`Outcome`](crate::Outcome) tells whether the write was applied, and [`Error::retry`] tells
+/// the next step. If the answer is still lost at the deadline, the outcome is `Unknown`:
+/// - [`Retry::SameId`](crate::Retry::SameId): retry the same write [`with_id`](Write::with_id). The
+///   retry tells whether the write was applied, or applies it.
+/// - [`Retry::Reread`](crate::Retry::Reread): the hot tier has forgotten the id. Only a read tells
+///   whether the write was applied.
 ///
 /// # Cancel safety
-/// Dropped before it is awaited, nothing happens. Dropped while it is awaited, it may or may not be
-/// applied, whole.
+/// If the write is dropped before it is awaited, nothing happens. If it is dropped while it is
+/// awaited, it may or may not be applied, as a whole.
 #[must_use = "a write is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Write<T = Ack> {
@@ -113,45 +116,48 @@ impl<T> Write<T> {
         }
     }
 
-    /// Only if the owner's version still is this one; otherwise the write fails as a conflict. 0 is
-    /// the version of an owner that was never written. Takes the place of [`Write::if_absent`].
+    /// Writes only if the owner still has this version. Otherwise the write fails as a conflict. 0
+    /// is the version of an owner that was never written. Replaces [`Write::if_absent`].
     pub fn if_version(mut self, version: Version) -> Self {
         self.condition = Condition::Version(version);
         self
     }
 
-    /// Only if none of the named fields is live; otherwise the write fails as a conflict. Takes the
-    /// place of [`Write::if_version`].
+    /// Writes only if none of the named fields is live. Otherwise the write fails as a conflict.
+    /// Replaces [`Write::if_version`].
     pub fn if_absent(mut self) -> Self {
         self.condition = Condition::Absent;
         self
     }
 
-    /// How safe the write must be before it is acknowledged. Default: that of the owner's logic
-    /// type, as the settings, the [builder](crate::StorageBuilder::durability) or the [object's
-    /// type](crate::SaveObject::DURABILITY) have it; else `durability.default`, which is
-    /// [`Durability::Cached`] unless set.
+    /// How safe the write must be before it is acknowledged. The first of these defaults counts:
+    /// - the owner's logic type in the settings or the [builder](crate::StorageBuilder::durability)
+    /// - the [type of the object](crate::SaveObject::DURABILITY)
+    /// - `durability.default` in the settings, which is [`Durability::Cached`] unless set
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// For how long the write is repeated while its answer is lost; after it no copy of it is
-    /// applied any more. More than 0 and at most 30 s. Default: `hot.operation_deadline`, 5 s.
+    /// The time for retries while the answer is lost. After the deadline the hot tier applies no
+    /// copy of the write any more. More than 0 and at most 30 s. Default: `hot.operation_deadline`,
+    /// 5 s.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
     }
 
-    /// Sends the write under this id: if a write of the owner with it was applied within its
-    /// deadline, be it this one or another, nothing happens and this one gets that one's answer. A
-    /// refusal, such as a conflict, says what holds now: a copy of an earlier call under the id
-    /// that is still on its way may find something else, until that call's deadline. A hot tier
-    /// that came back older has forgotten the id: a process asks for
-    /// [`Retry::Reread`](crate::Retry::Reread) where that may have befallen one of its last
-    /// thousand calls that ended unknown or were dropped; another process can't know, and its
-    /// repeat may be applied on top of what had landed. Such a write may be slowed down, but is
-    /// never refused as `Overloaded`.
+    /// Sends the write under this id. If a write of the owner with this id was applied, the retry
+    /// changes nothing and returns the first answer. The hot tier remembers an id for at least 30
+    /// seconds. Back-pressure may delay such a write, but never fails it as `Overloaded`.
+    ///
+    /// A rejection, such as a conflict, describes the present. A copy of an earlier call under the
+    /// id can still arrive until the deadline of that call, and can find another state.
+    ///
+    /// A hot tier that came back with older data has forgotten the id. This process remembers its
+    /// last 1,000 writes that ended unknown or were dropped, and returns
+    /// [`Retry::Reread`](crate::Retry::Reread) for their retries. Another process can't know that
+    /// the id is forgotten. Its retry may apply the write a second time, on top of the landed row.
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -169,17 +175,16 @@ impl<T> Write<T> {
         self
     }
 
-    /// Sends the write under an id from [`Storage::next_id`](crate::Storage::next_id) under which
-    /// none was sent before, for a caller that keeps it to repeat the write
-    /// [`with_id`](Write::with_id). Under an id that was used, the write may be applied a second
-    /// time.
+    /// Sends the write under a new id from [`Storage::next_id`](crate::Storage::next_id). The
+    /// caller keeps the id to retry the write [`with_id`](Write::with_id). No write may have used
+    /// the id before, or this write may be applied a second time.
     pub fn with_new_id(mut self, id: OpId) -> Self {
         (self.id, self.attempt) = (Some(id), Attempt::FirstNamed);
         self
     }
 
-    /// Refuses what is not possible, and waits if writes are to be slowed down; answers how much of
-    /// the deadline is left.
+    /// Rejects an impossible write, and waits under back-pressure. Returns the rest of the
+    /// deadline.
     async fn admitted(&self) -> Result<Duration> {
         let Self {
             core,
@@ -195,8 +200,8 @@ impl<T> Write<T> {
             .and_then(|_| check_deadline(*deadline));
         possible.map_err(|error| error.of(owner))?;
         if core.check_open().is_err() {
-            // It is refused when it is about to be sent, with what is known of an earlier call. A
-            // brake that nobody looks after any more must not come before that.
+            // The write fails just before it is sent, with the known outcome of an earlier call. A
+            // brake that nobody updates any more must not answer first.
             return Ok(*deadline);
         }
         core.brake
@@ -205,7 +210,7 @@ impl<T> Write<T> {
             .map_err(|error| error.of(owner))
     }
 
-    /// What is sent, and the fields that are added to.
+    /// The mutation to send, and its incremented fields.
     fn mutation(self, left: Duration) -> Result<(Mutation, Vec<Field>)> {
         let Self {
             core,
@@ -228,13 +233,13 @@ impl<T> Write<T> {
     }
 }
 
-/// The longest deadline: ids are remembered for twice as long.
+/// The longest deadline. Ids are remembered for at least twice this time.
 pub(crate) const DEADLINE_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn check_deadline(deadline: Duration) -> Result<()> {
     if deadline.is_zero() || deadline > DEADLINE_MAX {
         let message = format!(
-            "a deadline of {deadline:?} is not possible; it is more than 0 and at most {DEADLINE_MAX:?}"
+            "deadline is {deadline:?}; it must be more than 0 and at most {DEADLINE_MAX:?}"
         );
         return Err(Error::new(Kind::Invalid, message));
     }
@@ -246,8 +251,8 @@ impl<T: Send + 'static> IntoFuture for Write<T> {
     type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // A block and not a function, whose future would hold its arguments twice: each write asks
-        // for the room.
+        // A block, because the future of a function would hold its arguments twice. Every write
+        // allocates this future.
         Box::pin(async move {
             let left = self.admitted().await?;
             let (core, answer) = (Arc::clone(&self.core), self.answer);

@@ -2,6 +2,7 @@
 
 mod exits;
 mod grants;
+mod http;
 mod imports;
 mod layout;
 mod lines;
@@ -183,7 +184,7 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
     let drain = program(&config, &["drain"]).await?;
     assert_eq!(drain.status.code(), Some(1), "{}", text(&drain.stderr));
     assert!(
-        text(&drain.stdout).contains("0 unlanded, 1 refused"),
+        text(&drain.stdout).contains("0 unlanded, 1 rejected"),
         "{}",
         text(&drain.stdout)
     );

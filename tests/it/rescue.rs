@@ -501,7 +501,7 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
     assert!(said(&dry).contains("would take over"), "{}", said(&dry));
     let again = program(&wrong.path, "adopt").await?;
     assert!(
-        again.status.success() && said(&again).contains("nothing is to be adopted"),
+        again.status.success() && said(&again).contains("there is nothing to adopt"),
         "{}",
         said(&again)
     );

@@ -1,24 +1,25 @@
-//! What to do with a batch that the database refuses: halve it until only the culprits are left
-//! (H38).
+//! How a rejected batch lands: it is halved until only the culprits are left (H38).
 
 use storage_dirty::Collected;
 use storage_model::sabotage::broken;
 use storage_model::{Partition, Row, Version};
 use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
 
-/// A row that the database refuses by itself, and why.
+/// A row that the database rejects by itself, and the reason.
 pub type Refused = (Row, RowFault);
 
 /// Lands rows under their fences, in one transaction if the database takes them all.
 ///
-/// If it refuses something, the rows are landed in halves, each in a transaction of its own and
-/// never cutting an owner in two (R16), until an owner is refused alone; its rows are then landed
-/// one by one. `n` rows with one culprit cost some `log2(n)` statements. The rows that stay refused
-/// are returned; all others have landed.
+/// If the database rejects the batch, the rows land in halves, each half in its own transaction. An
+/// owner is never cut in two (R16). When the database rejects an owner alone, its rows land one by
+/// one.
+///
+/// One culprit among `n` rows costs about `2 log2(n)` transactions. The call returns the rows that
+/// stay rejected. All other rows have landed.
 ///
 /// # Errors
-/// `Fenced` and `Cold` as they come. What was landed before them stays, and landing it again is
-/// harmless.
+/// `Fenced` and `Cold` as they come. Rows that landed before the error stay landed. Landing them
+/// again is harmless.
 pub async fn land(
     cold: &dyn ColdStore,
     mut fences: Vec<Fence>,
@@ -35,7 +36,7 @@ pub async fn land(
         } = batch;
         fences = before;
         match landed {
-            // The fences then expect what was committed.
+            // From now on the fences expect the commit that just happened.
             Ok(()) => fences
                 .iter_mut()
                 .for_each(|fence| fence.landed = fence.landed.max(fence.reaches)),
@@ -56,8 +57,8 @@ enum Halves {
     None,
 }
 
-/// Cuts rows near the middle, by owner and field: between two owners if there are several, else
-/// between two rows.
+/// Cuts rows near the middle, in the order of owner and field. Cuts between two owners if there are
+/// several, else between two rows.
 fn halves(mut rows: Vec<Row>) -> Halves {
     if rows.len() < 2 {
         return rows.pop().map_or(Halves::None, Halves::One);

@@ -1,5 +1,5 @@
-//! A panic ends the work that it befalls, and is counted, and a failure like any other to who asked
-//! for that work (H49).
+//! Panics as failures (H49). A panic ends only its own work. It is counted, and the caller of the
+//! work gets an error.
 
 use std::any::Any;
 use std::future::Future;
@@ -10,8 +10,8 @@ use futures::FutureExt as _;
 
 use crate::TierError;
 
-/// The result of some work, a panic included. What the work shares with others are sets behind
-/// mutexes, whole after each operation.
+/// The result of some work. A panic becomes [`TierError::Panicked`]. The work shares only sets
+/// behind mutexes with other work, and each operation leaves these sets whole.
 pub async fn caught<T>(
     panics: &AtomicU64,
     work: impl Future<Output = Result<T, TierError>>,

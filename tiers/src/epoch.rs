@@ -11,28 +11,28 @@ use tokio::time::sleep;
 
 use crate::{TierError, Tiers};
 
-/// How often a partition whose epoch somebody has raised is looked at again before it is raised
-/// once more, and after how long: that somebody is about to adopt it. Several who prepare a
-/// partition at once would otherwise overtake each other again and again.
+/// How often, and after how long, a partition is looked at again before its epoch is raised once
+/// more. A process that raised the epoch is about to adopt it. Without the pause, several processes
+/// that prepare a partition at once would overtake each other again and again.
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// More rounds than any sequence of concurrent takeovers needs.
 const ROUNDS_MAX: u32 = 32;
 
-/// What has to happen before a partition may be used.
+/// The step that a partition needs before it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Need {
     /// Nothing: record, incarnation and epoch agree.
     Nothing,
     /// The database's epoch must rise first, so that no landing of the past commits.
     Raise(Raise),
-    /// A commit was not settled: `landed` follows the database.
+    /// A commit was not settled: `landed` must follow the database.
     Landed,
 }
 
-/// What both tiers' records of a partition, read one after the other, call for. `watched`: whether
-/// the database's identity is to be recorded, since marks go on probation.
+/// The step that both tiers' records of a partition call for. The records were read one after the
+/// other. With `watched`, the database's identity must be recorded, because marks go on probation.
 #[must_use]
 pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
     let recorded = state
@@ -50,20 +50,21 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
         return raise;
     };
     match cold.epoch.cmp(&record.epoch) {
-        // Whoever raised it was lost before the record followed; or lands from another hot tier,
-        // such as the one that has taken over while this one goes on without knowing it. With an
-        // epoch of its own for each, what one lands is seen by the other.
+        // The process that raised it died before the record followed. Or it lands from another hot
+        // tier, which took over while this one goes on unnoticed. With an epoch for each hot tier,
+        // each sees the landings of the other.
         std::cmp::Ordering::Greater if broken("R14-shared") => Need::Raise(Raise {
             seen: Epoch(0),
             ..of_partition
         }),
         std::cmp::Ordering::Greater => raise,
-        // The database is an older copy of itself: it has to overtake what the hot tier has seen.
+        // The database is an older copy of itself. Its epoch must overtake the hot tier's.
         std::cmp::Ordering::Less => raise,
-        // It is another server, which may lack what was settled; or nothing says which one that was
-        // landed to.
+        // The database is another server, which may lack settled rows. Or no record tells which
+        // server the landings went to.
         std::cmp::Ordering::Equal if is_another(record.database, cold.database, watched) => raise,
-        // It lost commits that were settled. A new epoch makes both agree on what it still has.
+        // The database lost settled commits. A new epoch makes both tiers agree on the rows that
+        // are left.
         std::cmp::Ordering::Equal if record.landed > cold.last_version => raise,
         std::cmp::Ordering::Equal if record.landed < cold.last_version => Need::Landed,
         std::cmp::Ordering::Equal => Need::Nothing,
@@ -75,18 +76,18 @@ fn is_another(recorded: Option<DatabaseId>, present: DatabaseId, watched: bool) 
 }
 
 impl Tiers {
-    /// Makes partitions usable: gives each a record of the present incarnation and epoch, and makes
-    /// its `landed` agree with the database. Partitions that are in order are left alone.
+    /// Makes partitions usable. Each gets a record of the present incarnation and epoch, and its
+    /// `landed` agrees with the database. Partitions in order are left alone.
     ///
-    /// The order is what makes it safe: the epoch rises in the database first, waiting for landings
-    /// under way, and from then on none of the past commits; only then does the hot tier take the
-    /// new epoch, if it still is the one that was looked at.
+    /// The order makes this safe. The epoch rises in the database first, after landings under way.
+    /// From then on no landing of an earlier epoch commits. Only then the hot tier takes the new
+    /// epoch, if its state is still the one that was seen.
     ///
     /// # Errors
-    /// A tier is away, or others took over each time.
+    /// A tier is away, or concurrent takeovers came first each time.
     ///
     /// # Cancel safety
-    /// A dropped call leaves partitions that the next call finishes.
+    /// A dropped call can leave partitions half prepared. The next call finishes them.
     pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let (tiers, partitions) = (self.clone(), partitions.to_vec());
         let prepared = self
@@ -96,8 +97,8 @@ impl Tiers {
         prepared.unwrap_or_else(|ended| Err(ended.of_cold("prepare").into()))
     }
 
-    /// As [`Tiers::prepare`], for a call that met a partition which is not in order. If the
-    /// database is away, the error says what it was asked for.
+    /// As [`Tiers::prepare`], for a call that met a partition out of order. If the database is
+    /// away, the error tells why the call needs it.
     ///
     /// # Errors
     /// As [`Tiers::prepare`].
@@ -140,8 +141,9 @@ impl Tiers {
         })
     }
 
-    /// Looks at the partitions and acts once on each; returns those to look at again, and whether
-    /// one of them is left to whoever has raised its epoch, as `patient` asks.
+    /// Looks at the partitions and acts once on each. Returns the partitions to look at again. The
+    /// flag tells whether one of them was left to the process that raised its epoch, which happens
+    /// only if `patient`.
     async fn prepare_round(
         &self,
         partitions: &[Partition],
@@ -168,7 +170,7 @@ impl Tiers {
                 Need::Raise(raise) if patient && raise.seen > raise.above => overtaken = true,
                 Need::Raise(raise) => raises.push((raise, seen)),
                 Need::Landed => {
-                    // One that moved meanwhile is looked at again.
+                    // If the record moved, the partition is looked at again.
                     let _ = self
                         .hot
                         .raise_landed(partition, record.epoch, record.last_version)
@@ -178,21 +180,22 @@ impl Tiers {
             again.push(partition);
         }
         if !raises.is_empty() {
-            // ORDER: after the records were read. A take-over since then has raised every epoch, so
-            // what is raised below has moved.
+            // ORDER: after the records were read. A takeover since then has raised every epoch, so
+            // the raise below finds another one.
             self.belong().await?;
             let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
             let raised = self.cold.raise(&asked).await?;
-            // ORDER: who did not raise it looks again. The one who did may have done it for another
-            // hot tier, which then lands in that epoch.
+            // ORDER: only the process that raised an epoch adopts it. Any other process looks
+            // again, because the epoch may have been raised for another hot tier, which then lands
+            // in it.
             let adopts: Vec<Adopt> = raises
                 .into_iter()
                 .zip(raised)
                 .filter(|(_, raised)| raised.moved || broken("R14-joined"))
                 .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, false))
                 .collect();
-            // An adoption that the epoch forbids, or that another process made, is looked at again
-            // like any other.
+            // An adoption can fail because of the epoch or because another process made it. Such a
+            // partition is looked at again like any other.
             self.hot
                 .adopt(&adopts)
                 .await
@@ -202,8 +205,8 @@ impl Tiers {
         Ok((again, overtaken))
     }
 
-    /// Gives every partition a new epoch, above those of both tiers, in which each hash is compared
-    /// with its rows before it is used.
+    /// Gives every partition a new epoch, above those of both tiers. In this epoch each hash is
+    /// compared with its rows before it is used.
     pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
         for _ in 0..ROUNDS_MAX {
@@ -241,7 +244,7 @@ impl Tiers {
         })
     }
 
-    /// Prepares the partition that a call was refused for. Any other error is returned as it is.
+    /// Prepares the partition that a call failed for. Returns any other error as it is.
     ///
     /// # Errors
     /// The error itself, or the failure of preparing.
@@ -262,8 +265,8 @@ impl Tiers {
         let partition = raise.partition;
         let landed_here = landed_here(&seen, raise, cold);
         report(&seen, cold, landed_here);
-        // Once watched, always watched: processes of other settings would undo each other's
-        // records.
+        // A watched partition stays watched. Otherwise processes with different settings would undo
+        // each other's records.
         let watched = self.has_probation()
             || seen
                 .record
@@ -282,11 +285,13 @@ impl Tiers {
     }
 }
 
-/// Whether all that has landed since the record was made was read from this hot tier, or from one
-/// that it is a copy of: nothing has landed in a later epoch than the recorded one. An epoch that
-/// was raised and never adopted, since who raised it was lost or the hot tier was replaced once
-/// more, tells nothing. A database whose epoch was below the recorded one has forgotten epochs, and
-/// gives them once more.
+/// True if all data that landed since the record was made was read from this hot tier, or from one
+/// that it is a copy of.
+///
+/// That holds if nothing has landed in a later epoch than the recorded one. An epoch that was
+/// raised and never adopted does not count. It remains when its process dies, or when the hot tier
+/// is replaced once more. If the database's epoch was below the recorded one, the answer is false.
+/// Such a database has forgotten epochs, and gives them a second time.
 #[must_use]
 pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -> bool {
     let here = |record: &storage_dirty::PartitionRecord| {
@@ -317,14 +322,14 @@ fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {
                 partition = partition.0,
                 landed = record.landed.get(),
                 last_version = cold.last_version.get(),
-                "the hot tier came back older than what has landed; hashes from before are suspect"
+                "the hot tier came back older than the landed data: earlier hashes are suspect"
             );
         } else if record.landed > cold.last_version {
             tracing::error!(
                 partition = partition.0,
                 landed = record.landed.get(),
                 last_version = cold.last_version.get(),
-                "the database lost rows that had landed"
+                "the database lost landed rows"
             );
         }
         if record
@@ -334,7 +339,7 @@ fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {
             tracing::warn!(
                 partition = partition.0,
                 database = %cold.database,
-                "the database was restarted or replaced; what landed a short while ago is landed again"
+                "the database was restarted or replaced: marks on probation land again"
             );
         }
     }

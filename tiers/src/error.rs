@@ -16,40 +16,39 @@ pub enum TierError {
     /// The cold tier failed.
     #[error(transparent)]
     Cold(#[from] ColdError),
-    /// The database refuses a field of the owner; its value stays in the hot tier.
-    #[error("{owner}: the database refuses field {field:?}: {} (error {})", .fault.message, .fault.code)]
+    /// The database rejects a field of the owner. Its value stays in the hot tier.
+    #[error("{owner}: the database rejects field {field:?}: {} (error {})", .fault.message, .fault.code)]
     Refused {
-        /// Whose field.
+        /// The owner of the field.
         owner: Owner,
-        /// Which field.
+        /// The field.
         field: String,
-        /// The database's words.
+        /// The database's answer.
         fault: RowFault,
     },
     /// The tiers do not belong together. Nothing was written.
     #[error("{0}")]
     Unpaired(Box<Mismatch>),
-    /// Others changed the same owner or partition each time it was tried. Nothing is wrong with
-    /// either; try again.
-    #[error("{what}: others were faster {tries} times in a row")]
+    /// Concurrent changes of the same owner or partition came first at each attempt. Neither tier
+    /// has a fault. Try again.
+    #[error("{what}: gave up after {tries} attempts with concurrent changes: try again later")]
     Contended {
-        /// What was attempted, and on which owner or partition.
+        /// The attempted operation, with its owner or partition.
         what: String,
-        /// How often.
+        /// How many attempts.
         tries: u32,
     },
-    /// The work panicked, which is a defect of this program. Nothing was settled that was not
-    /// committed.
+    /// The work panicked, which is a defect of this program. Only committed rows were settled.
     #[error("a panic ended the work: {words}")]
     Panicked {
-        /// What the panic said.
+        /// The panic's message.
         words: String,
     },
 }
 
 impl TierError {
-    /// Whether waiting mends nothing: a tier refuses what only an operator can put right, such as a
-    /// password, a right or a full disk.
+    /// Whether waiting does not help. A tier rejects the call until an operator acts, for example
+    /// on a password, a right or a full disk.
     #[must_use]
     pub fn is_for_operator(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! Landing one owner at once, in the caller's process, because somebody waits for it.
+//! Landing one owner at once, in the process of the caller that waits for it.
 
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
 use storage_model::sabotage::broken;
@@ -8,32 +8,33 @@ use storage_sql::LandError;
 use crate::bisect;
 use crate::{TierError, Tiers, is_suspect};
 
-/// Each try fails only if another landing of the same partition committed in between.
+/// An attempt fails only if another landing of the same partition committed in between.
 const TRIES_MAX: u32 = 256;
 
-/// What a flush found and did.
+/// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flushed {
-    /// The version up to which everything of the owner is in the database.
+    /// All changes of the owner up to this version are in the database.
     pub version: Version,
-    /// How many rows this call committed, of fields that had landed before too as long as a mark of
-    /// the owner stands; 0 if none does.
+    /// How many rows this call committed. While a mark of the owner stands, that includes fields
+    /// that had landed before. 0 if no map names the owner.
     pub rows: usize,
 }
 
 impl Tiers {
-    /// Commits everything of an owner to the database and returns when it is there. Marks are left
-    /// to the worker, which finds the rows in place.
+    /// Commits all data of an owner to the database, and returns when it is there. The marks stay
+    /// for the worker, which finds the rows in place.
     ///
-    /// All rows go in one transaction. If the database refuses one of them, the others are
-    /// committed by themselves.
+    /// All rows go in one transaction. If the database rejects one of them, the others are
+    /// committed without it.
     ///
     /// # Errors
-    /// `Refused` names the first field that the database refuses; the value stays in the hot tier
-    /// and all others have landed. Otherwise a tier is away, and some or all rows may have landed.
+    /// `Refused` names the first field that the database rejects. Its value stays in the hot tier,
+    /// and all other fields have landed. For any other error a tier is away, and some or all rows
+    /// may have landed.
     ///
     /// # Cancel safety
-    /// A dropped flush may or may not have landed the owner. Repeating it is harmless.
+    /// A dropped flush may have landed the owner or not. Repeating it is harmless.
     pub async fn flush(&self, owner: &Owner) -> Result<Flushed, TierError> {
         self.flush_in_epoch(owner, true)
             .await
@@ -41,8 +42,8 @@ impl Tiers {
     }
 
     /// As [`Tiers::flush`], for a write that was applied in this epoch and gave the owner this
-    /// version. Answers whether it is in the database: it is not if the hot tier has forgotten it
-    /// on the way, as one that a replica took over which never had it.
+    /// version. Answers whether the write is in the database. It is not if the hot tier has
+    /// forgotten it meanwhile, for example after a failover to a replica that never had it.
     ///
     /// # Errors
     /// As [`Tiers::flush`].
@@ -55,25 +56,24 @@ impl Tiers {
         written: Version,
         epoch: Epoch,
     ) -> Result<bool, TierError> {
-        // What has just been written is hardly ever landed already, and landing it again does no
-        // harm.
+        // A write that was just applied has hardly ever landed. Landing it again does no harm.
         let (flushed, found) = self.flush_in_epoch(owner, false).await?;
-        // An owner has a version once. What is later was built on it in the same epoch; in another
-        // one, perhaps on what was before it.
+        // An owner has a version once. In the same epoch, a later version was built on the write.
+        // In another epoch, a later version may be built on the state before the write.
         let holds = |version| {
             version == written || version > written && found == epoch || broken("R14-landed")
         };
         if holds(flushed.version) {
             return Ok(true);
         }
-        // A hash goes when all of it has landed, and when the hot tier is lost: the rows tell which
-        // it was.
+        // The hash goes after all of it has landed, or when the hot tier is lost. The rows tell the
+        // two cases apart.
         let newest = self.cold.load_newest(owner).await?;
         Ok(newest.is_some_and(|row| holds(row.version)))
     }
 
-    /// Flushes, and says in which epoch the owner was found. If it `looks`, it commits nothing of
-    /// an owner that has landed.
+    /// Flushes, and also returns the epoch in which the owner was found. With `looks`, commits
+    /// nothing of a landed owner.
     async fn flush_in_epoch(
         &self,
         owner: &Owner,
@@ -94,7 +94,8 @@ impl Tiers {
                     collected.epoch,
                 ));
             };
-            // ORDER: behind the hash: if no map names the owner then, all that was read has landed.
+            // ORDER: after the hash. If no map names the owner then, all fields of that read have
+            // landed.
             let Some(is_marked) = self.is_marked(owner, looks, collected.epoch).await? else {
                 continue;
             };
@@ -130,7 +131,7 @@ impl Tiers {
         })
     }
 
-    /// All of an owner; none if it is to be read again.
+    /// All data of an owner. `None` if the caller must read it again.
     async fn collect_whole(
         &self,
         owner: &Owner,
@@ -146,8 +147,8 @@ impl Tiers {
             Err(error) => return self.prepare_after(error).await.map(|()| None),
         };
         if collected.reads.iter().any(is_suspect) {
-            // A hot tier without memory does not keep what was found; then it is landed as it was
-            // found.
+            // A full hot tier does not keep the result of the comparison. Then the flush lands that
+            // result.
             match self.heal(owner).await? {
                 Some(read) if std::mem::replace(healed, true) => collected.reads = vec![read],
                 _ => return Ok(None),
@@ -156,7 +157,7 @@ impl Tiers {
         Ok(Some(collected))
     }
 
-    /// Whether a map names the owner, or nobody looks; none if the epoch is another one by now.
+    /// Whether a map names the owner. Always true without `looks`. `None` if the epoch has changed.
     async fn is_marked(
         &self,
         owner: &Owner,
@@ -182,8 +183,8 @@ impl Tiers {
         }
     }
 
-    /// Tells the hot tier what has landed. Whatever fails here is made up for by the next landing
-    /// of the partition.
+    /// Tells the hot tier which rows have landed. After a failure here, the next landing of the
+    /// partition makes up for it.
     async fn settle_flush(
         &self,
         owner: &Owner,
@@ -199,9 +200,9 @@ impl Tiers {
             partition: owner.partition(self.hot.partition_count()),
             lock: None,
             epoch: collected.epoch,
-            // It settles no mark.
+            // This call settles no mark.
             snapshot: SnapshotId::default(),
-            // Nothing was committed if all was refused; then the fence has not moved either.
+            // If all rows were rejected, nothing was committed and the fence has not moved.
             landed: if refused.len() < rows.len() {
                 reaches
             } else {
@@ -216,12 +217,12 @@ impl Tiers {
         if let Err(error) = self.hot.settle(&settle).await
             && !matches!(error.kind, HotKind::Unprepared(_) | HotKind::EpochMoved)
         {
-            tracing::warn!(%owner, %error, "a flush has landed but the hot tier could not be told");
+            tracing::warn!(%owner, %error, "a flush has landed, but its settle failed: the next landing of the partition makes up for it");
         }
     }
 }
 
-/// The owner's version and rows; none without a hash.
+/// The owner's version and rows. `None` without a hash.
 fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> {
     let read = collected.reads.first()?;
     let header = read.header?;

@@ -1,5 +1,5 @@
-//! Reading an owner past everything that writes: for commands that only look, and for a database
-//! that takes no writes.
+//! Reading an owner without any write to either tier: for commands that only look, and for a
+//! database that takes no writes.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use storage_model::{Cell, Epoch, Field, Owner, Row, Version};
 use crate::load::contended;
 use crate::{TierError, Tiers};
 
-/// Each try fails only if the owner was written in between.
+/// An attempt fails only if the owner was written in between.
 const TRIES_MAX: u32 = 64;
 
 impl Tiers {
-    /// An owner as both tiers show it together. Nothing is written: no lease, no fill, no epoch.
+    /// An owner as both tiers show it together. Writes nothing: no lease, no fill, no epoch.
     ///
-    /// The hash is read before and after the rows, so that the rows are of a moment at which the
-    /// hash was the same. A row that is newer than the hash wins over its field, and the hash wins
-    /// over any other row.
+    /// The hash is read before and after the rows, and must be the same both times. So hash and
+    /// rows belong to one moment. A row that is newer than the hash wins over its field. The hash
+    /// wins over any other row.
     ///
     /// # Errors
-    /// A tier is away, or the owner is written all the time.
+    /// A tier is away, or concurrent writes of the owner came first at each attempt.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -41,8 +41,8 @@ impl Tiers {
         Err(contended(owner))
     }
 
-    /// The owner's hash; none of a partition that has no record of this server, of which nothing
-    /// may be believed.
+    /// The owner's hash. Empty if the hot tier has no record of the partition, because nothing in
+    /// such a partition counts.
     async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, HotError> {
         let read = Read {
             owner: owner.clone(),
@@ -60,7 +60,7 @@ impl Tiers {
         }
     }
 
-    /// Whether the hot tier has a record of the owner's partition, so that it may hold what the
+    /// Whether the hot tier has a record of the owner's partition, and so may hold data that the
     /// database lacks.
     async fn is_there(&self, owner: &Owner) -> Result<bool, HotError> {
         let partition = owner.partition(self.hot.partition_count());
@@ -74,7 +74,7 @@ impl Tiers {
     }
 }
 
-/// A hash and the rows of its owner.
+/// Merges a hash with the rows of its owner.
 fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
     let held = hash.header.map(|header| header.version).unwrap_or_default();
     let mut cells: BTreeMap<Field, Cell> = hash.cells.into_iter().collect();

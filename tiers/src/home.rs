@@ -1,11 +1,11 @@
-//! Where the work of a storage runs that no single call waits for: on a runtime of its own, or on
-//! its opener's.
+//! The runtime for work that no single call waits for: the storage's own runtime, or its opener's.
 //!
-//! A storage is opened once and used from anywhere: by the first of several tests, whose runtime
-//! ends with it, or by a program that makes a runtime for each call. Tasks end with their runtime,
-//! and so do the connections that they opened. On a runtime of its own the work goes on as long as
-//! anything uses the storage (H60), and time passes there as on the wall, also where a test has
-//! paused its clock (H61).
+//! A storage is opened once and used from anywhere. The opener may be the first of several tests,
+//! whose runtime ends with it, or a program that makes a runtime for each call. Tasks end with
+//! their runtime, and so do the connections that they opened.
+//!
+//! On the storage's own runtime the work goes on as long as anything uses the storage (H60). Time
+//! there follows the real clock, even if a test has paused its own (H61).
 
 use std::cell::Cell;
 use std::future::Future;
@@ -22,36 +22,36 @@ use storage_sql::{
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
 
-/// The name of the thread of a runtime of a storage's own.
+/// The name of the thread of a storage's own runtime.
 const THREAD: &str = "storage";
 
 thread_local! {
-    /// The number of the runtime that this thread belongs to; 0 for all threads that are not ours.
+    /// The number of the runtime that this thread belongs to. 0 for a thread of any other runtime.
     static HERE: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Numbers of runtimes, from 1.
 static NEXT: AtomicU64 = AtomicU64::new(1);
 
-/// Where work runs. Cheap to clone. A runtime of its own ends with the last clone, also if that is
-/// dropped by async code.
+/// The runtime for work. Cheap to clone. The storage's own runtime ends with the last clone, even
+/// if async code drops that clone.
 #[derive(Debug, Clone, Default)]
 pub struct Home(Option<Arc<Own>>);
 
-/// A runtime, and the number that its thread knows.
+/// A runtime, and its number, which its thread knows.
 #[derive(Debug)]
 struct Own {
     number: u64,
     handle: Handle,
-    /// Always there until the drop.
+    /// Present until the drop.
     runtime: Option<Runtime>,
 }
 
 impl Drop for Own {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
-            // Not by dropping it, which waits for its thread: in async code that panics, and in the
-            // thread itself it would never end.
+            // Dropping the runtime waits for its thread. That panics in async code, and never ends
+            // in the thread itself.
             runtime.shutdown_background();
         }
     }
@@ -63,7 +63,7 @@ impl Drop for Own {
 pub struct Ended;
 
 impl Ended {
-    /// What an operation of the cold tier fails with.
+    /// The error of an operation of the cold tier.
     pub(crate) fn of_cold(self, operation: &'static str) -> ColdError {
         ColdError {
             kind: ColdKind::Unwell,
@@ -73,7 +73,7 @@ impl Ended {
     }
 }
 
-/// Ends a task that nobody waits for any more.
+/// Ends a task when its caller is gone.
 struct Abort(AbortHandle);
 
 impl Drop for Abort {
@@ -83,10 +83,10 @@ impl Drop for Abort {
 }
 
 impl Home {
-    /// A runtime of its own, on a thread of its own.
+    /// A runtime of the storage's own, on its own thread.
     ///
     /// # Errors
-    /// The system allows no further thread.
+    /// The system allows no more threads.
     pub fn own() -> std::io::Result<Self> {
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let runtime = Builder::new_multi_thread()
@@ -102,14 +102,13 @@ impl Home {
         }))))
     }
 
-    /// The runtime of whoever calls: nothing goes to another thread, and what is begun ends with
-    /// the caller's runtime.
+    /// The caller's runtime. Nothing goes to another thread, and tasks end with that runtime.
     #[must_use]
     pub fn of_caller() -> Self {
         Self(None)
     }
 
-    /// The runtime, if it is another than the caller's.
+    /// The storage's own runtime, if the calling thread is not part of it.
     fn elsewhere(&self) -> Option<&Handle> {
         self.0
             .as_ref()
@@ -117,10 +116,10 @@ impl Home {
             .map(|own| &own.handle)
     }
 
-    /// The runtime on which tasks are to be begun. On its caller's that is the present one.
+    /// The runtime for new tasks: the storage's own, or else the caller's.
     ///
     /// # Panics
-    /// There is neither.
+    /// The storage has no runtime of its own, and the caller runs outside any runtime.
     #[must_use]
     pub fn handle(&self) -> Handle {
         self.0
@@ -128,10 +127,10 @@ impl Home {
             .map_or_else(Handle::current, |own| own.handle.clone())
     }
 
-    /// Begins a task.
+    /// Starts a task.
     ///
     /// # Panics
-    /// The work runs on its caller's runtime, and the caller has none.
+    /// The storage has no runtime of its own, and the caller runs outside any runtime.
     pub fn spawn<W>(&self, work: W) -> JoinHandle<W::Output>
     where
         W: Future + Send + 'static,
@@ -143,10 +142,11 @@ impl Home {
         }
     }
 
-    /// Begins a task, also for a caller that may run outside every runtime, such as a drop.
+    /// Starts a task. The caller may run outside any runtime, for example in a drop.
     ///
     /// # Errors
-    /// The work runs on its caller's runtime, and the caller has none: nothing was begun.
+    /// The storage has no runtime of its own, and the caller runs outside any runtime. Nothing was
+    /// started.
     pub fn try_spawn<W>(&self, work: W) -> Result<JoinHandle<W::Output>, Ended>
     where
         W: Future + Send + 'static,
@@ -160,13 +160,13 @@ impl Home {
         Ok(handle.spawn(work))
     }
 
-    /// Does some work there, and waits for it. A panic of the work is the caller's.
+    /// Does some work on this runtime and waits for it. A panic of the work goes on in the caller.
     ///
     /// # Errors
-    /// The runtime ended.
+    /// The runtime has ended.
     ///
     /// # Cancel safety
-    /// Dropped, the work ends at its next await.
+    /// If the call is dropped, the work ends at its next await.
     pub async fn run<W>(&self, work: W) -> Result<W::Output, Ended>
     where
         W: Future + Send + 'static,
@@ -184,8 +184,8 @@ impl Home {
         })
     }
 
-    /// A cold tier all calls of which run there: what they open is not lost when the caller's
-    /// runtime ends.
+    /// Wraps a cold tier, so that all its calls run on this runtime. Connections that it opens then
+    /// outlive the caller's runtime.
     #[must_use]
     pub fn cold(&self, cold: Arc<dyn ColdStore>) -> Arc<dyn ColdStore> {
         match &self.0 {
@@ -198,7 +198,7 @@ impl Home {
     }
 }
 
-/// A cold tier at home.
+/// A cold tier with all calls at home.
 #[derive(Debug)]
 struct AtHome {
     home: Home,
@@ -319,7 +319,7 @@ impl ColdStore for AtHome {
 
     async fn close(&self) {
         let cold = Arc::clone(&self.cold);
-        // Where the runtime has ended, its connections have too.
+        // If the runtime has ended, its connections have ended, too.
         let _ = self.home.run(async move { cold.close().await }).await;
     }
 }
@@ -348,7 +348,7 @@ mod tests {
             });
             drop(home);
             let _ = go.send(());
-            // Its own end is the end of the task, before or after that of the runtime.
+            // The task ends by itself or with the runtime, in either order.
             assert!(
                 task.await
                     .map_or_else(|error| error.is_cancelled(), |()| true)
@@ -378,7 +378,7 @@ mod tests {
                 _ = waits => {}
                 _ = begins => {}
             }
-            assert!(dropped.await.is_err(), "the work goes on");
+            assert!(dropped.await.is_err(), "the work outlives its caller");
         });
     }
 

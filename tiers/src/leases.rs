@@ -1,5 +1,5 @@
-//! When a holder of sessions is gone, and when a grace has lasted: judged by whoever looks, by its
-//! own monotonic clock.
+//! When a session holder counts as gone, and when a grace ends. Each observer judges by its own
+//! monotonic clock.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,29 +9,29 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use tokio::time::Instant;
 
-/// What an observer has seen of the holders in each partition. Pure: time is a parameter.
+/// The holders of each partition as an observer has seen them. Pure: time is a parameter.
 #[derive(Debug)]
 pub struct Leases {
-    /// A lease and its tenth: a holder counts its lease from before it sends a beat, by another
-    /// clock.
+    /// A lease and a tenth. The tenth covers that a holder counts its lease from before it sends a
+    /// beat, and by another clock.
     patience: Duration,
     partitions: BTreeMap<Partition, Seen>,
 }
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The epoch, and since when.
+    /// The epoch, and when the observer saw it first.
     epoch: Option<(Epoch, Instant)>,
-    /// Each holder's beat, and since when it is that one.
+    /// Each holder's beat, and when the observer saw it first.
     beats: BTreeMap<OpId, (u64, Instant)>,
 }
 
-/// What an observer has to say of a partition.
+/// An observer's judgement of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Verdict {
-    /// Holders whose beat has stood still for a lease and its tenth, with that beat.
+    /// Holders with a beat that has not changed for a lease and a tenth, and that beat.
     pub gone: Vec<(OpId, u64)>,
-    /// The epoch, if it has lasted for as long and its grace has not ended.
+    /// The epoch, if it has lasted for a lease and a tenth and its grace has not ended.
     pub graced: Option<Epoch>,
 }
 
@@ -45,7 +45,7 @@ impl Leases {
         }
     }
 
-    /// What follows from the beats of a partition as they are now.
+    /// The verdict that follows from the present beats of a partition.
     pub fn see(&mut self, partition: Partition, beats: &Beats, now: Instant) -> Verdict {
         let patience = if broken("S5-impatient") {
             Duration::ZERO
@@ -54,8 +54,8 @@ impl Leases {
         };
         let has_lasted = |since: Instant| now.saturating_duration_since(since) >= patience;
         let seen = self.partitions.entry(partition).or_default();
-        // What stood still in an epoch before says nothing of this one: the beats may be older
-        // ones.
+        // Silence in an earlier epoch proves nothing in this one: the hot tier may show older
+        // beats.
         if seen.epoch.is_none_or(|(epoch, _)| epoch != beats.epoch) {
             *seen = Seen {
                 epoch: Some((beats.epoch, now)),
@@ -79,8 +79,8 @@ impl Leases {
         verdict
     }
 
-    /// The partitions in which a holder, other than this one, has been silent for as long as it may
-    /// be: they are to be looked at again.
+    /// The partitions in which another holder has been silent for a lease and a tenth. The observer
+    /// must look at them again.
     #[must_use]
     pub fn overdue(&self, own: OpId, now: Instant) -> Vec<Partition> {
         let mut overdue = Vec::new();
@@ -99,10 +99,10 @@ impl Leases {
 }
 
 impl Verdict {
-    /// Tells the hot tier, of all holders but this one.
+    /// Reports the verdict to the hot tier, for all holders but this one.
     ///
     /// # Errors
-    /// The hot tier failed. It is told again after the next look.
+    /// The hot tier failed. The next look reports again.
     pub async fn say(
         self,
         hot: &dyn HotStore,
@@ -113,7 +113,7 @@ impl Verdict {
         for (holder, beat) in gone.into_iter().filter(|(holder, _)| Some(*holder) != own) {
             let sessions = hot.lapse(partition, holder, beat).await?;
             if sessions > 0 {
-                tracing::warn!(partition = partition.0, %holder, sessions, "a holder of sessions is silent; its sessions lapse");
+                tracing::warn!(partition = partition.0, %holder, sessions, "a session holder is silent: its sessions lapse");
             }
         }
         if let Some(epoch) = graced {
@@ -123,19 +123,20 @@ impl Verdict {
     }
 }
 
-/// How long a lapsed session is kept, so that its holder can go on if nobody took the owner.
+/// How long a lapsed session is kept. Until then its holder can resume it, if the owner is still
+/// free.
 const KEPT: Duration = Duration::from_hours(1);
 
-/// The lapsed sessions that an observer has seen in each partition, and when.
+/// The lapsed sessions of each partition, and when the observer listed them.
 #[derive(Debug, Default)]
 pub struct Lapsed(BTreeMap<Partition, (Instant, Vec<(Owner, Fence)>)>);
 
 impl Lapsed {
-    /// Forgets the sessions of a partition that lapsed an hour ago or more: their holders will not
-    /// come back. Looks once in so long.
+    /// Forgets the sessions of a partition that had lapsed an hour ago and are still lapsed. Their
+    /// holders will not come back. Looks at most once an hour.
     ///
     /// # Errors
-    /// The hot tier failed. It is tried again at the next call.
+    /// The hot tier failed. The next call tries again.
     pub async fn forget_old(
         &mut self,
         hot: &dyn HotStore,
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(
             gone(13, &[(1, 5), (2, 10)]),
             [],
-            "it came back, and is seen anew"
+            "a holder that came back counts from now"
         );
     }
 
@@ -248,7 +249,7 @@ mod tests {
         assert_eq!(
             leases.overdue(holder(2), start + LEASE * 2),
             [],
-            "nobody judges itself"
+            "a holder does not judge itself"
         );
     }
 }

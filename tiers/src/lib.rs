@@ -3,14 +3,14 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`tiers`] | [`Tiers`]: the hot and the cold tier, and the last known epoch of each partition |
-//! | [`epoch`], [`pairing`] | preparing partitions: pairing both tiers, raising and adopting epochs |
+//! | [`epoch`], [`pairing`] | preparing partitions: pairing tiers, raising and adopting epochs |
 //! | [`load`] | hot-loads: an owner's rows into the hot tier, once for all callers |
 //! | [`suspect`] | owners from before a rewind are compared with their rows |
 //! | [`glance`] | reads that write to neither tier |
 //! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
 //! | [`verify`] | comparing both tiers |
 //! | [`leases`] | [`Leases`]: which sessions lapse, and when a grace ends |
-//! | [`refusal`](Tiers::refuses) | why writes fail at present |
+//! | [`refusal`](Tiers::refusal) | why writes fail at present |
 //! | [`error`], [`mismatch`] | [`TierError`]; [`Mismatch`]: tiers that do not belong together |
 //! | [`home`], [`caught`] | [`Home`]: the runtime of background work; panics as failures |
 

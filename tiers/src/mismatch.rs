@@ -1,60 +1,60 @@
-//! Tiers that do not belong together: what is wrong, and the way out.
+//! Tiers that do not belong together: the fault, and the way out.
 
 use std::fmt;
 
 use storage_model::{LAYOUT, Paired, Timestamp, Token};
 
-/// Why these two tiers are not used together. Nothing was written to either.
+/// Why these two tiers are not used together. Neither tier was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Mismatch {
     /// One of the tiers has another layout of keys than this program.
     Layout {
-        /// Which tier, and where.
+        /// The tier and its address.
         tier: String,
-        /// The number that it has.
+        /// The tier's layout.
         stored: u32,
     },
-    /// One of the tiers has another number of partitions than the settings.
+    /// One of the tiers has another partition count than the settings.
     Partitions {
-        /// Which tier, and where.
+        /// The tier and its address.
         tier: String,
-        /// The number that it has.
+        /// The tier's partition count.
         stored: u32,
-        /// The number in the settings.
+        /// The partition count of the settings.
         configured: u32,
     },
     /// The hot tier belongs to another database.
     Database {
-        /// Where the hot tier is.
+        /// The hot tier and its address.
         hot: Place,
-        /// Since when it belongs to that database.
+        /// Since when the hot tier belongs to its database.
         since: Timestamp,
-        /// That database.
+        /// The database that the hot tier belongs to.
         belongs_to: Token,
-        /// Where the database of the settings is.
+        /// The address of the database in the settings.
         address: String,
-        /// Its identity; none if it holds no data of a storage.
+        /// The identity of the database in the settings. `None` if it holds no data of a storage.
         identity: Option<Token>,
     },
     /// Another hot tier is the database's current one.
     Replaced {
-        /// Where the hot tier of the settings is.
+        /// The hot tier of the settings and its address.
         hot: Place,
-        /// Since when it belongs to the database; none if it never did.
+        /// Since when it belongs to the database. `None` if it never did.
         since: Option<Timestamp>,
-        /// Where the database is.
+        /// The address of the database.
         address: String,
-        /// The current one; none if the database knows of none.
+        /// The current hot tier. `None` if the database knows of none.
         by: Option<Paired>,
     },
     /// The database is used under another prefix.
     Prefix {
-        /// Where the hot tier of the settings is.
+        /// The hot tier of the settings and its address.
         hot: Place,
-        /// Where the database is.
+        /// The address of the database.
         address: String,
-        /// Its current hot tier.
+        /// The current hot tier of the database.
         by: Paired,
     },
 }
@@ -78,8 +78,8 @@ impl fmt::Display for Place {
     }
 }
 
-/// The words for how to pair two tiers on purpose.
-const ADOPT: &str = "`landing-worker adopt` pairs these two on purpose";
+/// The way to pair two tiers on purpose.
+const ADOPT: &str = "pair these two with `landing-worker adopt`";
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -87,12 +87,12 @@ impl fmt::Display for Mismatch {
             Self::Layout { tier, stored, .. } if *stored > LAYOUT => {
                 write!(
                     f,
-                    "{tier} has layout {stored} of a newer program, this one has layout {LAYOUT}; use the newer program"
+                    "{tier} has layout {stored}, made by a newer program, and this program has layout {LAYOUT}: use the newer program"
                 )
             }
             Self::Layout { tier, stored, .. } => write!(
                 f,
-                "{tier} has layout {stored} of an older program, this one has layout {LAYOUT}; run `drain` by the older program, then \
+                "{tier} has layout {stored}, made by an older program, and this program has layout {LAYOUT}: run `drain` with the older program, then \
                  `landing-worker migrate`"
             ),
             Self::Partitions {
@@ -101,7 +101,7 @@ impl fmt::Display for Mismatch {
                 configured,
             } => write!(
                 f,
-                "{tier} was set up with {stored} partitions, the settings say {configured}; set redis.partitions = {stored}"
+                "{tier} was set up with {stored} partitions, the settings say {configured}: set redis.partitions = {stored}"
             ),
             Self::Database {
                 hot,
@@ -111,8 +111,8 @@ impl fmt::Display for Mismatch {
                 identity: None,
             } => write!(
                 f,
-                "{hot} belongs to database {belongs_to} since {}, and the database at {address} holds no data of a storage; set sql.url \
-                 and sql.table to the database it belongs to, or {ADOPT}",
+                "{hot} belongs to database {belongs_to} since {}, but the database at {address} holds no data of a storage: set sql.url \
+                 and sql.table to the database that it belongs to, or {ADOPT}",
                 when(*since)
             ),
             Self::Database {
@@ -123,7 +123,7 @@ impl fmt::Display for Mismatch {
                 identity: Some(identity),
             } => write!(
                 f,
-                "{hot} belongs to database {belongs_to} since {}, and the database at {address} is {identity}; correct sql.url, \
+                "{hot} belongs to database {belongs_to} since {}, but the database at {address} is {identity}: correct sql.url, \
                  sql.table, redis.url or redis.prefix, or {ADOPT}",
                 when(*since)
             ),
@@ -134,7 +134,7 @@ impl fmt::Display for Mismatch {
                 ..
             } => write!(
                 f,
-                "{hot} belongs to the database at {address}, which knows of no hot tier: it was emptied, or restored from before; {ADOPT}"
+                "{hot} belongs to the database at {address}, which knows of no hot tier. The database was emptied, or restored from an older backup: {ADOPT}"
             ),
             Self::Replaced {
                 hot,
@@ -143,7 +143,7 @@ impl fmt::Display for Mismatch {
                 by: Some(by),
             } if *since > by.since => write!(
                 f,
-                "{hot} took over the database at {address} on {}, and the database knows only {} of {}: it was restored from before; {ADOPT}",
+                "{hot} took over the database at {address} on {}, but the database knows only {} of {}. The database was restored from an older backup: {ADOPT}",
                 when(*since),
                 place(by),
                 when(by.since)
@@ -155,14 +155,14 @@ impl fmt::Display for Mismatch {
                 ..
             } => write!(
                 f,
-                "{hot} is not the current one of the database at {address}: {} took over on {}; use that one, give this one a table \
+                "{hot} is not the current one of the database at {address}: {} took over on {}. Use that one, give this one a table \
                  of its own (sql.table), or {ADOPT}",
                 place(by),
                 when(by.since)
             ),
             Self::Prefix { hot, address, by } => write!(
                 f,
-                "{hot} is blank, and the database at {address} belongs to {} since {}; set redis.prefix = {:?}, or give this prefix a \
+                "{hot} is blank, but the database at {address} belongs to {} since {}: set redis.prefix = {:?}, or give this prefix a \
                  table of its own (sql.table), or {ADOPT}",
                 place(by),
                 when(by.since),
@@ -179,7 +179,7 @@ fn place(paired: &Paired) -> Place {
     }
 }
 
-/// A moment as people write it, in UTC.
+/// A moment in UTC, for people.
 fn when(moment: Timestamp) -> String {
     let seconds = moment.0 / 1_000_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);

@@ -1,10 +1,11 @@
-//! Both tiers know that they belong together: compared at every open, by every worker, and before
-//! every epoch that rises.
+//! Both tiers know that they belong together. They are compared at every open, by every worker, and
+//! before every raise of an epoch.
 //!
-//! A blank hot tier takes over at once. The database gets the token of its server first, by
-//! compare-and-set; then the hot tier gets it, if its server is still that one. A program that is
-//! cut between the two leaves a blank hot tier that the database expects, and the next program
-//! finishes. A hot tier with another token is refused. `tests/protocol` searches all interleavings.
+//! A blank hot tier takes over at once. The database gets the token of the hot tier's server first,
+//! by compare-and-set. Then the hot tier gets the token, if its server is still the same. A program
+//! that dies between the two steps leaves a blank hot tier that the database expects, and the next
+//! program finishes. A hot tier with another token is rejected. `tests/protocol` searches all
+//! interleavings.
 
 use storage_dirty::{HotPaired, HotPairing};
 use storage_model::sabotage::broken;
@@ -14,21 +15,21 @@ use storage_sql::{ColdPairing, Pair};
 use crate::mismatch::Place;
 use crate::{Mismatch, TierError, Tiers};
 
-/// More rounds than any sequence of concurrent take-overs needs.
+/// More rounds than any sequence of concurrent takeovers needs.
 const ROUNDS_MAX: u32 = 32;
 
-/// What brings the two tiers nearer to each other.
+/// The next step towards paired tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PairingStep {
     /// They belong together.
     Paired,
-    /// The database expects this hot tier, which has not got its token yet.
+    /// The database expects this hot tier, which does not have its token yet.
     Join(HotPaired),
     /// The hot tier is blank and takes over.
     TakeOver,
 }
 
-/// Compares the tiers. `cold` was read first: a take-over is refused if the database has moved
+/// Compares the tiers. `cold` was read first, so a takeover fails if the database has changed
 /// since.
 ///
 /// # Errors
@@ -72,8 +73,8 @@ pub fn judge(
             by: by.clone(),
         })),
         (None, Some(by)) => Ok(match cold.identity {
-            // Only the server that the token names: of two blank ones the other would have the
-            // same.
+            // Only for the server that the token names. A second blank server would get the same
+            // token otherwise.
             Some(database) if by.token == token_of(database, hot) || broken("H76-shared") => {
                 PairingStep::Join(joining(partitions, database, by))
             }
@@ -82,7 +83,7 @@ pub fn judge(
     }
 }
 
-/// What both have in common whoever they belong to.
+/// Compares layout and partition count, which must be equal for any pair of tiers.
 fn same_shape(configured: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<(), Box<Mismatch>> {
     let tiers = [
         (
@@ -111,7 +112,7 @@ fn same_shape(configured: u32, hot: &HotPairing, cold: &ColdPairing) -> Result<(
     Ok(())
 }
 
-/// The token of a hot tier as the one of this database.
+/// The token of a hot tier that belongs to this database.
 fn token_of(database: Token, hot: &HotPairing) -> Token {
     Token::of_server(database, &hot.incarnation, hot.number, &hot.prefix)
 }
@@ -126,7 +127,7 @@ fn joining(partitions: u32, database: Token, by: &Paired) -> HotPaired {
     }
 }
 
-/// A hot tier as the database is to know it, under the token of its server.
+/// The hot tier as the database must record it, under the token of its server.
 #[must_use]
 pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &dyn Ids) -> Pair {
     let identity = cold.identity.unwrap_or_else(|| Token::draw(ids));
@@ -144,20 +145,20 @@ pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &
 }
 
 impl Tiers {
-    /// Compares the tiers, and lets a blank hot tier take over. Remembers what it finds; see
+    /// Compares the tiers, and lets a blank hot tier take over. Remembers the result for
     /// [`Tiers::refusal`].
     ///
     /// # Errors
-    /// `Unpaired`: they do not belong together, and nothing was written. A tier is away, or refuses
-    /// to be written.
+    /// `Unpaired`: the tiers do not belong together, and neither was written. Otherwise a tier is
+    /// away, or takes no writes.
     ///
     /// # Cancel safety
-    /// A dropped call leaves a take-over that the next call finishes.
+    /// A dropped call can leave a takeover half done. The next call finishes it.
     pub async fn belong(&self) -> Result<(), TierError> {
         for _ in 0..ROUNDS_MAX {
             let look = self.refusals.look();
-            // ORDER: the database first. If it is still as it was read, no hot tier took over
-            // between the two.
+            // ORDER: the database first. If it has not changed after this read, no hot tier took
+            // over between the two reads.
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
@@ -194,7 +195,7 @@ impl Tiers {
         })
     }
 
-    /// Compares the tiers and changes neither.
+    /// Compares the tiers and writes to neither.
     ///
     /// # Errors
     /// As [`Tiers::belong`].
@@ -213,7 +214,7 @@ impl Tiers {
             if let (PairingStep::TakeOver, Some(before)) = (step, &cold.hot) {
                 tracing::warn!(
                     address = %hot.address, before = %before.address,
-                    "the hot tier is blank, and the database knows another one: what only that one holds is not seen here"
+                    "the hot tier is blank, but the database knows another one: unlanded data of that one is not visible here"
                 );
             }
             return Ok(());
@@ -224,8 +225,8 @@ impl Tiers {
         })
     }
 
-    /// Whether the database was told of another hot tier since it was read. Then the hot tier that
-    /// was read after it may be that one, and no mismatch is certain.
+    /// Whether the database recorded another hot tier since it was read. Then the hot tier that was
+    /// read second may be that one, and a mismatch is not certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
         Ok(self.cold.pairing().await? != *cold && !broken("H76-once"))
     }
@@ -233,26 +234,26 @@ impl Tiers {
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
         let pair = taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref());
         let taken = self.cold.pair(cold, &pair).await?;
-        // One that ends with its process begins blank each time.
+        // A hot tier that ends with its process is blank at each start.
         if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {
             tracing::warn!(
                 address = %hot.address, before = %before.address,
-                "a blank hot tier has taken over the database; what only the one before it held is lost"
+                "a blank hot tier has taken over the database: unlanded data of the one before it is lost"
             );
         }
         Ok(())
     }
 
-    /// Pairs the two tiers on purpose, whatever they belonged to: an older hot tier, or a restored
-    /// database. Every partition gets a new epoch, and hashes from before are compared with their
-    /// rows before they are used.
+    /// Pairs the two tiers on purpose, also an older hot tier or a restored database. It does not
+    /// matter where they belonged before. Every partition gets a new epoch. Earlier hashes are
+    /// compared with their rows before they are used.
     ///
     /// # Errors
-    /// `Unpaired`: their layouts or numbers of partitions differ from the settings; nothing was
-    /// written. A tier is away.
+    /// `Unpaired`: layout or partition count of a tier differs from the settings, and neither tier
+    /// was written. Otherwise a tier is away.
     ///
     /// # Cancel safety
-    /// A dropped call, or one that fails, may have told the database alone; repeat it.
+    /// A dropped or failed call may have changed only the database. Repeat it.
     pub async fn adopt(&self) -> Result<(), TierError> {
         for _ in 0..ROUNDS_MAX {
             let cold = self.cold.pairing().await?;
@@ -264,8 +265,8 @@ impl Tiers {
             if !self.cold.pair(&cold, &pair).await? {
                 continue;
             }
-            // ORDER: before the hot tier is paired, since nobody uses it until then: the rows may
-            // be of another database.
+            // ORDER: before the hot tier is paired, because no program uses it until then. The rows
+            // may belong to another database.
             self.begin_anew().await?;
             if self.hot.pair(&hot, &paired).await? {
                 return self.belong().await;

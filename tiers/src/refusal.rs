@@ -1,4 +1,4 @@
-//! Why writes are refused: nothing would land them.
+//! Why writes fail: nothing would land them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -8,26 +8,26 @@ use storage_sql::ColdKind;
 
 use crate::{TierError, Tiers};
 
-/// What was found last.
+/// The last findings.
 #[derive(Debug, Default)]
 pub(crate) struct Refusals {
-    /// Read by every write; set by whoever finds something.
+    /// Read by every write. Set by each finding.
     any: AtomicBool,
-    /// Looks at the pairing that were begun.
+    /// How many looks at the pairing have begun.
     looks: AtomicU64,
     why: Mutex<Why>,
 }
 
-/// A look at the pairing: of two that overlap, what the later one found counts.
+/// A look at the pairing. Of two looks that overlap, the later one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Look(u64);
 
-/// Held for a look or a change, never across an await.
+/// Locked for a look or a change, never across an await.
 #[derive(Debug, Default)]
 struct Why {
     /// The tiers do not belong together, or the hot tier could not take over.
     pairing: Option<TierError>,
-    /// The look that found so.
+    /// The look that found it.
     look: Look,
     /// The database takes no rows, and the hot tier ends with this process.
     landing: Option<TierError>,
@@ -39,7 +39,8 @@ impl Refusals {
         Look(self.looks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// What a look found. One that was begun earlier than the last says nothing new.
+    /// Records the result of a look. A look that began before the last recorded one changes
+    /// nothing.
     pub(crate) fn pairing(&self, look: Look, found: Option<TierError>) {
         let mut why = self.lock();
         if look >= why.look {
@@ -79,8 +80,8 @@ impl Refusals {
 }
 
 impl TierError {
-    /// Whether the database is there and takes no writes, as on a full disk: reads may still be
-    /// served.
+    /// Whether the database is reachable but takes no writes, for example on a full disk. Reads may
+    /// still succeed.
     #[must_use]
     pub fn database_takes_no_writes(&self) -> bool {
         matches!(self, Self::Cold(error) if error.kind == ColdKind::Operator)
@@ -88,8 +89,8 @@ impl TierError {
 }
 
 impl Tiers {
-    /// Why writes are refused, since nothing would land them; none if they are not. One atomic read
-    /// where they are not.
+    /// Why writes fail: nothing would land them. `None` if they do not fail, which costs one atomic
+    /// read.
     #[must_use]
     pub fn refusal(&self) -> Option<TierError> {
         if !self.refusals.any.load(Ordering::Acquire) || broken("H76-unrefused") {
@@ -99,8 +100,8 @@ impl Tiers {
         why.pairing.clone().or_else(|| why.landing.clone())
     }
 
-    /// Takes note of how a pass of a worker ended. Where the hot tier ends with this process,
-    /// writes are refused while the database takes none, such as on a full disk.
+    /// Records how a worker's pass ended. If the hot tier ends with this process, writes fail while
+    /// the database takes none, for example on a full disk.
     pub fn note_landing(&self, ended: Result<(), &TierError>) {
         match ended {
             _ if !self.alone => {}

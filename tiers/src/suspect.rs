@@ -1,5 +1,5 @@
-//! R14: a hash from before the hot tier came back older is compared with its rows before anything
-//! is built on it.
+//! R14: after a rewind of the hot tier, an earlier hash is compared with its rows before anything
+//! builds on it.
 
 use storage_dirty::{Filled, HotRead, Read};
 use storage_model::Owner;
@@ -7,23 +7,23 @@ use storage_model::Owner;
 use crate::load::{contended, load_of};
 use crate::{TierError, Tiers};
 
-/// Each try fails only if a write of the same owner came in between.
+/// An attempt fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;
 
 impl Tiers {
     /// Compares an owner's hash with all of its rows: a row that is newer than the owner's version
-    /// wins. Does nothing to an owner that is not suspect; of one that is, answers the whole owner
-    /// as it is with its rows.
+    /// wins. Answers the whole owner as it is with its rows. `None` if the owner is not suspect,
+    /// and then nothing changes.
     ///
-    /// The comparison is part of the fill, which is refused, and begun anew, when the owner or the
-    /// epoch moved meanwhile. A hot tier without memory does not keep what it found: the hash stays
-    /// suspect.
+    /// The comparison is part of the fill. If the owner or the epoch changed meanwhile, the fill
+    /// fails, and the comparison begins again. A full hot tier does not keep the result: the hash
+    /// stays suspect.
     ///
     /// # Errors
-    /// A tier is away, or writes of the same owner came in between each time.
+    /// A tier is away, or concurrent writes of the owner came first at each attempt.
     ///
     /// # Cancel safety
-    /// Dropped, it may or may not have happened; repeating it is harmless.
+    /// If the call is dropped, the comparison may have happened or not. Repeating it is harmless.
     pub async fn heal(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
         for _ in 0..TRIES_MAX {
             let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else {
@@ -61,7 +61,7 @@ impl Tiers {
     }
 }
 
-/// Whether a read saw a hash from before the hot tier came back older.
+/// Whether a read saw a hash from before a rewind of the hot tier.
 #[must_use]
 pub fn is_suspect(read: &HotRead) -> bool {
     read.header.is_some_and(|header| header.suspect)

@@ -1,4 +1,4 @@
-//! [`Tiers`]: both tiers, and what this process knows of their partitions.
+//! [`Tiers`]: both tiers, and the state of their partitions as this process knows it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,23 +17,23 @@ pub struct Tiers {
     pub(crate) hot: Arc<dyn HotStore>,
     pub(crate) cold: Arc<dyn ColdStore>,
     pub(crate) loader: load::Loader,
-    /// Where loads and preparations run, and all calls of the cold tier.
+    /// The runtime for loads, preparations and all calls of the cold tier.
     pub(crate) home: Home,
-    /// Whether nothing is written to either tier.
+    /// Whether neither tier is written.
     pub(crate) read_only: bool,
-    /// How long landed marks stay on probation at least; zero if they don't.
+    /// How long landed marks stay on probation at least. Zero turns probation off.
     pub(crate) probation: Duration,
-    /// By partition. Written by whoever finds one in order; see [`Tiers::generation`].
+    /// By partition. Written when a partition is found in order. See [`Tiers::generation`].
     pub(crate) noted: Arc<[Noted]>,
-    /// Where tokens of take-overs come from.
+    /// The source of tokens for takeovers.
     pub(crate) ids: Arc<dyn Ids>,
     /// Whether the hot tier ends with this process.
     pub(crate) alone: bool,
-    /// Why writes are refused, as this process found it last.
+    /// Why writes fail, as this process found it last.
     pub(crate) refusals: Arc<refusal::Refusals>,
 }
 
-/// What this process last heard of a partition's record.
+/// A partition's epoch and generation, as this process last heard of them.
 #[derive(Debug, Default)]
 pub(crate) struct Noted {
     pub(crate) epoch: AtomicU64,
@@ -41,8 +41,8 @@ pub(crate) struct Noted {
 }
 
 impl Tiers {
-    /// Both tiers. A load takes whole owners of up to `load_rows_max` rows; of a larger one only
-    /// the fields asked for.
+    /// Both tiers. A load takes whole owners of up to `load_rows_max` rows. Of a larger owner it
+    /// takes only the requested fields.
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
@@ -63,8 +63,7 @@ impl Tiers {
         }
     }
 
-    /// Where loads and preparations run, and all calls of the cold tier. Default: with their
-    /// callers.
+    /// The runtime for loads, preparations and all calls of the cold tier. Default: the caller's.
     #[must_use]
     pub fn at(mut self, home: Home) -> Self {
         self.cold = home.cold(self.cold);
@@ -72,44 +71,44 @@ impl Tiers {
         self
     }
 
-    /// Where work runs that no single call waits for.
+    /// The runtime for work that no single call waits for.
     #[must_use]
     pub fn home(&self) -> &Home {
         &self.home
     }
 
-    /// Has owners read past everything that writes; see [`Tiers::glance`]. Default: they are loaded
-    /// into the hot tier.
+    /// Reads owners without writing to either tier. See [`Tiers::glance`]. Default: owners are
+    /// loaded into the hot tier.
     #[must_use]
     pub fn for_reading(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// Says that the hot tier ends with this process: then writes are refused while the database
-    /// takes no rows. Default: it does not.
+    /// Tells that the hot tier ends with this process. Then writes fail while the database takes no
+    /// rows. Default: false.
     #[must_use]
     pub fn alone(mut self, alone: bool) -> Self {
         self.alone = alone;
         self
     }
 
-    /// Whether nothing is written to either tier.
+    /// Whether neither tier is written.
     #[must_use]
     pub fn is_read_only(&self) -> bool {
         self.read_only
     }
 
-    /// Where the identity of a new database comes from. Default: the thread's random generator.
+    /// The source of a new database's identity. Default: the thread's random generator.
     #[must_use]
     pub fn with_ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
     }
 
-    /// The generation in which this process last found a partition in order; 0 if it never did.
-    /// While it stays, the hot tier has forgotten nothing that landed, nor the ids of the writes
-    /// that it was (R11, R14).
+    /// The generation in which this process last found the partition in order. 0 if it never did.
+    /// While the generation stays the same, the hot tier has forgotten neither landed data nor the
+    /// ids of the landed writes (R11, R14).
     #[must_use]
     pub fn generation(&self, partition: Partition) -> Epoch {
         Epoch(
@@ -118,8 +117,10 @@ impl Tiers {
         )
     }
 
-    /// The epoch in which it did, or a later one that this process was answered in; 0 as for the
-    /// generation. Asked for before the generation, which is then never an earlier one than the
+    /// The epoch of that generation, or a later epoch in which the hot tier answered this process.
+    /// 0 if this process never found the partition in order.
+    ///
+    /// Ask for the epoch before the generation. Then the generation is never older than the
     /// epoch's.
     #[must_use]
     pub fn epoch(&self, partition: Partition) -> Epoch {
@@ -129,11 +130,11 @@ impl Tiers {
         )
     }
 
-    /// Takes note of the epoch and generation that the hot tier says a partition is in.
+    /// Records the epoch and generation of a partition, as the hot tier reported them.
     pub fn note(&self, partition: Partition, epoch: Epoch, generation: Epoch) {
         if let Some(noted) = self.noted(partition) {
-            // ORDER: a copy that is sent in the new epoch must not be taken for one of the
-            // generation before.
+            // ORDER: the generation first. A copy that is sent in the new epoch must not count as
+            // one of the earlier generation.
             noted.generation.store(generation.0, Ordering::Release);
             noted.epoch.store(epoch.0, Ordering::Release);
         }
@@ -145,8 +146,8 @@ impl Tiers {
             .and_then(|at| self.noted.get(at))
     }
 
-    /// How long landed marks stay on probation at least, so that they can be landed again if the
-    /// database forgets them. Default: zero, they don't.
+    /// How long landed marks stay on probation at least. Until then they can land again if the
+    /// database forgets them. Default: zero, which turns probation off.
     #[must_use]
     pub fn on_probation(mut self, period: Duration) -> Self {
         self.probation = if broken("H33-off") {
@@ -169,8 +170,8 @@ impl Tiers {
         !self.probation.is_zero()
     }
 
-    /// Warns, once for each call, of a database that may forget what it committed while nothing is
-    /// kept to land it again.
+    /// Logs a warning if the database can forget committed rows and nothing is kept to land them
+    /// again. One warning a call.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -178,7 +179,7 @@ impl Tiers {
         if let (false, Ok(Some(why))) = (self.has_probation(), self.cold.forgets().await) {
             tracing::warn!(
                 why,
-                "the database may forget committed rows when it crashes or fails over, and they are not kept: set landing.probation, or let it flush at each commit"
+                "the database may forget committed rows when it crashes or fails over, and no marks are kept to land them again: set landing.probation, or let the database flush at each commit"
             );
         }
     }

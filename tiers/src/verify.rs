@@ -1,5 +1,5 @@
-//! Whether both tiers say the same of what has landed (H55): against what an operator, another
-//! program or a fault did to either.
+//! Whether both tiers agree on landed data (H55). An operator, another program or a fault may have
+//! changed either tier.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -10,40 +10,40 @@ use storage_sql::{ColdError, ColdKind, Loaded};
 
 use crate::{TierError, Tiers};
 
-/// How often owners are looked at that are written meanwhile.
+/// How often an owner is looked at while it is written concurrently.
 const LOOKS_MAX: u32 = 5;
 
-/// How the tiers differ about an owner.
+/// A difference of the tiers about an owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Conflict {
-    /// Whose data.
+    /// The owner.
     pub owner: Owner,
-    /// Of which field, if it is one's.
+    /// The field, if the difference is about one field.
     pub field: Option<Field>,
-    /// In which way; never a value.
+    /// The kind of difference. It never holds a value.
     pub difference: Difference,
 }
 
-/// A difference that landing does not make good.
+/// A difference that landing does not repair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Difference {
-    /// The row is newer than the whole hash, which nothing says is older than it should be.
+    /// The row is newer than the whole hash, and the hash is not suspect.
     Ahead {
         /// The row's version.
         row: Version,
         /// The hash's.
         hash: Version,
     },
-    /// The hash has landed, and holds something else than its row.
+    /// The hash has landed, but the row has another value.
     Differs,
-    /// The hash has landed and says that it has all fields, but lacks this one.
+    /// The hash has landed and is complete, but lacks this field.
     NotHot,
     /// The hash has landed, but there is no row.
     NotCold,
-    /// The hash holds what no version of this program wrote.
+    /// No version of this program writes such a hash.
     HotUnreadable,
-    /// A row is as no version of this program wrote it.
+    /// No version of this program writes such a row.
     ColdUnreadable,
 }
 
@@ -56,49 +56,48 @@ impl fmt::Display for Conflict {
         match self.difference {
             Difference::Ahead { row, hash } => write!(
                 f,
-                ": the row is ahead, version {row}, of the hot tier's {hash}"
+                ": the row is ahead: it has version {row}, the hash has version {hash}"
             ),
-            Difference::Differs => f.write_str(": has landed, and the row holds something else"),
+            Difference::Differs => f.write_str(": the hash has landed, but the row differs"),
             Difference::NotHot => {
-                f.write_str(": has a row, and is missing from a hash that has all fields")
+                f.write_str(": the field has a row, but a complete hash lacks it")
             }
-            Difference::NotCold => f.write_str(": has landed, and has no row"),
-            Difference::HotUnreadable => f.write_str(": its hash can't be read"),
-            Difference::ColdUnreadable => f.write_str(": a row of it can't be read"),
+            Difference::NotCold => f.write_str(": the hash has landed, but there is no row"),
+            Difference::HotUnreadable => f.write_str(": the hash can't be read"),
+            Difference::ColdUnreadable => f.write_str(": a row can't be read"),
         }
     }
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Compared {
     /// Owners whose hash was compared with their rows.
     pub owners: u64,
-    /// Owners that only the database holds, or whose hash is suspect and is compared before it is
-    /// used.
+    /// Owners without a hash, and owners with a suspect hash, which is compared before it is used.
     pub cold: u64,
-    /// Owners that were written at every look.
+    /// Owners that were written during every look.
     pub moving: u64,
-    /// By owner and field.
+    /// Sorted by owner and field.
     pub conflicts: Vec<Conflict>,
 }
 
-/// What one look at an owner, in both tiers, found.
+/// The result of one look at an owner in both tiers.
 enum Look {
-    /// It was written meanwhile.
+    /// A concurrent write changed the owner.
     Moves,
-    /// Only the database holds it, or it is compared before it is used.
+    /// Only the database holds the owner, or its hash is suspect.
     Cold,
     /// One of the tiers can't be read.
     Unreadable(Difference),
-    /// In what the tiers differ, of which field if it is one's.
+    /// The differences, each with its field if it is about one field.
     Compared(Vec<(Option<Field>, Difference)>),
 }
 
 impl Tiers {
-    /// Compares the hashes of owners with their rows. What has not landed yet is no difference, nor
-    /// is a suspect hash. Changes nothing; but partitions that were not in use are prepared, as by
-    /// any read.
+    /// Compares the hashes of owners with their rows. Unlanded data is no difference, and neither
+    /// is a suspect hash. Writes no data. As with any read, partitions that were not in use are
+    /// prepared.
     ///
     /// # Errors
     /// A tier is away.
@@ -110,12 +109,12 @@ impl Tiers {
         let mut left: Vec<Owner> = owners.to_vec();
         for _ in 0..LOOKS_MAX {
             let before = self.read_whole(&left).await?;
-            // ORDER: between the hash and its rows: of a hash that stays the same and that no map
-            // names, the rows that are read then are those that it landed as.
+            // ORDER: between the hash and its rows. If the hash stays the same and no map names it,
+            // then the rows are the ones that it landed as.
             let marked = self.hot.marked(&left, None).await;
             let rows = self.rows_of_each(&left, usize::MAX).await?;
-            // ORDER: last, so that of a hash that is the same as before all that was read between
-            // is about the same moment.
+            // ORDER: last. If the hash is the same as before, all reads in between belong to one
+            // moment.
             let after = self.read_whole(&left).await?;
             let mut moving = Vec::new();
             for ((((owner, before), is_marked), loaded), after) in
@@ -147,7 +146,7 @@ impl Tiers {
         Ok(compared)
     }
 
-    /// Owners' hashes; none for one that makes no sense.
+    /// The owners' hashes. `None` for an unreadable hash.
     async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<Option<HotRead>>, TierError> {
         let reads: Vec<Read> = owners
             .iter()
@@ -171,7 +170,7 @@ impl Tiers {
     }
 }
 
-/// What was read; none of a hash that makes no sense.
+/// The result of a read. `None` for an unreadable hash.
 fn readable(answer: Result<HotRead, HotError>) -> Result<Option<HotRead>, HotError> {
     match answer {
         Err(error) if error.kind == HotKind::Corrupt => {
@@ -210,7 +209,7 @@ fn look(
     )))
 }
 
-/// In which ways hash and rows differ that can't be by landing's being behind.
+/// The differences between hash and rows that a late landing does not explain.
 fn differences(
     header: Header,
     is_marked: bool,

@@ -1,4 +1,4 @@
-//! Conditions, and that a refusal changes nothing (R10).
+//! Conditions. A rejected write changes nothing (R10).
 
 use storage_model::{Change, Condition, Version};
 
@@ -6,7 +6,7 @@ use super::field;
 use super::harness::{Harness, LONG_AGO, above, applied, live, owner, set};
 use crate::{Marker, Mutated, Refusal};
 
-/// Equal or refused.
+/// The versions are equal, or the write is rejected.
 pub async fn a_version_condition_holds_on_a_hot_owner(h: &Harness) {
     let ann = owner("ann");
     let first = h.set(&ann, "gold", "1").await;
@@ -33,7 +33,7 @@ pub async fn a_version_condition_holds_on_a_hot_owner(h: &Harness) {
     assert_eq!(stale, Mutated::Refused(Refusal::Version(second)));
 }
 
-/// A marker may be from before a rewind, so only the rows tell the version of a cold owner (R14).
+/// A marker may be from before a rewind. So only the rows tell the version of a cold owner (R14).
 pub async fn a_version_condition_on_an_evicted_owner_needs_a_load(h: &Harness) {
     let (ann, version) = h.cold("ann").await;
     let mutated = h
@@ -123,11 +123,11 @@ pub async fn an_absent_condition_on_an_unknown_field_needs_a_load(h: &Harness) {
     assert_eq!(
         both,
         Mutated::Load(h.observe(&partial).await),
-        "what is missing is loaded before anything is judged"
+        "missing fields are loaded before anything is judged"
     );
 }
 
-/// Each kind of refusal, in the first, a middle and the last field.
+/// Each kind of rejection, in the first, a middle and the last field.
 pub async fn every_refusal_at_every_position_changes_nothing(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;

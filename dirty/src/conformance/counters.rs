@@ -41,7 +41,7 @@ pub async fn incr_counts_from_what_is_there_and_from_nothing(h: &Harness) {
     );
 }
 
-/// Also where floating-point numbers are not.
+/// Also where floating-point numbers are not exact.
 pub async fn incr_is_exact_to_the_last_bit(h: &Harness) {
     let ann = absent(h, "ann").await;
     let cases = [
@@ -78,7 +78,7 @@ pub async fn incr_is_exact_to_the_last_bit(h: &Harness) {
     }
 }
 
-/// Only what an incr would have written itself.
+/// Accepts only integers that an incr would have written itself.
 pub async fn incr_refuses_what_is_not_a_canonical_integer(h: &Harness) {
     let ann = absent(h, "ann").await;
     let texts = [

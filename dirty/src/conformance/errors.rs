@@ -26,7 +26,7 @@ async fn errors(h: &Harness, partition: Partition) -> Vec<ErrorEntry> {
     page.entries
 }
 
-/// Only the refused fields, each with its reason.
+/// Only the rejected fields move, each with its reason.
 pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let before = h.store().time().await.unwrap();
@@ -94,7 +94,7 @@ pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     assert!(h.is_marked(&ann).await);
 }
 
-/// Moving a mark keeps what is newer.
+/// A newer error mark stays when a mark moves.
 pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let newer = above(entry.version, 5);
@@ -119,15 +119,15 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
         assert_eq!(
             parked,
             Ok(vec![version == stays]),
-            "what was tried again has been replaced"
+            "a newer error mark has replaced the retried one"
         );
         assert_eq!(errors(h, partition).await.remove(0).version, stays);
     }
     assert!(h.is_marked(&ann).await);
 }
 
-/// H27: a field that is tried again by one worker was landed by another. A mark that came back
-/// would keep the next write from taking away the hash's time to live.
+/// H27: one worker retries a field that another worker has landed. A mark that came back would keep
+/// the next write from taking away the hash's time to live.
 pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
@@ -189,7 +189,7 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
     h.assert_ends(&ann).await;
 }
 
-/// R5: whoever comes late, with entries of a snapshot that is gone, moves none of the next.
+/// R5: a late worker with entries of a snapshot that is gone moves no entry of the next snapshot.
 pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let late = h.number(partition);
@@ -267,7 +267,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
     assert!(
         has_errors().await,
-        "who collects is told to name what lands"
+        "the collector learns that it must name landed rows"
     );
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
@@ -294,7 +294,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     h.assert_ends(&ann).await;
 }
 
-/// A flush lands a parked field.
+/// A flush lands a rejected field.
 pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
@@ -418,7 +418,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     assert!(h.is_marked(&ann).await);
 }
 
-/// Somebody else wrote into the dirty map: it is set aside, loudly, and the rest lands.
+/// Somebody else wrote into the dirty map. The mark moves to the error map, and the rest lands.
 pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
     if !h.can("foreign_mark", |can| can.foreign_mark) {
         return;

@@ -57,7 +57,7 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     assert_eq!(
         moved.kind,
         HotKind::EpochMoved,
-        "what it says counts in one epoch"
+        "the answer counts in one epoch"
     );
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
@@ -109,7 +109,7 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     h.assert_ends(&ann).await;
 }
 
-/// R2: whatever map still names the owner.
+/// R2: any map can still name the owner.
 pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -197,7 +197,7 @@ pub async fn touch_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
     assert_eq!(h.cell(&ann, "gold").await, Some(live("1")));
 }
 
-/// What is used stays.
+/// Data in use stays.
 pub async fn touch_gives_a_clean_hash_the_full_time_again(h: &Harness) {
     if !h.can("life", |can| can.life) {
         return;

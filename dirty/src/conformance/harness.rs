@@ -1,4 +1,4 @@
-//! What cases are written with.
+//! The tools of the cases.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -19,13 +19,13 @@ use crate::{
 /// A field of this name.
 ///
 /// # Panics
-/// The name is no field's.
+/// The name is not a valid field name.
 #[must_use]
 pub fn field(name: &str) -> Field {
     Field::new(name).unwrap()
 }
 
-/// A rig whose partitions are adopted with epoch 1, and short words for what cases do.
+/// A rig with its partitions adopted in epoch 1, and short calls for the cases.
 #[derive(Debug)]
 pub struct Harness {
     rig: Box<dyn Rig>,
@@ -37,7 +37,7 @@ impl Harness {
     /// Adopts all partitions of the rig's store.
     ///
     /// # Panics
-    /// The store refuses.
+    /// The store does not adopt a partition.
     pub async fn new(rig: Box<dyn Rig>) -> Self {
         let harness = Self {
             rig,
@@ -60,7 +60,7 @@ impl Harness {
         &*self.rig
     }
 
-    /// Whether the rig can do what a case needs; says so if not.
+    /// Whether the rig has a capability that a case needs. Prints a note if it has not.
     pub(super) fn can(&self, what: &str, pick: impl Fn(&Capabilities) -> bool) -> bool {
         let can = pick(&self.rig.capabilities());
         if !can {
@@ -87,7 +87,7 @@ impl Harness {
             .collect()
     }
 
-    /// Adopts what is there now.
+    /// Adopts the present data.
     pub(super) async fn adopt(
         &self,
         partition: Partition,
@@ -98,7 +98,7 @@ impl Harness {
             .await
     }
 
-    /// As [`Self::adopt`]; with whether all that landed was read from here.
+    /// As [`Self::adopt`]. `landed_here` says whether all landed data was collected here.
     pub(super) async fn adopt_landed(
         &self,
         partition: Partition,
@@ -318,7 +318,7 @@ impl Harness {
         }
     }
 
-    /// A settle in epoch 1 of nothing, to be filled in.
+    /// A settle of nothing in epoch 1, for the case to fill in.
     pub(super) fn settling(&self, partition: Partition, lock: Option<&Lock>) -> Settle {
         Settle {
             partition,
@@ -332,7 +332,7 @@ impl Harness {
         }
     }
 
-    /// What a worker does in one step about these entries, if the database takes all: settle.
+    /// Settles these entries, as a worker does when the database accepts all of them.
     pub(super) async fn settle(
         &self,
         partition: Partition,
@@ -356,8 +356,7 @@ impl Harness {
         self.store().settle(&settle).await
     }
 
-    /// Lands all that is marked in the partition of an owner, as a worker would; answers the
-    /// entries.
+    /// Lands all marks in the partition of an owner, as a worker would. Answers the entries.
     pub(super) async fn land(&self, owner: &Owner) -> Vec<Entry> {
         let partition = self.partition(owner);
         let lock = self.lock(partition).await;
@@ -376,7 +375,7 @@ impl Harness {
         landed
     }
 
-    /// An owner whose fields have landed and whose hash was evicted.
+    /// An owner with landed fields and an evicted hash.
     pub(super) async fn cold(&self, id: &str) -> (Owner, Version) {
         let owner = owner(id);
         let version = self.set(&owner, "gold", "1").await;
@@ -390,7 +389,7 @@ impl Harness {
         (owner, version)
     }
 
-    /// Parks one entry's faults.
+    /// Parks these entries.
     pub(super) async fn park(
         &self,
         partition: Partition,
@@ -400,7 +399,7 @@ impl Harness {
         self.park_and_keep(partition, lock, parked, false).await
     }
 
-    /// As [`Self::park`]; what landed of the entries goes on probation if so said.
+    /// As [`Self::park`]. With `probation`, entries with landed fields go on probation.
     pub(super) async fn park_and_keep(
         &self,
         partition: Partition,
@@ -424,7 +423,7 @@ impl Harness {
         self.store().park(&park).await
     }
 
-    /// That a hash has no time to live, if the rig can see it.
+    /// Asserts that a hash has no time to live, if the rig can see it.
     pub(super) async fn assert_lasting(&self, owner: &Owner) {
         if self.rig.capabilities().life {
             assert_eq!(
@@ -435,7 +434,7 @@ impl Harness {
         }
     }
 
-    /// That a hash has a time to live, if the rig can see it.
+    /// Asserts that a hash has a time to live, if the rig can see it.
     pub(super) async fn assert_ends(&self, owner: &Owner) {
         if self.rig.capabilities().life {
             assert!(

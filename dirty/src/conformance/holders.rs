@@ -1,4 +1,4 @@
-//! Holders: what they hold, who asks them, and what becomes of the sessions of those that are gone
+//! Holders: their sessions, the asks of other servers, and the sessions of holders that are gone
 //! (S5, S6).
 
 use storage_model::{Condition, Epoch, Fence, OpId, Outcome, Owner, Version};
@@ -7,7 +7,7 @@ use super::harness::{Harness, applied, owner, set};
 use super::sessions::{HOLDER, Held, OTHER, is_fenced, is_held, open, opening, session_of, take};
 use crate::{Asked, Claimed, HotError, HotKind};
 
-/// What the hot tier says that a holder holds in the partition of an owner.
+/// The sessions that a holder has in the partition of an owner, according to the hot tier.
 async fn held_by(h: &Harness, owner: &Owner, holder: OpId) -> Vec<(Owner, Fence)> {
     let mut held = h.store().held_by(h.partition(owner), holder).await.unwrap();
     held.sort();
@@ -29,7 +29,7 @@ fn named(sessions: &[&Held]) -> Vec<(Owner, Fence)> {
     named
 }
 
-/// By this a holder finds those that it does not know.
+/// A holder uses this to find sessions that it does not know.
 pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
     let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
     assert_eq!(held_by(h, &ann, HOLDER).await, []);
@@ -62,7 +62,7 @@ pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
     }
 }
 
-/// They are looked at and changed in parts.
+/// They are read and changed in parts.
 pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotten(h: &Harness) {
     let owners = h.owners_of_one_partition(450);
     let (mut sessions, partition) = (Vec::new(), h.partition(&owners[0]));
@@ -98,7 +98,7 @@ pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotte
     assert_eq!(lapsed(h, &owners[0]).await, []);
 }
 
-/// Or they would be kept for ever.
+/// Otherwise it would be kept for ever.
 pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -127,7 +127,7 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
     h.set(&ann, "gold", "3").await;
 }
 
-/// Whoever forgets looked before.
+/// A caller forgets sessions that it has looked up before.
 pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
     let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
     let partition = h.partition(&ann);
@@ -165,7 +165,7 @@ pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
     applied(h.send(&anns.save(h, "3").await, None).await);
 }
 
-/// A game server that holds nothing looks on, too.
+/// A game server without sessions looks, too.
 pub async fn who_looks_at_beats_changes_none(h: &Harness) {
     let partition = h.partition(&owner("ann"));
     let look = async || h.store().beat(&[partition], None).await.remove(0).unwrap();
@@ -193,8 +193,8 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
     assert_eq!(beats, [(HOLDER, 4), (OTHER, 1)]);
 }
 
-/// Or whoever looked before and after it would take the holder for silent, though it has beaten in
-/// between.
+/// Otherwise a process that looked before and after it would take the holder for silent, although
+/// the holder has beaten in between.
 pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
     let partition = h.partition(&owner("ann"));
     let raise = async |beat| {
@@ -210,7 +210,7 @@ pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
     }
 }
 
-/// Its session came after its last beat had gone, or in a hot tier that had forgotten it.
+/// Its session came after its last beat had gone, or in a hot tier that had forgotten the beat.
 pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -227,7 +227,7 @@ pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     assert_eq!(beats().await, [(HOLDER, 0)]);
     assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
     assert_eq!(beats().await, []);
-    // It goes on.
+    // The session goes on.
     applied(
         h.send(
             &held.save(h, "2").await.when(Condition::Version(version)),
@@ -246,7 +246,7 @@ pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
 }
 
-/// There is nobody to hear it.
+/// No holder is left to answer.
 pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -270,7 +270,7 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     assert_eq!(
         before.unwrap().asked,
         None,
-        "what was asked before is forgotten"
+        "the ask from before the lapse is forgotten"
     );
     applied(
         h.send(
@@ -283,7 +283,7 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     assert_eq!(h.store().asked(&[partition], HOLDER).await, [Ok(vec![])]);
 }
 
-/// The word that stands for nobody is nobody's name.
+/// The word that stands for nobody is not a name.
 pub async fn who_asks_has_a_name(h: &Harness) {
     let ann = owner("ann");
     let mut opening = opening(h, &ann, HOLDER, None).await;
@@ -320,7 +320,7 @@ pub async fn who_asks_has_a_name(h: &Harness) {
     }
 }
 
-/// Or its holder would hear of it, and give away what another has.
+/// Otherwise its holder would see the ask, and give away an owner of another session.
 pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     if !h.can("rewind", |can| can.rewind) {
         return;
@@ -347,7 +347,7 @@ pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     );
 }
 
-/// R14: its sessions may be older.
+/// R14: the sessions of another incarnation may be older.
 pub async fn another_incarnation_changes_no_session(h: &Harness) {
     if !h.can("reincarnate", |can| can.reincarnate) {
         return;

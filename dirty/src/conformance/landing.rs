@@ -89,7 +89,7 @@ pub async fn a_leftover_snapshot_is_never_overwritten(h: &Harness) {
     assert!(matches!(h.snapshot(partition, &lock).await, Snapshot::Taken(next) if next > number));
 }
 
-/// R5: a worker that comes late, with marks of a snapshot that is gone.
+/// R5: a late worker has marks of a snapshot that is gone.
 pub async fn settle_clears_only_marks_of_the_same_snapshot(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -175,7 +175,7 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
     h.assert_lasting(&ann).await;
 }
 
-/// R14: what the fence compares.
+/// R14: the fence compares `landed`.
 pub async fn settle_raises_landed(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -299,8 +299,8 @@ pub async fn collect_returns_value_and_version_together(h: &Harness) {
     );
 }
 
-/// R6: a hash that is made while a map names its owner tells its own marks from those of the hash
-/// that was lost.
+/// R6: a hash that is made while a map names its owner tells its own marks from those of the lost
+/// hash.
 pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart(
     h: &Harness,
 ) {
@@ -321,7 +321,7 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
             accepted(h.fill(&load).await);
             assert!(
                 !h.is_marked(&ann).await,
-                "what was put aside names nobody who has a hash"
+                "a mark that was put aside keeps no hash"
             );
             h.assert_ends(&ann).await;
         }
@@ -374,7 +374,7 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
     }
 }
 
-/// R6: any other hash says nothing.
+/// R6: any other hash has none.
 pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &Harness) {
     let (ann, _) = h.cold("ann").await;
     h.set(&ann, "gold", "2").await;
@@ -472,7 +472,7 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
     assert_eq!((peek.live, peek.snapshot), (1, 0));
 }
 
-/// What an operator watches.
+/// The figures that an operator watches.
 pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);

@@ -1,4 +1,4 @@
-//! Loads: what is filled in from the cold tier, and when it is refused (R7, R15, H16).
+//! Loads: rows from the cold tier, and when they are rejected (R7, R15, H16).
 
 use std::time::Duration;
 
@@ -117,8 +117,8 @@ pub async fn a_fill_is_refused_after_write_landing_and_eviction(h: &Harness) {
     assert_eq!(h.read(&ann).await.header, None);
 }
 
-/// R7: rows read while a hash had not landed miss what it held. They may join that hash, but not
-/// stand in for it, nor join another.
+/// R7: rows that were read beside unlanded data miss that data. They can join the same hash. They
+/// can neither replace it nor join another.
 pub async fn a_fill_observed_beside_unlanded_data_is_refused_once_that_is_gone(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     let last = h.set(&ann, "gold", "2").await;
@@ -200,7 +200,7 @@ pub async fn a_fill_is_refused_under_another_epoch(h: &Harness) {
     assert_eq!(h.observe(&absent).await.marker, Marker::Unknown);
 }
 
-/// R7: a hash that came, or went, or was replaced since.
+/// R7: the hash came, or went, or was replaced since.
 pub async fn a_load_is_refused_if_the_hash_came_or_went_since(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     let rows = || vec![("gold", live("1"), old), ("bag", live("x"), old)];
@@ -251,7 +251,7 @@ pub async fn a_load_is_refused_if_the_hash_came_or_went_since(h: &Harness) {
     assert_eq!(h.cell(&ann, "bag").await, None);
 }
 
-/// R7: what was observed beside one hash does not join the next, though nobody wrote.
+/// R7: a load that was observed beside one hash does not join the next, even without a write.
 pub async fn a_fill_numbers_the_hash_that_it_makes(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     let partial = |observed| {
@@ -277,7 +277,7 @@ pub async fn a_fill_numbers_the_hash_that_it_makes(h: &Harness) {
     assert_eq!(h.cell(&ann, "gold").await, None);
 }
 
-/// The same hash, whatever was written since.
+/// The same hash, after any later write.
 pub async fn a_fill_into_the_same_hash_is_accepted(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     h.set(&ann, "gold", "2").await;
@@ -368,7 +368,7 @@ pub async fn an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash(h:
     );
 }
 
-/// R15: the reply is what to check the load with.
+/// R15: the reply holds the observation that proves the load.
 pub async fn a_mutation_that_needs_a_load_says_what_it_observed(h: &Harness) {
     let (ann, version) = h.cold("ann").await;
     let expected = Observed {
@@ -428,7 +428,7 @@ pub async fn a_mutation_and_its_load_are_one_step(h: &Harness) {
     );
 }
 
-/// R15: a load that is too old is as good as none.
+/// R15: an outdated load counts as none.
 pub async fn a_mutation_with_a_load_that_is_not_proved_changes_nothing(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
     let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
@@ -463,7 +463,7 @@ pub async fn a_mutation_with_a_load_that_is_not_proved_changes_nothing(h: &Harne
     );
 }
 
-/// An owner with more rows than are loaded at once: the load brings the rows of the fields that the
+/// An owner with more rows than are loaded at once. The load brings the rows of the fields that the
 /// mutation names.
 pub async fn a_partial_load_tells_of_every_field_of_its_mutation(h: &Harness) {
     let (ann, old) = h.cold("ann").await;
@@ -533,8 +533,8 @@ pub async fn a_blind_write_goes_through_with_a_load_that_is_not_proved(h: &Harne
     );
 }
 
-/// R14: of a hash from before a rewind, rows newer than the owner's version win; nothing is built
-/// on it before.
+/// R14: rows that are newer than the owner's version win over a hash from before a rewind. Nothing
+/// is built on the hash before that.
 pub async fn a_hash_that_was_rewound_is_compared_with_its_rows(h: &Harness) {
     if !h.can("rewind", |can| can.rewind) {
         return;

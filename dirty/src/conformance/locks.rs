@@ -77,11 +77,11 @@ pub async fn a_lock_runs_out(h: &Harness) {
     h.unlock(Partition(1), &one).await;
     assert!(
         renew(h, &other, LONG).await,
-        "its late owner can't give it back"
+        "its late holder can't return it"
     );
 }
 
-/// A living worker's does not.
+/// A living worker's lock does not run out.
 pub async fn a_renewed_lock_lasts_on(h: &Harness) {
     let (one, other) = (lock_of("one"), lock_of("other"));
     assert!(lock(h, &one, LONG).await);

@@ -1,9 +1,9 @@
 //! The suite that every engine of [`HotStore`] passes.
 //!
-//! A case is a function over a [`Harness`]; [`hot_conformance!`](crate::hot_conformance) makes one
-//! named test of each. What an engine can't show (a clock that tests move, a server that restarts)
-//! is a declared [`Capabilities`] field; a case that needs one it lacks says so and ends. A failed
-//! case panics.
+//! A case is a function over a [`Harness`]. [`hot_conformance!`](crate::hot_conformance) makes one
+//! named test of each case. Not every engine's rig has a clock that tests move, or a server that
+//! restarts. Such an ability is a declared [`Capabilities`] field. A case that lacks one prints a
+//! note and ends. A failed case panics.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -41,7 +41,7 @@ pub use harness::{Harness, field};
 
 use crate::HotStore;
 
-/// What a rig can do to its store.
+/// The abilities of a rig.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Capabilities {
     /// [`Rig::advance`] moves the hot tier's time.
@@ -87,21 +87,20 @@ pub enum Life {
     Ends(Duration),
 }
 
-/// One fresh, empty store of the engine under test, with four partitions, and what can be done to
-/// it from outside.
+/// One fresh, empty store of the engine under test, with four partitions, and access from outside.
 ///
-/// Methods that the rig does not declare in its capabilities are never called; they may do nothing.
+/// Methods that the rig does not declare in its capabilities are never called. They can do nothing.
 #[async_trait]
 pub trait Rig: Send + Sync + fmt::Debug {
     /// The store.
     fn store(&self) -> &dyn HotStore;
-    /// What the methods below can do.
+    /// The abilities of the methods below.
     fn capabilities(&self) -> Capabilities;
     /// Moves the hot tier's time forward.
     async fn advance(&self, by: Duration);
     /// Gives the store another incarnation, all data kept.
     async fn reincarnate(&self);
-    /// Remembers the store's data; the next [`Rig::rewind`] brings them back.
+    /// Remembers the store's data. The next [`Rig::rewind`] brings it back.
     async fn save(&self);
     /// Brings the saved data back, under another incarnation.
     async fn rewind(&self);
@@ -111,7 +110,7 @@ pub trait Rig: Send + Sync + fmt::Debug {
     async fn life(&self, owner: &Owner) -> Life;
     /// Brings the store to its memory limit, with nothing left to evict.
     async fn exhaust(&self);
-    /// Deletes an owner's hash, whatever has landed of it.
+    /// Deletes an owner's hash, whether its data has landed or not.
     async fn lose(&self, owner: &Owner);
     /// Puts an entry of this name and version 1 into a dirty map.
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]);
@@ -119,7 +118,7 @@ pub trait Rig: Send + Sync + fmt::Debug {
 
 /// Makes one test of each case of the suite, in a module of this name.
 ///
-/// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`; it is
+/// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`. It is
 /// evaluated for each test. The calling package needs tokio with `macros` and `rt`.
 #[macro_export]
 macro_rules! hot_conformance {

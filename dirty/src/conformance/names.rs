@@ -144,7 +144,7 @@ pub async fn any_bytes_are_a_value(h: &Harness) {
     }
 }
 
-/// As long as the table's columns, also when every byte has to be escaped.
+/// As long as the table's columns, also if every byte must be escaped.
 pub async fn the_longest_names_are_kept(h: &Harness) {
     for unit in ["x", ":", "%"] {
         let (short, long) = (unit.repeat(64), unit.repeat(255));

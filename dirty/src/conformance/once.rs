@@ -7,7 +7,7 @@ use storage_model::{Change, Epoch, Outcome, Owner, Version};
 use super::harness::{Harness, LONG_AGO, above, applied, live, owner, removed, set};
 use crate::{Mutated, Refusal};
 
-/// A lost reply is asked for again.
+/// A caller asks for a lost reply again.
 pub async fn a_repeat_answers_what_the_first_did_after_other_writes(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -43,7 +43,7 @@ pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
     assert_eq!(h.read(&ann).await.header, None, "nothing was written again");
 }
 
-/// H51: the hot tier may have forgotten its id, and what was written after it.
+/// H51: the hot tier may have forgotten the id, and later writes.
 pub async fn a_copy_from_before_an_adoption_is_refused_unless_its_id_is_known(h: &Harness) {
     let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
     let partition = h.partition(&ann);
@@ -80,7 +80,7 @@ pub async fn a_copy_from_before_an_adoption_is_refused_unless_its_id_is_known(h:
     assert!(applied(h.send(&again, None).await).version > version);
 }
 
-/// H5: a delayed copy does not overtake what came after it.
+/// H5: a delayed copy does not overtake later writes.
 pub async fn a_mutation_after_its_deadline_is_refused(h: &Harness) {
     let ann = owner("ann");
     let mut late = h.mutation(&ann, vec![("gold", set("1"))]).await;
@@ -98,7 +98,7 @@ pub async fn a_mutation_after_its_deadline_is_refused(h: &Harness) {
     );
 }
 
-/// A repeat after that would not be recognised.
+/// A later repeat would not be recognised.
 pub async fn a_deadline_further_ahead_than_ids_are_kept_is_refused(h: &Harness) {
     let ann = owner("ann");
     let mut early = h.mutation(&ann, vec![("gold", set("1"))]).await;
@@ -108,7 +108,7 @@ pub async fn a_deadline_further_ahead_than_ids_are_kept_is_refused(h: &Harness) 
     assert_eq!(h.read(&ann).await.header, None);
 }
 
-/// H5: or it would undo what was written since.
+/// H5: otherwise it would undo later writes.
 pub async fn a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothing_to_do(
     h: &Harness,
 ) {
@@ -135,7 +135,7 @@ pub async fn a_copy_that_was_held_up_changes_nothing_after_its_repeat_had_nothin
     }
 }
 
-/// A library that repeats behind our back.
+/// A library may repeat a call on its own.
 pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -151,7 +151,7 @@ pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
     assert_eq!(h.cell(&ann, "gold").await, Some(live("5")));
 }
 
-/// A refusal is not remembered: what stood in the way may be gone.
+/// A rejection is not remembered, since its cause may be gone.
 pub async fn a_refused_mutation_may_be_sent_again(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;

@@ -1,4 +1,4 @@
-//! What a session is opened on: the whole owner, by what is here or by a load (S2).
+//! The basis of a session: the whole owner, from the hot tier or from a load (S2).
 
 use storage_model::{Epoch, Owner, Version};
 
@@ -7,7 +7,7 @@ use super::harness::{Harness, above, all_rows, applied, live, owner, set};
 use super::sessions::{HOLDER, OTHER, open, opening, session_of, take};
 use crate::{Claimed, HotKind, HotRead, Load, Marker, Observed, OpenSession, Opened};
 
-/// Opens with this load; the session must be open then.
+/// Opens with this load. The session must be open then.
 async fn open_with(h: &Harness, open: &OpenSession, load: Load) -> (storage_model::Fence, HotRead) {
     match h
         .store()
@@ -30,8 +30,8 @@ async fn needs_load(h: &Harness, open: &OpenSession) -> Observed {
     }
 }
 
-/// Adopts the partition of an owner, whose database has what its hot tier forgot; the grace of the
-/// epoch has ended.
+/// Adopts the partition of an owner after the hot tier forgot landed data. The grace of the epoch
+/// has ended.
 async fn rewound(h: &Harness, owner: &Owner) {
     let partition = h.partition(owner);
     let landed = above(h.record(partition).await.source, 7);
@@ -39,7 +39,7 @@ async fn rewound(h: &Harness, owner: &Owner) {
     assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
 }
 
-/// There is nothing to be loaded.
+/// There is nothing to load.
 pub async fn an_owner_that_is_known_to_be_absent_is_opened_as_it_is(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -66,7 +66,7 @@ pub async fn an_owner_that_is_known_to_be_absent_is_opened_as_it_is(h: &Harness)
     assert!(h.read(&ann).await.header.unwrap().complete);
 }
 
-/// R14: what the database did not have when the hot tier's copy was made it may have by now.
+/// R14: the database may have rows by now that it lacked when the hot tier's copy was made.
 pub async fn a_negative_answer_from_before_a_rewind_opens_nothing(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -88,7 +88,7 @@ pub async fn a_negative_answer_from_before_a_rewind_opens_nothing(h: &Harness) {
     );
 }
 
-/// Else each later look at all of its fields would ask the database.
+/// Otherwise each later read of the whole owner would ask the database.
 pub async fn an_owner_without_rows_is_whole_from_the_first_save_on(h: &Harness) {
     let ann = owner("ann");
     let open = opening(h, &ann, HOLDER, None).await;
@@ -129,7 +129,7 @@ pub async fn an_owner_without_rows_is_whole_from_the_first_save_on(h: &Harness) 
         .await
         .remove(0)
         .unwrap();
-    // Cold, and from the database all of it.
+    // The owner is cold, and all of it comes from the database.
     let open = opening(h, &ann, OTHER, None).await;
     let observed = needs_load(h, &open).await;
     let rows = vec![("bag", live("x"), version), ("gold", live("2"), version)];
@@ -141,7 +141,7 @@ pub async fn an_owner_without_rows_is_whole_from_the_first_save_on(h: &Harness) 
     );
 }
 
-/// All of its rows may have been taken away.
+/// All of its rows may have been deleted.
 pub async fn an_owner_with_a_marker_and_no_row_is_opened_with_an_empty_hash(h: &Harness) {
     let (ann, version) = h.cold("ann").await;
     let open = opening(h, &ann, HOLDER, None).await;
@@ -168,7 +168,7 @@ pub async fn an_owner_with_a_marker_and_no_row_is_opened_with_an_empty_hash(h: &
     );
 }
 
-/// It may lack what has landed, and a part of the rows does not tell.
+/// It may lack landed data, and some of the rows do not tell.
 pub async fn a_suspect_hash_is_whole_only_with_all_of_its_rows(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -197,7 +197,7 @@ pub async fn a_suspect_hash_is_whole_only_with_all_of_its_rows(h: &Harness) {
     assert!(!read.header.unwrap().suspect);
 }
 
-/// S1: also where the hot tier knows of none that is as new.
+/// S1: also if the hot tier knows no version that is as new.
 pub async fn a_fence_is_above_the_rows_that_its_session_begins_with(h: &Harness) {
     let ann = owner("ann");
     let open = opening(h, &ann, HOLDER, None).await;
@@ -218,7 +218,7 @@ pub async fn a_fence_is_above_the_rows_that_its_session_begins_with(h: &Harness)
     assert!(applied(h.send(&save, None).await).version > fence.version);
 }
 
-/// A login is refused; those who play end as they like.
+/// A login is rejected. Open sessions can still end.
 pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness) {
     if !h.can("exhaust", |can| can.exhaust) {
         return;

@@ -10,7 +10,7 @@ use crate::{
     Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Park, PartitionState, Settle,
 };
 
-/// Every call that works under a present record is refused as `Unprepared`.
+/// Every call that needs a present record fails as `Unprepared`.
 async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let partition = h.partition(owner);
     let lock = lock_of("worker");
@@ -100,7 +100,7 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
     applied(h.send(&mutation, None).await);
 }
 
-/// Nobody adopts over somebody else's adoption.
+/// No adoption replaces another one that it has not seen.
 pub async fn adopt_is_a_compare_and_set(h: &Harness) {
     let partition = Partition(0);
     let now = h
@@ -185,12 +185,12 @@ pub async fn a_first_adoption_starts_at_the_time_or_what_has_landed(h: &Harness)
         assert_eq!(
             record.source,
             landed.plus(Version::rewind_leap(Epoch(9))),
-            "what was forgotten may have been above"
+            "forgotten versions may have been above"
         );
     }
 }
 
-/// Whatever the clocks say.
+/// Independent of all clocks.
 pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -210,8 +210,8 @@ pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
     assert!(h.set(&ann, "gold", "3").await > above(ahead, 100));
 }
 
-/// A version that somebody saw before a rewind is no condition that holds after it, though the
-/// clock lags behind all of them.
+/// A condition on a version from before a rewind does not hold after it, even if the clock lags
+/// behind all versions.
 pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     if !h.can("rewind", |can| can.rewind) {
         return;
@@ -232,7 +232,7 @@ pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     assert!(h.adopt(partition, 2, landed).await);
     let again = h.set(&bob, "gold", "4").await;
     assert!(again > forgotten);
-    // Nothing landed in between, so the same is known of what was given.
+    // Nothing landed in between, so the same is known of the versions that were given.
     h.rig().rewind().await;
     assert!(h.adopt(partition, 3, landed).await);
     assert_ne!(h.set(&bob, "gold", "5").await, again);
@@ -267,8 +267,7 @@ pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
     );
 }
 
-/// A restart between a commit and its settle, which forgot nothing; and one that forgot what was
-/// committed.
+/// A restart between a commit and its settle forgot nothing, and another one forgot the commit.
 pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harness) {
     let [ann, bob, eve, joe] = <[Owner; 4]>::try_from(h.owners_of_one_partition(4)).unwrap();
     let partition = h.partition(&ann);
@@ -318,11 +317,11 @@ pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harn
     assert_eq!(
         h.record(partition).await.generation,
         Epoch(5),
-        "no version was given that has landed"
+        "the landed version was never given here"
     );
 }
 
-/// A failover that lost what the database has.
+/// A failover lost data that the database has.
 pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -342,7 +341,7 @@ pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) 
     );
 }
 
-/// R14: what the database did not have when the hot tier's copy was made it may have by now.
+/// R14: the database may have rows by now that it lacked when the hot tier's copy was made.
 pub async fn a_negative_answer_from_before_a_rewind_is_not_believed(h: &Harness) {
     let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
     let partition = h.partition(&ann);
@@ -364,7 +363,7 @@ pub async fn a_negative_answer_from_before_a_rewind_is_not_believed(h: &Harness)
     );
 }
 
-/// R14: whatever has landed, since the rows may be of another database.
+/// R14: even if no landed data is missing, since the rows may belong to another database.
 pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -391,7 +390,7 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
     assert!(h.read(&ann).await.header.unwrap().suspect);
 }
 
-/// R14: nothing is written or believed before the server was compared with the database.
+/// R14: nothing is written or believed before the server is compared with the database.
 pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     if !h.can("reincarnate", |can| can.reincarnate) {
         return;
@@ -477,7 +476,7 @@ pub async fn raise_landed_needs_the_epoch(h: &Harness) {
     assert_eq!(h.record(Partition(2)).await.landed, Version::ZERO);
 }
 
-/// The database is noted by whoever saw what is there, and by nobody else.
+/// Only a caller that saw the present pairing can record a database.
 pub async fn a_database_is_noted_only_by_who_saw_the_pairing_that_is_there(h: &Harness) {
     let (store, ids) = (h.store(), SeededIds::new(3));
     assert_eq!(store.partition_count(), 4);

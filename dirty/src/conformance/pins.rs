@@ -1,5 +1,5 @@
-//! The hash of a held owner has no time to live, whatever happens to its marks (S2): saves are
-//! plain sets, which would make half a hash.
+//! The hash of a held owner has no time to live, also after its marks are gone (S2). Saves are
+//! plain sets, which would make half a hash after an expiry.
 
 use storage_model::{Condition, Epoch, Owner, Version};
 
@@ -13,7 +13,7 @@ async fn life(h: &Harness, owner: &Owner) -> Life {
     h.rig().life(owner).await
 }
 
-/// That the hash stays until its session ends.
+/// Asserts that the hash stays until its session ends.
 async fn assert_pinned(h: &Harness, held: &Held, why: &str) {
     assert_eq!(life(h, &held.owner).await, Life::Lasting, "{why}");
     assert!(
@@ -55,7 +55,7 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
     assert_eq!(
         life(h, &ann).await,
         Life::Gone,
-        "the eviction that was asked for comes with the end"
+        "the requested eviction comes with the end"
     );
     let bob = owner("bob");
     h.set(&bob, "gold", "1").await;
@@ -88,7 +88,7 @@ pub async fn a_landing_from_before_the_opening_leaves_the_hash_of_a_held_owner(h
     assert_pinned(h, &held, "settled").await;
 }
 
-/// With what was refused, and when that has landed at last.
+/// With a rejected field, and once that field has landed.
 pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(h: &Harness) {
     if !h.can("life", |can| can.life) {
         return;
@@ -123,7 +123,7 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
     assert_pinned(h, &held, "its error mark is cleared").await;
 }
 
-/// An entry of which nothing is refused after all just goes.
+/// An entry without a rejected field just goes.
 pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_owner(h: &Harness) {
     if !h.can("life", |can| can.life) {
         return;
@@ -192,7 +192,7 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
     assert_pinned(h, &held, "acquitted").await;
 }
 
-/// A reader loads the owner of a session that has no hash yet.
+/// A reader loads the owner of a session. The owner has no hash yet.
 pub async fn a_fill_leaves_the_hash_of_a_held_owner_lasting(h: &Harness) {
     if !h.can("life", |can| can.life) {
         return;
@@ -207,7 +207,7 @@ pub async fn a_fill_leaves_the_hash_of_a_held_owner_lasting(h: &Harness) {
     assert_pinned(h, &held, "filled").await;
 }
 
-/// And may be landed data of somebody else after all, if it lapses.
+/// If the session lapses, its hash is plain landed data again.
 pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(h: &Harness) {
     if !h.can("life and rewind", |can| can.life && can.rewind) {
         return;
@@ -242,6 +242,6 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     assert_eq!(
         life(h, &ann).await,
         Life::Lasting,
-        "it goes on, though it had nothing to save"
+        "it goes on, although it had nothing to save"
     );
 }

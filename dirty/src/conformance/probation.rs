@@ -25,7 +25,7 @@ async fn versions(h: &Harness, partition: Partition, map: Map) -> Vec<Version> {
         .collect()
 }
 
-/// Lands what is marked, and puts it on probation.
+/// Lands all marks, and puts them on probation.
 async fn land(h: &Harness, partition: Partition, lock: &Lock) {
     while h.snapshot(partition, lock).await != Snapshot::Empty {
         let record = h.record(partition).await;
@@ -92,7 +92,7 @@ async fn on_probation(h: &Harness, id: &str) -> (Owner, Partition, Lock, Version
     (owner, partition, lock, version)
 }
 
-/// R2: it may have to be landed again.
+/// R2: its data may have to land again.
 pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
     let (ann, partition, _, version) = on_probation(h, "ann").await;
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
@@ -111,7 +111,7 @@ pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &
     let second = h.set(&ann, "gold", "2").await;
     assert!(
         h.is_marked(&ann).await,
-        "one on probation, one to be landed"
+        "one mark is on probation, one is unlanded"
     );
     land(h, partition, &lock).await;
     assert!(h.is_marked(&ann).await);
@@ -119,7 +119,7 @@ pub async fn a_mark_that_lands_again_on_probation_keeps_the_greater_version(h: &
     h.assert_lasting(&ann).await;
 }
 
-/// What landed before it left.
+/// Marks that landed before the window left.
 pub async fn the_marks_of_a_window_that_left_go_and_the_hash_may_expire(h: &Harness) {
     let (ann, partition, lock, version) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
@@ -160,7 +160,7 @@ pub async fn a_window_is_never_overwritten_by_the_next(h: &Harness) {
     assert_eq!(versions(h, partition, Map::Leaving).await, [second]);
 }
 
-/// Nobody ends what another has not looked at.
+/// A worker can't end a probation that it has not looked at.
 pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
@@ -207,7 +207,7 @@ pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
     );
 }
 
-/// H33: what the database may have lost is landed again, and nothing of it goes before.
+/// H33: marks of commits that the database may have lost land again, and none of them goes before.
 pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harness) {
     let (ann, partition, lock, first) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
@@ -265,19 +265,19 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     assert_eq!(
         relive(h, partition, &lock).await,
         0,
-        "what landed in this epoch stays on probation"
+        "a mark that landed in this epoch stays on probation"
     );
     assert_eq!(entries(h, partition, Map::Landed).await.len(), 1);
 }
 
-/// Of one name in all maps.
+/// One name is in all maps.
 pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
     leave(h, partition, &lock).await;
     h.set(&ann, "gold", "2").await;
     land(h, partition, &lock).await;
     let third = h.set(&ann, "gold", "3").await;
-    assert!(h.is_marked(&ann).await, "leaving, landed and to be landed");
+    assert!(h.is_marked(&ann).await, "leaving, landed and unlanded");
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     relive(h, partition, &lock).await;
     assert_eq!(versions(h, partition, Map::Dirty).await, [third]);
@@ -296,7 +296,7 @@ pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness
     h.assert_ends(&ann).await;
 }
 
-/// A row that was refused before may be lost as well.
+/// A row that was rejected before may be lost, too.
 pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -331,7 +331,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
 }
 
-/// What landed of it may be lost as well as what landed of any other.
+/// The landed fields of such a mark may be lost like all others.
 pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -365,7 +365,7 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
     assert!(
         h.is_marked(&ann).await,
-        "one to be landed again, one refused"
+        "one mark must land again, one is rejected"
     );
 
     h.snapshot(partition, &lock).await;
@@ -411,7 +411,7 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
     assert_eq!(h.read(&ann).await.header, None);
 }
 
-/// Whoever lands reads it with the values, for the fence.
+/// A worker reads it with the values, for the fence.
 pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     let partition = Partition(0);
     let database = async || {
@@ -445,8 +445,8 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     }
 }
 
-/// R6: they are of the hash that was lost, and nothing joins them; nor do they keep the hash that
-/// came after it.
+/// R6: they belong to the hash that was lost. Nothing joins them, and they do not keep the hash
+/// that came after it.
 pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harness) {
     if !h.can("lose", |can| can.lose) {
         return;

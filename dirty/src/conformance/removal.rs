@@ -44,7 +44,7 @@ pub async fn restore_brings_a_tombstone_back(h: &Harness) {
     assert!(h.is_marked(&ann).await);
 }
 
-/// Nothing changed: no version, no mark; and only changed fields are marked.
+/// Nothing changed: no version, no mark. Only changed fields are marked.
 pub async fn what_has_nothing_to_do_writes_nothing(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -139,7 +139,7 @@ pub async fn a_load_from_before_a_purge_brings_nothing_back(h: &Harness) {
     assert_eq!(
         accepted(h.fill(&load).await).cells,
         with_old,
-        "what the hash holds wins, also a purged name"
+        "fields of the hash win, also a purged one"
     );
     h.land(&ann).await;
     h.store()
@@ -154,7 +154,7 @@ pub async fn a_load_from_before_a_purge_brings_nothing_back(h: &Harness) {
     );
 }
 
-/// Update brings a field back to life.
+/// A set brings a field back to life.
 pub async fn a_set_clears_a_tombstone(h: &Harness) {
     let ann = owner("ann");
     h.set(&ann, "bag", "x").await;
@@ -167,7 +167,7 @@ pub async fn a_set_clears_a_tombstone(h: &Harness) {
     );
 }
 
-/// They build on the value.
+/// These changes build on the value.
 pub async fn removal_of_an_unknown_field_needs_a_load(h: &Harness) {
     let (cold, _) = h.cold("cold").await;
     let partial = owner("partial");

@@ -1,4 +1,4 @@
-//! Who holds an owner (S1 to S8).
+//! The holder of an owner (S1 to S8).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::{
 pub(super) const HOLDER: OpId = OpId::new([7; 16]);
 pub(super) const OTHER: OpId = OpId::new([8; 16]);
 
-/// A session, as whoever opened it knows it.
+/// A session, as its opener knows it.
 pub(super) struct Held {
     pub(super) owner: Owner,
     pub(super) fence: Fence,
@@ -46,7 +46,7 @@ pub(super) async fn opening(
     }
 }
 
-/// Opens a session, with the rows of an owner that has none.
+/// Opens a session, with an empty load if it needs one.
 pub(super) async fn try_open(
     h: &Harness,
     owner: &Owner,
@@ -95,7 +95,7 @@ impl Held {
         self.claim_knowing(h, self.fence.version).await
     }
 
-    /// Claims it as one that was told of this version of its owner.
+    /// Claims it as a session with this version of its owner acknowledged.
     async fn claim_knowing(&self, h: &Harness, acked: Version) -> Claimed {
         let claim = ClaimSession {
             owner: self.owner.clone(),
@@ -125,10 +125,10 @@ pub(super) fn is_fenced(answer: &Mutated) -> bool {
     matches!(answer, Mutated::Refused(Refusal::Fenced(_)))
 }
 
-/// A session that began with a part would save that part over the rest.
+/// A session that began with a part of the owner would save that part over the rest.
 pub async fn a_session_is_opened_with_the_whole_owner_or_not_at_all(h: &Harness) {
     let ann = owner("ann");
-    h.set(&ann, "gold", "1").await; // of the other fields nothing is known
+    h.set(&ann, "gold", "1").await; // nothing is known of the other fields
     let mut first = opening(h, &ann, HOLDER, None).await;
     let Opened::Load(observed) = h.store().open_session(&first).await.unwrap() else {
         panic!()
@@ -165,7 +165,7 @@ pub async fn a_session_is_opened_with_the_whole_owner_or_not_at_all(h: &Harness)
     assert_eq!(bob.read, HotRead::default(), "a new owner is whole, too");
 }
 
-/// Or its session would be one that nobody has.
+/// Otherwise nobody would know its session.
 pub async fn a_lost_answer_to_an_opening_is_asked_for_again(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
@@ -182,7 +182,7 @@ pub async fn a_lost_answer_to_an_opening_is_asked_for_again(h: &Harness) {
     );
 }
 
-/// Its holder would not see it, and save over it.
+/// Its holder would not see the write, and would save over it.
 pub async fn an_owner_that_is_held_takes_no_plain_write(h: &Harness) {
     let ann = owner("ann");
     let held = open(h, &ann).await;
@@ -228,7 +228,7 @@ pub async fn a_former_holder_writes_nothing(h: &Harness) {
     );
 }
 
-/// Not of another one that has come since.
+/// It does not replace another session that has come since.
 pub async fn a_session_takes_the_place_of_the_one_that_it_names_alone(h: &Harness) {
     let ann = owner("ann");
     let first = open(h, &ann).await;
@@ -240,7 +240,7 @@ pub async fn a_session_takes_the_place_of_the_one_that_it_names_alone(h: &Harnes
     }
 }
 
-/// Two histories may give one version.
+/// Two histories may give the same version.
 pub async fn a_fence_is_told_by_its_token_too(h: &Harness) {
     let ann = owner("ann");
     let held = open(h, &ann).await;
@@ -258,7 +258,7 @@ pub async fn a_fence_is_told_by_its_token_too(h: &Harness) {
     }
 }
 
-/// Or the next session would begin without it.
+/// Otherwise the next session would begin without the save.
 pub async fn the_last_save_ends_the_session_in_the_same_step(h: &Harness) {
     let ann = owner("ann");
     let held = open(h, &ann).await;
@@ -270,7 +270,7 @@ pub async fn the_last_save_ends_the_session_in_the_same_step(h: &Harness) {
     assert_eq!(next.read.cells, [(super::field("gold"), live("9"))]);
 }
 
-/// It crashed, or is cut off.
+/// The holder crashed, or is cut off.
 pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -290,7 +290,7 @@ pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(
     );
 }
 
-/// Whoever says so looked before.
+/// The caller has looked at the beat before.
 pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
@@ -316,7 +316,7 @@ pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     );
 }
 
-/// S6: on condition of the version that its holder knows, since others may have written meanwhile.
+/// S6: on condition of the version that its holder knows, since others may have written in between.
 pub async fn a_lapsed_session_goes_on_if_nobody_came(h: &Harness) {
     for written in [false, true] {
         let ann = owner(if written { "ann" } else { "bob" });
@@ -345,7 +345,7 @@ pub async fn a_lapsed_session_goes_on_if_nobody_came(h: &Harness) {
     }
 }
 
-/// At its next look.
+/// The holder sees it at its next look.
 pub async fn a_holder_hears_who_asks(h: &Harness) {
     let ann = owner("ann");
     let partition = [h.partition(&ann)];
@@ -441,7 +441,7 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
     );
 }
 
-/// In whichever order they come.
+/// In any order.
 pub async fn of_two_claims_the_later_session_wins(h: &Harness) {
     if !h.can("rewind", |can| can.rewind) {
         return;
@@ -474,7 +474,7 @@ pub async fn of_two_claims_the_later_session_wins(h: &Harness) {
     }
 }
 
-/// S7: what it holds is newer than what the hot tier came back with.
+/// S7: the session's state is newer than the state that the hot tier came back with.
 pub async fn a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was(h: &Harness) {
     if !h.can("wipe", |can| can.wipe) {
         return;
@@ -535,7 +535,7 @@ pub async fn versions_go_on_above_those_that_a_claimed_session_knows(h: &Harness
     assert!(next.fence.version > confirmed.version);
 }
 
-/// Another session may have come since, and gone.
+/// Another session may have come and gone since.
 pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Harness) {
     if !h.can("wipe", |can| can.wipe) {
         return;
@@ -552,7 +552,7 @@ pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Har
     assert_eq!(session_of(h, &ann).await, None);
 }
 
-/// A copy of a claim that was held up must not open what was closed.
+/// A delayed copy of a claim must not open a session that was closed.
 pub async fn what_was_ended_is_not_claimed(h: &Harness) {
     let ann = owner("ann");
     let held = open(h, &ann).await;

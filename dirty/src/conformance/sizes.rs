@@ -53,7 +53,7 @@ async fn scan_while_settling(h: &Harness, count: usize) {
         h.settle(partition, Some(&lock), &page.entries)
             .await
             .unwrap();
-        // Writes go on meanwhile, into the dirty map.
+        // Concurrent writes go into the dirty map.
         h.set(&owners[0], "gold", "again").await;
         match page.next {
             Some(next) => cursor = next,

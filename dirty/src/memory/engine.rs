@@ -104,7 +104,7 @@ impl HotStore for MemoryStore {
     }
 
     async fn leave_layout(&self, _: &HotPairing) -> Result<Vec<Partition>, HotError> {
-        // What lives in this process was made by this program.
+        // All data in this process was made by this program.
         Ok(Vec::new())
     }
 
@@ -389,8 +389,8 @@ impl MemoryStore {
         )
     }
 
-    /// Runs a transition on the partition of an owner. If landed data of that partition is not
-    /// enough to make room for it, the other partitions' goes next.
+    /// Runs a transition on the partition of an owner. If landed data of that partition does not
+    /// make enough room, landed data of the other partitions is evicted next.
     fn with_room<T>(
         &self,
         wanted: usize,

@@ -10,16 +10,16 @@ use super::room;
 use super::state::{PartState, Present};
 use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};
 
-/// What an owner is once a load is believed.
+/// The state of an owner after a proved load.
 #[derive(Debug, Clone)]
 pub(super) struct Merged {
-    /// None if the owner has no row, and no version either.
+    /// `None` if the owner has neither a row nor a version.
     pub(super) hash: Option<OwnerHash>,
-    /// Whether it is now known that the cold tier has no row.
+    /// Whether the cold tier is now known to have no row.
     pub(super) absent: bool,
 }
 
-/// Whether the load still holds: nothing was written since that could make its rows stale.
+/// Whether the load still holds: no later write can have made its rows stale.
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
     let now = state.observed(&load.owner, record.epoch);
     let seen = &load.observed;
@@ -28,7 +28,7 @@ pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load
     same_hashes && is_there && (now.epoch == seen.epoch || broken("R15-fill-epoch"))
 }
 
-/// Rows and hash taken together. The load is proved.
+/// Takes rows and hash together. The load must be proved.
 pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) -> Merged {
     let newest = load
         .rows
@@ -66,8 +66,8 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
     }
 }
 
-/// Keeps what a proved load brought. A hash that no map names gets the time to live of landed data;
-/// one that is made gets a number: `number`, or a new one.
+/// Keeps the data of a proved load. A hash that no map names and no session holds gets the time to
+/// live of landed data. A new hash gets a number: `number`, or a new one.
 pub(super) fn keep(
     state: &mut PartState,
     present: &Present,
@@ -100,8 +100,8 @@ pub(super) fn keep(
     }
 }
 
-/// Writes what was loaded, if it can be proved and there is room; answers the whole owner either
-/// way.
+/// Writes a load, if it can be proved and there is room. A proved load is answered with the whole
+/// owner, also without room.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -123,7 +123,7 @@ pub fn fill(
     Ok(Filled::Accepted(seen))
 }
 
-/// All of an owner as it is with the load.
+/// The whole owner, the load included.
 fn whole(generation: Epoch, merged: &Merged) -> HotRead {
     match &merged.hash {
         Some(hash) => HotRead {

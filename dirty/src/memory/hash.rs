@@ -11,14 +11,14 @@ use crate::Header;
 pub(super) struct OwnerHash {
     /// The version of the last write.
     pub(super) version: Version,
-    /// The hash's number, if a map named the owner when it was made: older marks are of a hash that
-    /// was lost (R6).
+    /// The hash's number, if a map named the owner when the hash was made. Older marks belong to a
+    /// hash that was lost (R6).
     pub(super) born: Version,
-    /// Every field that has a row is in the hash.
+    /// Whether every field that has a row is in the hash.
     pub(super) complete: bool,
-    /// The generation it was written or compared under.
+    /// The generation under which the hash was written or compared.
     pub(super) generation: Epoch,
-    /// When it goes; none while marks name the owner (R2).
+    /// When the hash expires. `None` while a map names the owner or a session holds it (R2).
     pub(super) expires: Option<Timestamp>,
     cells: BTreeMap<Field, Cell>,
     cell_bytes: usize,
@@ -38,7 +38,7 @@ impl OwnerHash {
         }
     }
 
-    /// What it says of itself in a partition of this generation.
+    /// The header of the hash in a partition of this generation.
     pub(super) fn header(&self, generation: Epoch) -> Header {
         Header {
             version: self.version,
@@ -66,7 +66,7 @@ impl OwnerHash {
     }
 }
 
-/// Roughly the bytes of one cell under a name of so many bytes.
+/// The approximate bytes of one cell under a name of `name` bytes.
 pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
     const CELL_OVERHEAD_BYTES: usize = 96;
     CELL_OVERHEAD_BYTES
@@ -74,15 +74,15 @@ pub(super) fn cell_bytes(name: usize, cell: &Cell) -> usize {
         .saturating_add(cell.value().len())
 }
 
-/// Roughly the bytes of an empty hash.
+/// The approximate bytes of an empty hash.
 pub(super) const HASH_OVERHEAD_BYTES: usize = 256;
 
-/// The hashes of a partition, in order of their owners and of their ends.
+/// The hashes of a partition, sorted by owner and by expiry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Hashes {
     map: BTreeMap<Owner, OwnerHash>,
-    // Those with a time to live, that is, landed ones. As the time to live is always the same and
-    // given anew with each use, the first to run out is also the least recently used.
+    // The hashes with a time to live, that is, the landed ones. The time to live is always the same
+    // and starts again with each use. So the first hash to expire is also the least recently used.
     ends: BTreeSet<(Timestamp, Owner)>,
     bytes: usize,
 }
@@ -132,7 +132,7 @@ impl Hashes {
         }
     }
 
-    /// The landed hash that was used least recently, but for this owner's.
+    /// The least recently used landed hash, except that of `but`.
     pub(super) fn coldest(&self, but: Option<&Owner>) -> Option<Owner> {
         self.ends
             .iter()
@@ -141,7 +141,7 @@ impl Hashes {
             .cloned()
     }
 
-    /// Drops what has run out.
+    /// Drops expired hashes.
     pub(super) fn sweep(&mut self, now: Timestamp) {
         while let Some((_, owner)) = self.ends.first().filter(|(end, _)| *end <= now).cloned() {
             self.remove(&owner);

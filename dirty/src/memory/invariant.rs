@@ -1,4 +1,4 @@
-//! What must hold after every transition.
+//! The invariants that must hold after every transition.
 
 use storage_model::{Owner, Version};
 
@@ -6,7 +6,7 @@ use super::hash::OwnerHash;
 use super::state::PartState;
 use crate::Marker;
 
-/// What does not hold, in one line; none if all is well.
+/// The violated invariant in one line. `None` if all hold.
 #[must_use]
 pub fn violation(state: &PartState) -> Option<String> {
     let source = state
@@ -20,7 +20,7 @@ pub fn violation(state: &PartState) -> Option<String> {
         .is_some_and(|record| record.landed > source)
     {
         return Some(format!(
-            "the version source {source} is below what has landed"
+            "the version source {source} is below the landed version"
         ));
     }
     state
@@ -37,7 +37,7 @@ fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) 
             hash.expires
         ));
     }
-    // Whoever makes a hash gives it a number.
+    // Every new hash gets a number.
     let marker = state.markers.get(owner);
     if !matches!(marker, Marker::At(number) if number <= source && hash.born <= number) {
         return Some(format!(

@@ -1,4 +1,4 @@
-//! What a worker does with marks: snapshot, scan, collect, settle.
+//! A worker's calls about marks: snapshot, scan, collect, settle.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{
     Collected, Entry, Fields, HotError, Lock, Map, Page, PartitionRecord, Settle, Settled, Snapshot,
 };
 
-/// Turns the dirty map into the snapshot, unless one is left over (R4).
+/// Turns the dirty map into the snapshot, unless a snapshot is left over (R4).
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`.
@@ -40,7 +40,7 @@ pub fn scan(state: &PartState, map: Map, cursor: u64, count: usize) -> Page<Entr
     state.marks.page(map, cursor, count)
 }
 
-/// Marked fields of owners, each with its owner's version, and what the fence needs.
+/// Marked fields of owners, each with its owner's version, and the data that the fence needs.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -101,7 +101,7 @@ pub fn settle(
     }
     let mut settled = Settled::default();
     let mut touched = BTreeSet::new();
-    // Without the lock, a flush: its marks are left to the worker.
+    // A call without the lock is a flush. It leaves its marks to the worker.
     for entry in settle
         .marks
         .iter()

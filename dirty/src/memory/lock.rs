@@ -1,4 +1,4 @@
-//! The partition's lock. It only saves work; nothing is lost without it (R3).
+//! The partition's lock. It only saves work. Nothing is lost without it (R3).
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub(super) struct Held {
     end: Timestamp,
 }
 
-/// Who holds the lock, if it has not run out.
+/// The holder of the lock, if the lock has not run out.
 #[must_use]
 pub fn holder(state: &PartState, now: Timestamp) -> Option<&Lock> {
     state
@@ -28,7 +28,7 @@ fn holds(state: &PartState, now: Timestamp, lock: &Lock) -> bool {
     holder(state, now).is_some_and(|held| held.token == lock.token)
 }
 
-/// Refuses whoever does not hold the lock.
+/// Fails unless this lock is held.
 pub(super) fn require(
     state: &PartState,
     now: Timestamp,
@@ -70,7 +70,7 @@ pub fn renew(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duratio
     held
 }
 
-/// Gives the lock back if it is still held.
+/// Returns the lock if it is still held.
 pub fn unlock(state: &mut PartState, present: &Present, lock: &Lock) {
     if holds(state, present.now, lock) {
         state.lock = None;

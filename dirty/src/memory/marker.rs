@@ -13,7 +13,7 @@ enum Stored {
     AbsentUntil(Timestamp),
 }
 
-/// The markers of a partition. Those with a version never go; negative answers run out.
+/// The markers of a partition. Markers with a version never go. Negative answers run out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Markers {
     map: BTreeMap<Owner, Stored>,
@@ -33,7 +33,7 @@ impl Markers {
         self.map.len()
     }
 
-    /// Raises the marker to a version; a negative answer gives way.
+    /// Raises the marker to a version. The version replaces a negative answer.
     pub(super) fn raise(&mut self, owner: &Owner, version: Version) {
         if broken("R8-kept") && self.get(owner) == Marker::Absent {
             return;
@@ -53,7 +53,8 @@ impl Markers {
         }
     }
 
-    /// Drops all negative answers: the cold tier has landed what this tier does not remember (R14).
+    /// Drops all negative answers: the cold tier has landed data that this tier does not remember
+    /// (R14).
     pub(super) fn forget_absent(&mut self) {
         self.map.retain(|_, stored| matches!(stored, Stored::At(_)));
         self.ends.clear();

@@ -10,7 +10,7 @@ use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
 use crate::{Entry, ErrorEntry, Map, Mark, Page, SnapshotId};
 
-/// What a map of marks holds of an owner.
+/// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Changed {
     fields: BTreeSet<Field>,
@@ -18,7 +18,7 @@ struct Changed {
 }
 
 impl Changed {
-    /// This and what was there before: the fields of both, and the greater version.
+    /// Joins this mark with the one before: the fields of both, and the greater version.
     fn joined(mut self, before: Option<&Self>) -> Self {
         if let Some(before) = before {
             self.fields.extend(before.fields.iter().cloned());
@@ -28,12 +28,12 @@ impl Changed {
     }
 }
 
-/// The name of a mark: its owner; and its version, if it was put aside since the owner's hash was
-/// lost. Nothing joins such a one.
+/// The name of a mark: its owner, and its version if it was put aside. A mark is put aside when the
+/// owner's hash was lost. Nothing joins such a mark.
 type Name = (Owner, Option<Version>);
 type Marked = Numbered<Name, Changed>;
 
-/// What an error mark says beside its name.
+/// The content of an error mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct ErrorMark {
     pub(super) version: Version,
@@ -53,20 +53,20 @@ pub(super) struct Marks {
     errors: Numbered<Owner, BTreeMap<Field, ErrorMark>>,
     landed: Marked,
     leaving: Marked,
-    /// Owners that leave as soon as no map names them.
+    /// Owners to evict once no map names them and no session holds them.
     evicted: BTreeSet<Owner>,
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
-    /// The number of the snapshot that is there, or was there last.
+    /// The number of the present snapshot, or of the last one.
     number: SnapshotId,
-    /// The number of the window that leaves, or left last.
+    /// The number of the window that is leaving, or of the last one that left.
     window: u64,
     /// Whether the epoch changed since the marks on probation were settled.
     lost: bool,
 }
 
 impl Marks {
-    /// Whether a map names the owner. A mark that was put aside names nobody who has a hash.
+    /// Whether a map names the owner. Marks that were put aside do not count.
     pub(super) fn names(&self, owner: &Owner) -> bool {
         let name = (owner.clone(), None);
         let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
@@ -116,8 +116,7 @@ impl Marks {
         self.live.insert(name, changed);
     }
 
-    /// Gives marks of a hash that was lost a name of their own, since the owner gets another hash
-    /// (R6).
+    /// Gives marks of a lost hash a name of their own, since the owner gets another hash (R6).
     pub(super) fn put_aside(&mut self, owner: &Owner) {
         for map in [&mut self.live, &mut self.landed, &mut self.leaving] {
             if let Some(changed) = map.remove(&(owner.clone(), None)) {
@@ -136,12 +135,12 @@ impl Marks {
         self.snapshot.is_empty()
     }
 
-    /// The number of the snapshot that is there, or was there last.
+    /// The number of the present snapshot, or of the last one.
     pub(super) fn number(&self) -> SnapshotId {
         self.number
     }
 
-    /// Turns the dirty map into the snapshot. The caller has made sure that none is left over.
+    /// Turns the dirty map into the snapshot. The caller has checked that no snapshot is left over.
     pub(super) fn turn(&mut self) -> SnapshotId {
         self.number.0 += 1;
         self.snapshot = self.live.take();
@@ -149,7 +148,7 @@ impl Marks {
         self.number
     }
 
-    /// Takes an entry out of the snapshot of this number; none if it is not there.
+    /// Takes an entry out of the snapshot of this number. `None` if it is not there.
     pub(super) fn clear(&mut self, number: SnapshotId, entry: &Entry) -> Option<Cleared> {
         if number != self.number && !broken("R5-number") && !broken("R5-unlocked") {
             return None;
@@ -166,7 +165,7 @@ impl Marks {
         self.errors.get(owner)?.get(field)
     }
 
-    /// Whether anything is parked.
+    /// Whether the error map has entries.
     pub(super) fn has_errors(&self) -> bool {
         !self.errors.is_empty()
     }
@@ -177,7 +176,8 @@ impl Marks {
         self.errors.insert(owner, fields);
     }
 
-    /// Clears a field's error mark if it is at or below the version; answers the version it had.
+    /// Clears a field's error mark if it is at or below the version. Answers the version of the
+    /// mark.
     pub(super) fn clear_error(
         &mut self,
         owner: &Owner,
@@ -200,13 +200,13 @@ impl Marks {
         Some(refused)
     }
 
-    /// Puts a mark that was cleared on probation.
+    /// Puts a cleared mark on probation.
     pub(super) fn put_on_probation(&mut self, Cleared { name, changed }: Cleared) {
         let changed = joined(self.landed.get(&name), changed);
         self.landed.insert(name, changed);
     }
 
-    /// Puts a field on probation whose error mark was cleared.
+    /// Puts a field on probation after its error mark was cleared.
     pub(super) fn put_field_on_probation(
         &mut self,
         owner: &Owner,
@@ -223,12 +223,12 @@ impl Marks {
         });
     }
 
-    /// How many marks are on probation, and how many of them leave.
+    /// How many marks are on probation in the present window, and how many are leaving.
     pub(super) fn sizes_on_probation(&self) -> [usize; 2] {
         [self.landed.len(), self.leaving.len()]
     }
 
-    /// Notes that the epoch changed: what is on probation may be lost.
+    /// Notes that the epoch changed, so that the commits of marks on probation may be lost.
     pub(super) fn lose(&mut self) {
         self.lost = self.sizes_on_probation() != [0, 0] && !broken("H33-kept");
     }
@@ -237,7 +237,7 @@ impl Marks {
         self.lost
     }
 
-    /// The window that leaves. If none does, the marks on probation become the next.
+    /// The window that is leaving. If none is, the marks on probation become the next.
     pub(super) fn leave(&mut self) -> u64 {
         if self.leaving.is_empty() {
             self.leaving = self.landed.take();
@@ -251,7 +251,7 @@ impl Marks {
         self.window == number
     }
 
-    /// Ends the probation of a leaving mark; answers whether it was there.
+    /// Ends the probation of a leaving mark. Answers whether it was there.
     pub(super) fn acquit(&mut self, entry: &Entry) -> bool {
         name_of(entry).is_some_and(|name| self.leaving.remove(&name).is_some())
     }
@@ -275,12 +275,12 @@ impl Marks {
         found
     }
 
-    /// Has the owner leave as soon as no map names it.
+    /// Evicts the owner once no map names it and no session holds it.
     pub(super) fn evict_later(&mut self, owner: &Owner) {
         self.evicted.insert(owner.clone());
     }
 
-    /// Whether the owner was to leave; it is forgotten with that.
+    /// Whether the owner must be evicted. The note is dropped.
     pub(super) fn is_to_leave(&mut self, owner: &Owner) -> bool {
         self.evicted.remove(owner)
     }
@@ -346,7 +346,7 @@ pub(super) struct Cleared {
     changed: Changed,
 }
 
-/// Where there is a mark of a name, the two become one.
+/// Joins a mark with the mark of the same name, if there is one.
 fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
     let version = changed.version;
     let both = changed.joined(held);
@@ -357,8 +357,8 @@ fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
     }
 }
 
-/// The name of an entry: its owner's parts with a NUL between them, which no name holds, and the
-/// version if it was put aside, as in Redis.
+/// The name of an entry: its owner's parts with a NUL between them, which no name holds. The
+/// version of a mark that was put aside follows, as in Redis.
 fn raw((owner, aside): &Name) -> Bytes {
     let parts = [owner.app(), owner.region(), owner.logic_type(), owner.id()];
     let aside = aside
@@ -367,7 +367,7 @@ fn raw((owner, aside): &Name) -> Bytes {
     Bytes::from(parts.join("\0") + &aside)
 }
 
-/// The name that [`raw`] made.
+/// Parses the name that [`raw`] made.
 fn name_of(entry: &Entry) -> Option<Name> {
     let owner = &entry.mark.as_ref()?.owner;
     let text = std::str::from_utf8(&entry.raw).ok()?;

@@ -15,12 +15,16 @@ use crate::{HotError, HotKind, Load, Marker, Mutated, PartitionRecord, Refusal};
 
 const OPERATION: &str = "mutate";
 
-/// Applies a mutation, with the load that it builds on if that is proved; or changes nothing.
+/// Applies a mutation, with the load that it builds on if that load is proved, or changes nothing.
 ///
 /// # Errors
-/// `Unprepared` without a record of this incarnation, `Durability` if it waits for what memory does
-/// not have, `Settings` if the deadline lies further ahead than ids are remembered, `OutOfMemory`
-/// if it does not fit and nothing can be evicted, `Corrupt` if versions ran out. Nothing changed.
+/// - `Unprepared`: the partition has no record of this incarnation.
+/// - `Durability`: the mutation waits for a replica or a disk, which memory does not have.
+/// - `Settings`: the deadline lies further ahead than ids are remembered.
+/// - `OutOfMemory`: the mutation does not fit, and nothing can be evicted.
+/// - `Corrupt`: the versions ran out.
+///
+/// Nothing changed.
 pub fn mutate(
     state: &mut PartState,
     present: &Present,
@@ -64,7 +68,7 @@ pub fn mutate(
         &mutation.owner,
         OPERATION,
     )?;
-    // Nothing is refused from here on.
+    // Nothing fails from here on.
     if let Some(merged) = merged {
         keep(state, present, &mutation.owner, merged, Some(next));
     }
@@ -76,10 +80,10 @@ pub fn mutate(
     Ok(Mutated::Applied(applied))
 }
 
-/// Why the mutation must not happen now, whatever the owner holds.
+/// Why the mutation is rejected now, for reasons beside the owner's data.
 ///
 /// # Errors
-/// `Durability`, `Settings`: it never can.
+/// `Durability`, `Settings`: the mutation can never be applied.
 fn refusal(
     state: &PartState,
     present: &Present,
@@ -90,7 +94,7 @@ fn refusal(
         mutation.durability,
         Durability::Replicated { .. } | Durability::Fsynced { .. }
     ) {
-        let message = "the hot tier is this process's memory, which no replica and no disk has; ask for Landed";
+        let message = "the hot tier is this process's memory, which has neither replicas nor a disk; ask for Landed";
         return Err(HotError::not_applied(
             HotKind::Durability,
             OPERATION,
@@ -102,7 +106,7 @@ fn refusal(
     }
     if mutation.deadline > present.now.plus(WINDOW) {
         let message = format!(
-            "the deadline is more than {} s ahead, longer than ids are remembered",
+            "the deadline is more than {} s ahead, longer than ids are remembered; choose an earlier one",
             WINDOW.as_secs()
         );
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
@@ -114,8 +118,8 @@ fn refusal(
     Ok(session::refusal(state, record, mutation))
 }
 
-/// The mutation has nothing to do. Its session is confirmed or ended all the same, and its id
-/// remembered: a copy that was held up may come after what others write now.
+/// The mutation has nothing to change. Its session is still confirmed or ended, and its id
+/// remembered. Otherwise a delayed copy could be applied after later writes of others.
 fn change_nothing(
     state: &mut PartState,
     present: &Present,
@@ -136,7 +140,7 @@ fn change_nothing(
     reply
 }
 
-/// The owner as the mutation meets it: with its load, if that is proved.
+/// The owner as the mutation finds it: with its load, if that is proved.
 fn meet<'a>(
     state: &'a PartState,
     record: &PartitionRecord,
@@ -166,8 +170,8 @@ fn meet<'a>(
     }
 }
 
-/// The version of the next write: above the last one of the partition and of the owner, and at
-/// least the time.
+/// The version of the next write: above the last version of the partition and of the owner, and at
+/// least the present time.
 pub(super) fn next_version(
     last: Version,
     present: &Present,
@@ -182,7 +186,7 @@ pub(super) fn next_version(
     })
 }
 
-/// Makes the owner's hash if there is none; its number is the version of the write that follows.
+/// Makes the owner's hash if there is none. Its number is the version of the write that follows.
 fn make(
     state: &mut PartState,
     record: &PartitionRecord,

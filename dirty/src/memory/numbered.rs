@@ -5,8 +5,8 @@ use std::hash::{Hash, Hasher};
 
 use crate::Page;
 
-/// A map whose entries keep the number they got when they came, so that a cursor is never upset by
-/// others that go.
+/// A map with numbered entries. An entry keeps the number that it got when it came. So a cursor
+/// stays valid while other entries go.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Numbered<K, V> {
     map: BTreeMap<K, (u64, V)>,
@@ -24,7 +24,7 @@ impl<K, V> Default for Numbered<K, V> {
     }
 }
 
-/// By keys and values: the numbers only order pages.
+/// By keys and values alone. The numbers only order pages.
 impl<K: Hash, V: Hash> Hash for Numbered<K, V> {
     fn hash<H: Hasher>(&self, state: &mut H) {
         state.write_usize(self.map.len());
@@ -51,7 +51,7 @@ impl<K: Ord + Clone, V> Numbered<K, V> {
         self.map.keys()
     }
 
-    /// Puts an entry; one that is there keeps its number. Answers whether it is new.
+    /// Puts an entry. An entry that is already there keeps its number. Answers whether it is new.
     pub(super) fn insert(&mut self, key: K, value: V) -> bool {
         if let Some((_, old)) = self.map.get_mut(&key) {
             *old = value;
@@ -69,8 +69,7 @@ impl<K: Ord + Clone, V> Numbered<K, V> {
         Some(value)
     }
 
-    /// Takes all entries out. Numbers go on where they are, so that an old cursor never skips a new
-    /// entry.
+    /// Takes all entries out. The numbers go on, so that an old cursor never skips a new entry.
     pub(super) fn take(&mut self) -> Self {
         let next = self.next;
         std::mem::replace(

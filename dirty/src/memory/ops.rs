@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use storage_model::{Applied, OpId, Timestamp};
 
-/// How long a reply is kept at least. No deadline lies further ahead.
+/// The shortest time that a reply is kept. No deadline lies further ahead.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
-/// Replies in two generations: the older one is dropped whole when the younger one has lasted a
-/// window. The younger one is never dropped at once, since it may be of just now and the clock have
-/// leapt (H11).
+/// Replies in two generations. The older one is dropped as a whole when the younger one has lasted
+/// a window. The younger one is never dropped at once: the clock may have leapt, and its replies
+/// may be recent (H11).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Ops {
     young: BTreeMap<OpId, Applied>,

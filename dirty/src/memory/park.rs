@@ -1,4 +1,4 @@
-//! The error map: fields that the database refused, with the reason and the next attempt.
+//! The error map: fields that the database rejected, with the reason and the next attempt.
 
 use storage_model::sabotage::broken;
 use storage_model::{Owner, Timestamp};
@@ -9,8 +9,8 @@ use super::record::in_epoch;
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
 
-/// Moves snapshot entries to the error map, and counts attempts. Answers for each whether it is
-/// there now.
+/// Moves snapshot entries to the error map, and counts attempts. Answers for each entry whether it
+/// is there now.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was moved.
@@ -29,8 +29,8 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     let Some(owner) = &parked.owner else {
         return false;
     };
-    // An entry that is gone from the snapshot was landed or parked by another worker, or the scan
-    // brought it twice.
+    // An entry that is gone from the snapshot has landed or was moved by another worker, or the
+    // scan brought it twice.
     if let Some(entry) = &parked.source {
         let Some(cleared) = state.marks.clear(park.snapshot, entry) else {
             return false;
@@ -41,8 +41,8 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     }
     let mut is_there = false;
     for fault in &parked.faults {
-        // What was tried again and is gone from the error map, though another may be there, was
-        // landed meanwhile, or was lost with another server: a mark made anew would name a hash
+        // The error mark of a retried field may be gone, even if a newer one is there. Then the
+        // field has landed, or the mark was lost with another server. A new mark would name a hash
         // that may have a time to live.
         let is_same = |old: &ErrorMark| old.version <= fault.version || broken("R5-older-error");
         if parked.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same) {
@@ -51,7 +51,8 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         }
     }
     if is_there {
-        // Of a mark that was put aside: its owner has another hash by now, which may have landed.
+        // The mark may have been put aside. Its owner has another hash by now, which may have
+        // landed.
         state.hashes.edit(owner, |hash| {
             hash.expires = hash.expires.filter(|_| broken("R2-parked"))
         });
@@ -60,7 +61,7 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
     is_there
 }
 
-/// Makes a field's error mark, or counts another attempt; the greater version stays, with its
+/// Makes a field's error mark, or counts another attempt. The greater version stays, with its
 /// reason.
 fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fault: &Fault) {
     let old = state.marks.error(owner, &fault.field).cloned();

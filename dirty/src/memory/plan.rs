@@ -1,4 +1,4 @@
-//! What a mutation would change, found out before anything is written (R10).
+//! The effect of a mutation, computed before anything is written (R10).
 
 use bytes::Bytes;
 use storage_model::sabotage::broken;
@@ -7,23 +7,23 @@ use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Version};
 use super::hash::OwnerHash;
 use crate::{Marker, Refusal};
 
-/// An owner as a mutation meets it: as it is, or as its load makes it.
+/// An owner as a mutation finds it: as it is, or as its load makes it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Met<'a> {
     pub(super) hash: Option<&'a OwnerHash>,
     pub(super) marker: Marker,
-    /// The partition's generation; a hash of a lower one is suspect.
+    /// The partition's generation. A hash of a lower generation is suspect.
     pub(super) generation: Epoch,
     /// Whether a map names the owner.
     pub(super) is_marked: bool,
-    /// Whether a proved load came with the mutation. It brought all rows of the fields that the
-    /// mutation names, if not more.
+    /// Whether a proved load came with the mutation. It brought at least all rows of the fields
+    /// that the mutation names.
     pub(super) loaded: bool,
 }
 
 impl<'a> Met<'a> {
-    /// The version, if it is known. A negative answer is version 0. A marker alone does not tell
-    /// it: in a hot tier that came back older it lies behind what has landed (R14).
+    /// The version, if it is known. A negative answer means version 0. A marker alone does not tell
+    /// the version: in a hot tier that came back older it lies behind landed data (R14).
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
@@ -41,7 +41,7 @@ impl<'a> Met<'a> {
         self.hash.and_then(|hash| hash.cell(field))
     }
 
-    /// Whether it is known what the field holds, be it nothing.
+    /// Whether the content of the field is known, even if it is nothing.
     fn knows(&self, field: &Field) -> bool {
         self.loaded
             || broken("R15-guess")
@@ -55,26 +55,26 @@ impl<'a> Met<'a> {
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unmet {
-    /// It builds on something that is not known.
+    /// The mutation builds on a value that is not known.
     Load,
-    /// It must not happen.
+    /// The mutation is rejected.
     Refused(Refusal),
 }
 
-/// What is to be written.
+/// The changes to write.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Plan {
-    /// The fields that change, and what they hold then.
+    /// The fields that change, and their new content.
     pub(super) cells: Vec<(Field, Cell)>,
     /// The new values of incremented fields.
     pub(super) counters: Vec<i64>,
 }
 
-/// Finds out what the mutation would change.
+/// Computes the effect of the mutation.
 pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
-    // A hash that may be older than what has landed is compared with its rows before anything is
-    // built on it, a blind write included: it would raise the owner's version above a row that the
-    // hash has lost (R14).
+    // A hash that may be older than landed data is compared with its rows before anything builds on
+    // it. That includes a blind write. It would raise the owner's version above a row that the hash
+    // has lost (R14).
     if met.is_suspect() && !broken("R14-suspect") {
         return Err(Unmet::Load);
     }
@@ -121,7 +121,7 @@ fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     }
 }
 
-/// What one field holds after its change; none if it stays as it is.
+/// The content of one field after its change. `None` if it stays as it is.
 fn planned(
     met: &Met<'_>,
     field: &Field,
@@ -160,8 +160,7 @@ fn sum(field: &Field, cell: Option<&Cell>, by: i64) -> Result<i64, Refusal> {
         .ok_or_else(|| Refusal::Overflow(field.clone()))
 }
 
-/// The integer that these bytes are the canonical decimal form of: no sign but '-', no leading
-/// zero, no space.
+/// Parses an integer in canonical decimal form: no sign but '-', no leading zero, no space.
 fn integer(value: &[u8]) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
     text.parse()

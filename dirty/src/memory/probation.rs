@@ -7,8 +7,8 @@ use super::record::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 
-/// Says which landed marks leave probation next; if none do, those that are on it now become the
-/// next.
+/// Says which landed marks leave probation next. If none are leaving, the marks that are on
+/// probation now become the next.
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`.
@@ -33,7 +33,7 @@ pub fn probation(
     }))
 }
 
-/// Ends the probation of leaving marks, if they are still those of the window; answers how many
+/// Ends the probation of leaving marks, if they are still those of the window. Answers how many
 /// went.
 ///
 /// # Errors
@@ -55,7 +55,7 @@ pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Resu
     Ok(gone)
 }
 
-/// Makes marks on probation live again, after a change of the epoch; answers how many.
+/// Makes marks on probation live again, after a change of the epoch. Answers how many.
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`. Nothing changed.

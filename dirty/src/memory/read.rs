@@ -75,7 +75,7 @@ pub fn observe(
     Ok(with_hash(state, owner, note(state, partition, owner)?))
 }
 
-/// The epoch, and the marker alone: what Redis is asked for before the hash.
+/// The epoch and the marker alone. Redis is asked for these before the hash.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -87,7 +87,7 @@ pub fn note(state: &PartState, partition: Partition, owner: &Owner) -> Result<Ob
     })
 }
 
-/// What was noted, and whether there is a hash now.
+/// The observation that was noted, and whether there is a hash now.
 #[must_use]
 pub fn with_hash(state: &PartState, owner: &Owner, noted: Observed) -> Observed {
     Observed {
@@ -112,7 +112,8 @@ pub fn marked(
     Ok(state.marks.names(owner))
 }
 
-/// Drops the hash, or has it dropped when no map names its owner any more.
+/// Drops the hash. A hash that must stay is dropped once no map names its owner and no session
+/// holds it.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
     if state.keeps(owner) && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
         state.marks.evict_later(owner);
@@ -122,7 +123,7 @@ pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
     Evicted::Gone
 }
 
-/// Gives a hash that has a time to live the full one again.
+/// Restores the full time to live of a hash that has one.
 pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
     let end = present.now.plus(present.hash_ttl);
     if state

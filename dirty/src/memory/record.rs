@@ -6,7 +6,7 @@ use storage_model::{Epoch, Partition, Version};
 use super::state::{PartState, Present};
 use crate::{Adopt, HotError, HotKind, PartitionRecord, PartitionState};
 
-/// The record, whichever incarnation made it; `Unprepared` if there is none.
+/// The record of any incarnation. `Unprepared` if there is none.
 pub(super) fn recorded<'a>(
     state: &'a PartState,
     partition: Partition,
@@ -18,7 +18,7 @@ pub(super) fn recorded<'a>(
     })
 }
 
-/// The record, if the present incarnation made it; otherwise `Unprepared`.
+/// The record, if the present incarnation made it. Otherwise `Unprepared`.
 pub(super) fn current<'a>(
     state: &'a PartState,
     partition: Partition,
@@ -37,7 +37,7 @@ pub(super) fn current<'a>(
     ))
 }
 
-/// The present record, if its epoch is the one that the caller works under; otherwise `EpochMoved`.
+/// The present record, if its epoch is the caller's. Otherwise `EpochMoved`.
 pub(super) fn in_epoch<'a>(
     state: &'a PartState,
     partition: Partition,
@@ -61,7 +61,7 @@ pub(super) fn in_epoch<'a>(
     ))
 }
 
-/// The record beside the incarnation.
+/// The record and the incarnation.
 #[must_use]
 pub fn partition_state(state: &PartState) -> PartitionState {
     PartitionState {
@@ -70,8 +70,8 @@ pub fn partition_state(state: &PartState) -> PartitionState {
     }
 }
 
-/// Where versions begin under a record that takes another's place: above what has landed, and after
-/// a rewind above what was forgotten.
+/// Where versions begin under a record that replaces another one: above the landed version, and
+/// after a rewind also above forgotten versions.
 fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect: bool) -> Version {
     if broken("R14-source") {
         return old.source;
@@ -96,7 +96,7 @@ fn time(present: &Present) -> Version {
     Version::new(present.now.0).unwrap_or_default()
 }
 
-/// Makes or replaces the record, if it and the incarnation are still those seen and the epoch is
+/// Makes or replaces the record, if record and incarnation are still those seen and the epoch is
 /// greater.
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under =
@@ -118,7 +118,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
                 epoch: adopt.epoch,
                 generation: if suspect { adopt.epoch } else { old.generation },
                 source: next_source(old, present, adopt, suspect),
-                // Also if that is less: the database lost commits, and only what it has counts.
+                // Also if that is less: the database lost commits, and only its own data counts.
                 landed: adopt.last_version,
                 collected: old.collected,
                 database: adopt.database.or(old.database),
@@ -147,16 +147,15 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     true
 }
 
-/// Takes note that values are collected. What lands of them has versions up to the source, since
-/// here none is given without it; so it need not be raised, as it is in Redis.
+/// Notes that values are collected. Their rows have versions up to the source, since no version is
+/// given here without the source. So the source need not be raised, as it is in Redis.
 pub fn collects(state: &mut PartState) {
     if let Some(record) = &mut state.record {
         record.collected = record.source;
     }
 }
 
-/// Raises what is known to have landed. The version source follows, so that no later write is ever
-/// below it.
+/// Raises `landed`. The version source follows, so that no later write is ever below it.
 pub(super) fn raise(state: &mut PartState, landed: Version) {
     if let Some(record) = &mut state.record {
         record.landed = record.landed.max(landed);

@@ -6,8 +6,8 @@ use super::hash::{HASH_OVERHEAD_BYTES, cell_bytes};
 use super::state::{PartState, Present, SMALL_BYTES};
 use crate::{HotError, HotKind, Load};
 
-/// Drops landed hashes, the least recently used first, until `wanted` bytes more fit. Never the one
-/// of `but`; answers whether they fit.
+/// Drops landed hashes, the least recently used first, until `wanted` more bytes fit. Never drops
+/// the hash of `but`. Answers whether they fit.
 pub(super) fn make(
     state: &mut PartState,
     present: &Present,
@@ -23,7 +23,7 @@ pub(super) fn make(
     true
 }
 
-/// Makes room for what a transition adds to an owner.
+/// Makes room for the bytes that a transition adds to an owner.
 ///
 /// # Errors
 /// `OutOfMemory` if it does not fit and nothing is left to evict.
@@ -48,7 +48,7 @@ pub(super) fn make_or_refuse(
     ))
 }
 
-/// The most bytes that the opening of a session may add: the session, the owner's marker, and its
+/// The most bytes that the opening of a session may add: the session, the owner's marker and the
 /// load.
 pub(super) fn of_opening(load: Option<&Load>) -> usize {
     load.map(of_load)

@@ -1,4 +1,4 @@
-//! Sessions: who holds an owner.
+//! Sessions: the holder of an owner.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub use open::open;
 pub(super) struct Sessions {
     held: BTreeMap<Owner, Session>,
     beats: BTreeMap<OpId, u64>,
-    /// The epoch whose grace has ended.
+    /// The last epoch with an ended grace.
     graced: Epoch,
     /// Where versions of the epoch begin.
     begun: Version,
@@ -30,7 +30,7 @@ impl Sessions {
         self.held.get(owner)
     }
 
-    /// How many sessions and beats it keeps.
+    /// The number of sessions and beats.
     pub(super) fn len(&self) -> usize {
         self.held.len().saturating_add(self.beats.len())
     }
@@ -42,8 +42,7 @@ impl Sessions {
             .collect()
     }
 
-    /// The holder of a session has a beat from then on, so that it is missed if it dies before it
-    /// beats.
+    /// Gives the holder of a session a beat. So the holder is missed if it dies before it beats.
     fn expect_beats(&mut self, holder: OpId) {
         if !broken("S5-unheard") {
             self.beats.entry(holder).or_default();
@@ -57,8 +56,8 @@ impl Sessions {
             .is_some_and(|session| !session.is_lapsed())
     }
 
-    /// The partition was adopted. Before the first adoption ever, which has epoch 1, there was no
-    /// session; later one may have been forgotten.
+    /// Notes that the partition was adopted. Before the first adoption ever, which has epoch 1,
+    /// there was no session. Later ones may have been forgotten.
     pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
         self.begun = source;
         if epoch <= Epoch(1) || broken("S8-grace") {
@@ -67,7 +66,7 @@ impl Sessions {
     }
 }
 
-/// A save was applied: it confirms its session, or ends it.
+/// Notes that a save was applied. It confirms its session, or ends it.
 pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutation, epoch: Epoch) {
     let Some(fence) = mutation.fence else { return };
     if mutation.closes && !broken("S3-kept") {
@@ -80,7 +79,7 @@ pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutatio
     }
 }
 
-/// Why a write must not happen, by who holds the owner.
+/// Why the owner's session forbids a write.
 pub(super) fn refusal(
     state: &PartState,
     record: &PartitionRecord,
@@ -95,13 +94,13 @@ pub(super) fn refusal(
     }
 }
 
-/// A plain write of an owner that a session holds (S1).
+/// Rejects a plain write of an owner that a session holds (S1).
 fn held(session: Option<&Session>) -> Option<Refusal> {
     let session = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"))?;
     Some(Refusal::Held(Box::new(session.clone())))
 }
 
-/// A write of a session that has not, or no more, the owner (S1).
+/// Rejects a write of a session that does not hold the owner, or no longer does (S1).
 fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
     let is_same = |session: &Session| match broken("S1-token") {
         true => session.fence.version == fence.version,
@@ -111,8 +110,9 @@ fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
     is_fenced.then(|| Refusal::Fenced(session.cloned().map(Box::new)))
 }
 
-/// A write of a session that was neither opened nor confirmed in this epoch, or that lapsed: after
-/// the grace, and on condition of the version that it knows, it confirms its session (S7).
+/// Rejects a write of a session that lapsed, or that was neither opened nor confirmed in this
+/// epoch. After the grace, a write on condition of the known version passes and confirms its
+/// session (S7).
 fn unconfirmed(
     state: &PartState,
     record: &PartitionRecord,
@@ -136,9 +136,9 @@ pub fn session_of(state: &PartState, owner: &Owner) -> Option<Session> {
     state.sessions.get(owner).cloned()
 }
 
-/// Claims a session after a change of the epoch: the greatest fence wins, over any that was neither
-/// opened nor confirmed since. Versions go on above those that it knows, also if the clock was set
-/// back.
+/// Claims a session after a change of the epoch. The greatest fence wins, over any session that was
+/// neither opened nor confirmed since. Versions go on above those that the session knows, even if
+/// the clock was set back.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -156,9 +156,9 @@ pub fn claim(
         {
             return Ok(Claimed::No(Some(session.clone())));
         }
-        // It was ended in this very epoch, so nothing was forgotten.
+        // The session was ended in this very epoch, so nothing was forgotten.
         None if claim.epoch == epoch => return Ok(Claimed::No(None)),
-        // Another one may have come since the grace, and gone.
+        // Another session may have come and gone since the grace.
         None if graced && !broken("S8-late") => return Ok(Claimed::No(None)),
         _ => {
             let session = Session {
@@ -183,15 +183,15 @@ pub fn claim(
     })
 }
 
-/// The hash of an owner that is claimed stays until that is decided.
+/// Keeps the hash of a claimed owner until the claim is decided.
 fn pin(state: &mut PartState, owner: &Owner) {
     if state.sessions.pins(owner) {
         state.hashes.edit(owner, |hash| hash.expires = None);
     }
 }
 
-/// Ends the grace of an epoch: whoever says so has seen that epoch for longer than a lease. Answers
-/// whether it is still the epoch.
+/// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
+/// Answers whether the epoch is still the same.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -207,7 +207,7 @@ pub fn end_grace(
     Ok(is_same)
 }
 
-/// Ends a session without a save; answers whether it was there.
+/// Ends a session without a save. Answers whether it was there.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -219,14 +219,14 @@ pub fn close(
     fence: Fence,
 ) -> Result<bool, HotError> {
     let epoch = current(state, partition, "close_session")?.epoch;
-    // It may be all that tells of a steal which the hot tier has forgotten (S8).
+    // The session may be the only trace of a steal that the hot tier has forgotten (S8).
     if state.sessions.graced != epoch && !broken("S8-ended") {
         return Ok(false);
     }
     Ok(end(state, present, owner, fence))
 }
 
-/// Ends a session, if it is the owner's; answers whether it was.
+/// Ends a session, if it holds the owner. Answers whether it did.
 fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
     if state
         .sessions
@@ -240,8 +240,8 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
     true
 }
 
-/// Asks the holder of a session for the owner; answers whether the session is still that one.
-/// Nobody is left to be asked for one that lapsed: its owner is free.
+/// Asks the holder of a session for the owner. Answers whether that session still holds the owner.
+/// A lapsed session has no holder to ask, and its owner is free.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -260,7 +260,8 @@ pub fn ask(
         .is_some())
 }
 
-/// Raises a holder's beat, if one is given that is greater than its last, and answers those of all.
+/// Raises a holder's beat, if `raise` is greater than its last one. Answers the beats of all
+/// holders.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -319,7 +320,7 @@ pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
     state.sessions.select(Session::is_lapsed)
 }
 
-/// Forgets sessions that are lapsed still; answers how many.
+/// Forgets sessions that are still lapsed. Answers how many.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -340,7 +341,7 @@ pub fn forget_lapsed(
     Ok(forgotten)
 }
 
-/// Says that a holder is gone, if its beat is still this one: its sessions lapse. Answers how many.
+/// Declares a holder gone, if its beat is still this one. Its sessions lapse. Answers how many.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.

@@ -1,4 +1,4 @@
-//! All that one partition holds, and what a transition knows of the outside.
+//! The content of one partition, and the inputs of a transition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::ops::Ops;
 use super::session::Sessions;
 use crate::{Header, Observed, PartitionRecord};
 
-/// What a transition knows of the outside.
+/// The inputs of a transition beside the state.
 #[derive(Debug, Clone, Copy)]
 pub struct Present {
     /// The hot tier's time.
@@ -27,7 +27,7 @@ pub struct Present {
     pub bytes_max: usize,
 }
 
-/// What a marker, a mark, an operation or a session counts for.
+/// The bytes that a marker, a mark, an operation or a session counts for.
 pub(super) const SMALL_BYTES: usize = 128;
 
 /// One partition: hashes, markers, marks, sessions, lock and record.
@@ -59,7 +59,7 @@ impl PartState {
         }
     }
 
-    /// Deletes an owner's hash, as somebody might by hand; what marks it are left.
+    /// Deletes an owner's hash, as somebody might by hand. Its marks stay.
     pub fn lose(&mut self, owner: &Owner) {
         self.hashes.remove(owner);
     }
@@ -69,8 +69,8 @@ impl PartState {
         self.incarnation = incarnation;
     }
 
-    /// Roughly the bytes held. Markers, marks, operations and sessions count by number, hashes by
-    /// content.
+    /// The approximate bytes held. Markers, marks, operations and sessions count by number, hashes
+    /// by content.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let small = self.markers.len() + self.marks.len() + self.ops.len() + self.sessions.len();
@@ -79,7 +79,7 @@ impl PartState {
             .saturating_add(small.saturating_mul(SMALL_BYTES))
     }
 
-    /// Forgets what has run out.
+    /// Drops everything that has run out.
     pub fn sweep(&mut self, now: Timestamp) {
         self.hashes.sweep(now);
         self.markers.sweep(now);
@@ -94,11 +94,11 @@ impl PartState {
             .as_ref()
             .map(|record| record.generation)
             .filter(|_| !broken("R14-trusting"));
-        // Without a record nothing is known to be newer.
+        // Without a record, no row is known to be newer.
         Some(hash.header(generation.unwrap_or_default()))
     }
 
-    /// What a reader remembers of an owner, in this epoch.
+    /// The state of an owner that a reader remembers, in this epoch.
     pub(super) fn observed(&self, owner: &Owner, epoch: Epoch) -> Observed {
         Observed {
             marker: self.markers.get(owner),
@@ -107,16 +107,16 @@ impl PartState {
         }
     }
 
-    /// The number of a hash that is made without a write: one that no other hash had. None if the
-    /// numbers ran out.
+    /// The number of a hash that is made without a write. No other hash had this number. `None` if
+    /// the numbers ran out.
     pub(super) fn draw_number(&mut self) -> Option<Version> {
         let record = self.record.as_mut()?;
         record.source = Version::new(record.source.get().saturating_add(1))?;
         Some(record.source)
     }
 
-    /// Gives the hash that is made of an owner this number. If a map names the owner, its hash was
-    /// lost: then the new one remembers when it was born, and marks of the old one are put aside
+    /// Gives a new hash of an owner this number. If a map names the owner, its former hash was
+    /// lost. Then the new hash remembers when it was born, and marks of the old hash are put aside
     /// (R6).
     pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
         if self.marks.names(owner) && !broken("R6-birth") {
@@ -126,13 +126,13 @@ impl PartState {
         self.markers.raise(owner, number);
     }
 
-    /// Whether the owner's hash has to stay: a map names it, or a session holds it.
+    /// Whether the owner's hash must stay: a map names the owner, or a session holds it.
     pub(super) fn keeps(&self, owner: &Owner) -> bool {
         self.marks.names(owner) || self.sessions.pins(owner)
     }
 
-    /// Gives the hash of an owner that no map names any more, and no session holds, the time to
-    /// live of landed data, or drops it if that was asked for.
+    /// Gives the hash of an owner the time to live of landed data, if no map names it any more and
+    /// no session holds it. Drops the hash instead if that was requested.
     pub(super) fn release(&mut self, present: &Present, owner: &Owner) {
         if self.keeps(owner) {
             return;

@@ -1,4 +1,4 @@
-//! The engine, its limit, and what tests may do to it.
+//! The engine, its limit, and access for tests.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,20 +12,20 @@ use super::state::{PartState, Present};
 use super::{invariant, room};
 use crate::{HotError, HotKind, HotPaired, HotPairing, MemoryUse};
 
-/// How much a [`MemoryStore`] holds, and for how long.
+/// The size of a [`MemoryStore`], and how long it keeps data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemorySettings {
-    /// The name of its world, as the prefix of its keys is one in Redis. Default: `slug`.
+    /// The name of its world, like the prefix of keys in Redis. Default: `slug`.
     pub prefix: String,
-    /// How many partitions. Default: 8. At least 1 is used.
+    /// The number of partitions. Default: 8. At least 1 is used.
     pub partitions: u32,
     /// How long landed data stays after its last use. Default: 1 hour.
     pub hash_ttl: Duration,
-    /// How long it is remembered that the cold tier has no row of an owner. Default: 10 seconds.
+    /// How long the store remembers that the cold tier has no row of an owner. Default: 10 seconds.
     pub absent_ttl: Duration,
     /// About the most bytes of all partitions. Default: no limit. At the limit landed data is
-    /// evicted, the least recently used first; when none is left, mutations are refused as
-    /// `OutOfMemory`, and what a worker calls goes on.
+    /// evicted, the least recently used first. When none is left, mutations fail as `OutOfMemory`.
+    /// Calls of a worker still work.
     pub bytes_max: usize,
 }
 
@@ -45,33 +45,33 @@ impl Default for MemorySettings {
 pub struct MemoryStore {
     settings: MemorySettings,
     clock: Arc<dyn Clock>,
-    // One lock a partition: a transition touches one partition, takes microseconds and never waits
+    // One lock a partition. A transition touches one partition, takes microseconds and never waits
     // for anything else.
     parts: Vec<Mutex<PartState>>,
     bytes_max: AtomicUsize,
-    // All partitions' bytes, kept by whoever holds a partition's lock.
+    // The bytes of all partitions. The holder of a partition's lock updates them.
     bytes: AtomicUsize,
     // Announced workers and when their announcements run out.
     pub(super) workers: Mutex<BTreeMap<String, Timestamp>>,
     incarnations: AtomicU64,
-    /// Tells this store from those of other processes, whose incarnations have the same names.
+    /// Tells this store from those of other processes. Their incarnations have the same names.
     name: Token,
-    /// Which database it belongs to. Held for a look or a change.
+    /// The database that the store belongs to. Held for a look or a change.
     paired: Mutex<Option<HotPaired>>,
 }
 
-/// A copy of all that a [`MemoryStore`] held at one moment.
+/// A copy of the content of a [`MemoryStore`] at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MemoryState(Vec<PartState>);
 
 impl MemoryState {
-    /// What does not hold that must always hold, in one line; none if all is well.
+    /// The violated invariant in one line. `None` if all hold.
     #[must_use]
     pub fn violation(&self) -> Option<String> {
         self.0.iter().find_map(invariant::violation)
     }
 
-    /// When an owner's hash ends: no answer without a hash, no moment if it has no time to live.
+    /// When an owner's hash expires. `None` without a hash, `Some(None)` without a time to live.
     #[must_use]
     pub fn end_of(&self, owner: &Owner) -> Option<Option<Timestamp>> {
         self.0
@@ -121,19 +121,19 @@ impl MemoryStore {
         }
     }
 
-    /// How it was set up; the limit may have been moved since.
+    /// The settings at the start. The limit may have changed since.
     #[must_use]
     pub fn settings(&self) -> &MemorySettings {
         &self.settings
     }
 
-    /// Roughly the bytes held.
+    /// The approximate bytes held.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// How full it is; none without a limit, or while landed data is left to evict.
+    /// The memory in use. `None` without a limit, or while landed data is left to evict.
     pub(super) fn taken(&self) -> Option<MemoryUse> {
         let limit = self.bytes_max.load(Ordering::Relaxed);
         let evicts = || {
@@ -148,14 +148,14 @@ impl MemoryStore {
         })
     }
 
-    /// Moves the limit of [`MemorySettings::bytes_max`]. What is held above it goes with the next
+    /// Changes the limit of [`MemorySettings::bytes_max`]. Landed data above it goes with the next
     /// mutation or fill.
     pub fn limit(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
 
-    /// Gives the store a new incarnation, as a restart or a failover does, with all data kept. All
-    /// partitions are to be adopted.
+    /// Gives the store a new incarnation and keeps all data, as a restart or a failover does. All
+    /// partitions must then be adopted.
     pub fn replace_incarnation(&self) {
         let name = self.next_incarnation();
         self.all()
@@ -163,7 +163,7 @@ impl MemoryStore {
             .for_each(|part| part.move_to(name.clone()));
     }
 
-    /// Deletes an owner's hash, as somebody might by hand, whatever has landed of it.
+    /// Deletes an owner's hash, as somebody might by hand, whether its data has landed or not.
     pub fn lose(&self, owner: &Owner) {
         drop(self.run_for(owner, "lose", |state, _, _| state.lose(owner)));
     }
@@ -185,8 +185,8 @@ impl MemoryStore {
         MemoryState(self.all().iter().map(|part| (**part).clone()).collect())
     }
 
-    /// Goes back to an older copy under a new incarnation, as a failover to a replica that lagged
-    /// does. Partitions that the copy does not have become empty.
+    /// Goes back to an older copy under a new incarnation, like a failover to a replica that
+    /// lagged. Partitions that the copy lacks become empty.
     pub fn restore(&self, copy: MemoryState) {
         let name = self.next_incarnation();
         let mut parts = self.all();
@@ -240,8 +240,8 @@ impl MemoryStore {
         })
     }
 
-    /// Evicts landed data of all partitions until `wanted` bytes more fit; for a partition that has
-    /// none of its own left.
+    /// Evicts landed data of all partitions until `wanted` more bytes fit. A partition without
+    /// landed data of its own needs this.
     pub(super) fn make_room(&self, wanted: usize) {
         for partition in (0..self.settings.partitions).map(Partition) {
             let made = self.run(partition, "evict", |state, present| {
@@ -253,7 +253,7 @@ impl MemoryStore {
         }
     }
 
-    /// Which database the store belongs to, and what it calls its server.
+    /// The database that the store belongs to, and the name of its server.
     pub(super) fn read_pairing(&self) -> HotPairing {
         HotPairing {
             incarnation: self.server(),
@@ -265,7 +265,7 @@ impl MemoryStore {
         }
     }
 
-    /// Takes note of the database, if server and token are still those seen.
+    /// Records the database, if server and token are still those seen.
     pub(super) fn write_pairing(&self, seen: &HotPairing, new: HotPaired) -> bool {
         let mut paired = lock(&self.paired);
         let same = self.server() == seen.incarnation && *paired == seen.paired;
@@ -297,14 +297,14 @@ impl MemoryStore {
             .and_then(|index| self.parts.get(index));
         part.map(lock).ok_or_else(|| {
             let message = format!(
-                "there is no partition {partition}; there are {}",
+                "there is no partition {partition}; the store has {} partitions",
                 self.settings.partitions
             );
             HotError::not_applied(HotKind::Settings, operation, message)
         })
     }
 
-    // Always in the same order, so that two of these can't wait for each other.
+    // Always in the same order, so that two such calls can't wait for each other.
     fn all(&self) -> Vec<MutexGuard<'_, PartState>> {
         self.parts.iter().map(lock).collect()
     }
@@ -318,7 +318,7 @@ fn incarnation(number: u64) -> Arc<str> {
     Arc::from(format!("memory-{number}"))
 }
 
-/// A transition that panics is a bug; the state it leaves is still one that an earlier step made.
+/// A transition that panics is a bug. The store stays usable after it.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,4 +1,4 @@
-//! What failed commands mean: one table from the server's codes to kinds and outcomes.
+//! The meaning of failed commands: one table from the server's codes to kinds and outcomes.
 
 use redis::{ErrorKind, RedisError, ServerError};
 use storage_model::{Outcome, Partition};
@@ -6,19 +6,19 @@ use storage_model::{Outcome, Partition};
 use crate::redis::connections::rights::Forbidden;
 use crate::{HotError, HotKind};
 
-/// Why a command has no answer to build on.
+/// Why a command has no usable answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Failure {
-    /// The server, or one of our scripts, refused with this code.
+    /// The server, or one of our scripts, rejected the command with this code.
     Server {
         /// The first word of the error.
         code: String,
         /// The rest of it.
         text: String,
     },
-    /// The user has no right that one of our scripts needs.
+    /// The user lacks a right that one of our scripts needs.
     Forbidden(Forbidden),
-    /// The server was reached, and only an operator can mend what it says. Nothing was sent.
+    /// The server was reached, but only an operator can remove the cause. Nothing was sent.
     Operator(String),
     /// There is no connection, so nothing was sent.
     NoConnection(String),
@@ -26,22 +26,22 @@ pub(crate) enum Failure {
     Lost(String),
     /// No answer came in time.
     TimedOut,
-    /// The server may evict unlanded data; nothing was sent.
+    /// The server may evict unlanded data. Nothing was sent.
     Policy(String),
-    /// The server can't make a write as safe as was asked for; nothing was sent.
+    /// The server can't give a write the requested durability. Nothing was sent.
     Durability(String),
-    /// The command was executed, but is not known to be as safe as was asked for.
+    /// The command was executed, but is not known to have the requested durability.
     NotReached(String),
     /// Settings that can't work.
     Settings(String),
-    /// Another incarnation answers than the one the command was meant for; nothing was sent.
+    /// Another incarnation answers than the one that the command was meant for. Nothing was sent.
     Unverified,
     /// The answer makes no sense.
     Nonsense(String),
 }
 
 impl Failure {
-    /// A refusal with this code.
+    /// A rejection with this code.
     pub(crate) fn server(code: &str, text: &str) -> Self {
         Self::Server {
             code: code.to_owned(),
@@ -49,7 +49,7 @@ impl Failure {
         }
     }
 
-    /// What the server answered in place of a result, without the place in a script that it names.
+    /// The server's error, without the place in a script that it names.
     fn answered(code: &str, text: &str) -> Self {
         let forbidden = Forbidden::of(text).map(Self::Forbidden);
         forbidden.unwrap_or_else(|| {
@@ -57,14 +57,14 @@ impl Failure {
         })
     }
 
-    /// A refusal that a script gives for one of several writes: a code, and what is wrong.
+    /// The rejection of one of several writes by a script: a code and a text.
     pub(crate) fn of_script(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let (code, text) = text.split_once(' ').unwrap_or((&text, ""));
         Self::server(code, text)
     }
 
-    /// What is wrong, in words.
+    /// The error as text.
     pub(crate) fn text(&self) -> String {
         match self {
             Self::Server { code, text } => format!("{code} {text}"),
@@ -82,7 +82,7 @@ impl Failure {
         }
     }
 
-    /// What a failure of this means to a call of which nothing was sent yet.
+    /// The meaning of this failure for a call of which nothing was sent yet.
     pub(crate) fn before_sending(self, what: &str) -> Self {
         match self {
             Self::Lost(text) => Self::NoConnection(format!("{what}: {text}")),
@@ -91,7 +91,7 @@ impl Failure {
         }
     }
 
-    /// Whether what is stored makes no sense, so that asking again gives the same answer.
+    /// Whether the stored data makes no sense, so that a retry gets the same answer.
     pub(crate) fn is_of_stored_data(&self) -> bool {
         match self {
             Self::Server { code, .. } => code == "WRONGTYPE",
@@ -107,7 +107,7 @@ impl From<&ServerError> for Failure {
     }
 }
 
-/// What an error of an established connection means.
+/// The meaning of an error of an established connection.
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
         if error.is_timeout() {
@@ -130,7 +130,7 @@ impl From<RedisError> for Failure {
     }
 }
 
-/// The error of an operation on a partition, if it is on one.
+/// The error of an operation, with its partition, if it has one.
 pub(crate) fn hot_error(
     failure: Failure,
     operation: &'static str,
@@ -147,7 +147,8 @@ pub(crate) fn hot_error(
         Failure::Server { code, .. } => {
             meaning(&code, partition).unwrap_or((HotKind::Corrupt, lost))
         }
-        // A command that is denied in the middle of a script leaves what was written before it.
+        // A command that is denied in the middle of a script leaves the earlier writes of the
+        // script.
         Failure::Forbidden(forbidden) if forbidden.changed_nothing() => {
             (HotKind::Denied, Outcome::NotApplied)
         }
@@ -173,9 +174,9 @@ pub(crate) fn hot_error(
     }
 }
 
-/// What a code means. All of these are given before anything is written: by the server before it
-/// runs a script, or by our scripts, which validate first. None for any other code: then something
-/// unexpected happened, perhaps in the middle of a script.
+/// The meaning of a code. All of these codes come before anything is written: from the server
+/// before it runs a script, or from our scripts, which validate first. `None` for any other code.
+/// Such a code is unexpected, and may come from the middle of a script.
 fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome)> {
     let kind = match code {
         "UNPREPARED" => partition.map_or(HotKind::Corrupt, HotKind::Unprepared),

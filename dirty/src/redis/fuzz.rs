@@ -1,4 +1,4 @@
-//! Hostile replies: whatever a server answers, the worst outcome is an error.
+//! Hostile replies. The worst outcome of any reply is an error.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use crate::redis::connections::server::ServerInfo;
 use crate::redis::error::{Failure, hot_error};
 use crate::{Fields, HotKind};
 
-/// Pieces of what a server may truly say, so that replies get past the first checks.
+/// Pieces of real answers, so that replies get past the first checks.
 const PIECES: &[&str] = &[
     ":v",
     ":b",

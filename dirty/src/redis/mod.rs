@@ -10,9 +10,9 @@
 //! | `operations` | the rest of the contract, by concern |
 //! | `error`, `reply` | failures and answers |
 //!
-//! Nearly every item of a call is one command, an observation three; the commands of a call go in
-//! one pipeline to each node, over a few connections that all calls share. A call whose items are
-//! all warm costs one round trip.
+//! Nearly every item of a call is one command, and an observation is three. The commands of a call
+//! go in one pipeline to each node, over a few connections that all calls share. A call with only
+//! warm items costs one round trip.
 
 mod connections;
 mod error;
@@ -52,8 +52,8 @@ use crate::{
     Read, Session, SessionStore, Settle, Settled, Snapshot,
 };
 
-/// The hot tier on Redis. Cheap to clone: its connections are shared, and close when the last clone
-/// is dropped.
+/// The hot tier on Redis. Clones are cheap. They share the connections, which close when the last
+/// clone is dropped.
 #[derive(Clone)]
 pub struct RedisStore {
     router: Arc<Router>,
@@ -61,20 +61,21 @@ pub struct RedisStore {
     guard: Arc<Guard>,
     queues: Arc<Queues>,
     stores: Arc<Stores>,
-    /// Under which records keep the calls of this store. No other store has it, nor has one that
-    /// was opened before.
+    /// The name under which records keep the calls of this store. No other store has it, not even
+    /// one that was opened before.
     name: Arc<str>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
 
 impl RedisStore {
-    /// Connects, loads the scripts and looks at the server; of a cluster, at the masters that can
-    /// be reached. The others are looked at when they can.
+    /// Connects, loads the scripts and checks the server. Of a cluster it checks the masters that
+    /// can be reached. The others are checked once they can be reached.
     ///
     /// # Errors
     /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the
-    /// server is too old. `Unavailable`, `Interrupted`, `Denied`: it can't be reached or used.
+    /// server is too old. `Unavailable`, `Interrupted`, `Denied`: the server can't be reached or
+    /// used.
     ///
     /// # Cancel safety
     /// A cancelled opening leaves nothing behind.
@@ -83,8 +84,8 @@ impl RedisStore {
         let failed = |failure| hot_error(failure, OPERATION, false, None);
         check(&options).map_err(failed)?;
         let addresses = Addresses::of(&options).map_err(failed)?;
-        // Boxed, so that callers' futures don't grow by all of ours: the compiler's limit on their
-        // depth is theirs to use up.
+        // Boxed, so that callers' futures do not grow by this one. The compiler limits the depth of
+        // futures, and callers need that limit for themselves.
         let router = Box::pin(Router::open(addresses, Common::new(&options)))
             .await
             .map_err(failed)?;
@@ -99,8 +100,8 @@ impl RedisStore {
             absent_ttl: options.absent_ttl,
         };
         let checked = store.recheck().await;
-        // A policy that may evict unlanded data keeps nobody from landing what is there; `check` is
-        // for those who write.
+        // A policy that may evict unlanded data keeps no worker from landing. `check` is for
+        // writers.
         let is_there =
             |checked: &Result<(), Failure>| matches!(checked, Ok(()) | Err(Failure::Policy(_)));
         let is_away =
@@ -143,7 +144,7 @@ impl RedisStore {
             .map_err(|failure| hot_error(failure, operation, writes, partition))
     }
 
-    /// Sends one command for each partition named and reads their answers.
+    /// Sends one command for each named partition and reads their answers.
     async fn each<T>(
         &self,
         operation: &'static str,
@@ -185,7 +186,7 @@ fn check(options: &RedisOptions) -> Result<(), Failure> {
         || prefix.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control())
     {
         return Err(Failure::Settings(format!(
-            "the prefix {prefix:?} must have letters, and no braces or control characters"
+            "the prefix {prefix:?} must not be empty, and must have no braces or control characters"
         )));
     }
     match partitions {

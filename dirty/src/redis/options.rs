@@ -1,4 +1,4 @@
-//! What an engine on Redis is opened with.
+//! The options of an engine on Redis.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,13 +9,14 @@ use storage_model::{Ids, RandomIds};
 
 use super::{Dial, Gate};
 
-/// Where the Redis is, and how it is used.
+/// The address of a Redis, and how it is used.
 #[derive(Clone)]
 pub struct RedisOptions {
     /// `redis://user:password@host:port/db`, `rediss://…` (TLS), `redis+unix:///path`,
     /// `redis-cluster://a:1,b:2` or `rediss-cluster://…`, `redis-sentinel://a:1,b:2/master/db` or
-    /// `rediss-sentinel://…`. A cluster needs one address that answers; more make it safer. Of
-    /// Sentinels all should be named: what most of them say is believed.
+    /// `rediss-sentinel://…`. A cluster needs one address that answers. More addresses make it
+    /// safer. The URL should name all Sentinels, since the address that most of them name is
+    /// believed.
     pub url: String,
     /// The user, if the URL names none. Default: none, the server's default user.
     pub user: Option<String>,
@@ -26,14 +27,14 @@ pub struct RedisOptions {
     /// The password at the Sentinels. Default: none, they ask for none.
     pub sentinel_password: Option<String>,
     /// The number of the database, if the URL names none. Default: none, database 0. A cluster has
-    /// only that.
+    /// no other.
     pub database: Option<i64>,
-    /// A file with the certificates of the authorities trusted with TLS, as PEM. Default: none, the
-    /// operating system's.
+    /// A PEM file with the certificates of the authorities that are trusted with TLS. Default:
+    /// none, the operating system's.
     pub ca_file: Option<PathBuf>,
-    /// How many connections to each node are shared by all calls. Default: 4, at least 1. Calls go
-    /// over the first, those of several commands over the second; while 128 are under way there,
-    /// what comes goes over the next.
+    /// The number of connections to each node, which all calls share. Default: 4, at least 1. Calls
+    /// of one command go over the first, calls of several commands over the second. While 128 calls
+    /// are under way over a connection, further calls go over the next.
     pub connections: usize,
     /// The longest time to open a connection. Default: 1 s.
     pub connect_timeout: Duration,
@@ -44,23 +45,24 @@ pub struct RedisOptions {
     pub wait_timeout: Duration,
     /// Whether small packets are sent at once (TCP_NODELAY). Default: false.
     pub tcp_nodelay: bool,
-    /// What every key begins with. Default: `slug`. No braces, no control characters.
+    /// The prefix of every key. Default: `slug`. No braces, no control characters.
     pub prefix: String,
-    /// How many partitions owners are hashed into. Default: 8. Never changes once data is stored.
+    /// How many partitions owners are hashed into. Default: 8. The number must never change once
+    /// data is stored.
     pub partitions: u32,
     /// How long landed data stays unless it is used. Default: 1 hour.
     pub clean_ttl: Duration,
-    /// How long it is remembered that an owner has no data. Default: 10 s.
+    /// How long the hot tier remembers that an owner has no data. Default: 10 s.
     pub absent_ttl: Duration,
-    /// Whether nothing is ever written: commands that would are refused before they are sent, and
-    /// hashes of a partition that was not taken over from another server are read as suspect.
-    /// Default: false.
+    /// Whether the engine only reads. Commands that would write are rejected before they are sent.
+    /// If another server made the record of a partition, its hashes are read as suspect. Default:
+    /// false.
     pub read_only: bool,
-    /// What draws the store's name, by which the server knows its calls. Default: at random.
+    /// The source of the store's name, by which the server knows its calls. Default: at random.
     pub ids: Arc<dyn Ids>,
-    /// What every pipeline passes, for tests. Default: none.
+    /// The hook that every pipeline passes, for tests. Default: none.
     pub gate: Option<Arc<dyn Gate>>,
-    /// What opens connections, for tests. Default: none, the network does.
+    /// The hook that opens connections, for tests. Default: none, the network does.
     pub dial: Option<Arc<dyn Dial>>,
 }
 
@@ -95,7 +97,7 @@ impl RedisOptions {
 
 impl fmt::Debug for RedisOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Neither the URL nor user and password: each may hold a secret.
+        // Without the URL, the user and the password, since each may hold a secret.
         f.debug_struct("RedisOptions")
             .field("connections", &self.connections)
             .field("prefix", &self.prefix)

@@ -1,4 +1,4 @@
-//! Reading answers. Whatever a server sends, the worst outcome is an error.
+//! Reads answers. The worst outcome of any answer is an error.
 
 use bytes::Bytes;
 use redis::Value;
@@ -13,7 +13,7 @@ fn nonsense<T>(wanted: &str, value: &Value) -> Decoded<T> {
     Err(Failure::Nonsense(format!("expected {wanted}, got {shown}")))
 }
 
-/// Bytes, or none for nil.
+/// Bytes, or `None` for nil.
 pub(crate) fn maybe(value: Value) -> Decoded<Option<Bytes>> {
     match value {
         Value::Nil | Value::Boolean(false) => Ok(None),
@@ -37,7 +37,7 @@ pub(crate) fn text(value: Value) -> Decoded<String> {
         .map_err(|_| Failure::Nonsense("expected text, got bytes that are not UTF-8".to_owned()))
 }
 
-/// A database's identity, or none for nil.
+/// A database's identity, or `None` for nil.
 pub(crate) fn database(value: Value) -> Decoded<Option<DatabaseId>> {
     let Some(bytes) = maybe(value)? else {
         return Ok(None);
@@ -59,7 +59,7 @@ pub(crate) fn list(value: Value) -> Decoded<Vec<Value>> {
     }
 }
 
-/// Exactly so many values.
+/// Exactly `N` values.
 pub(crate) fn array<const N: usize>(value: Value) -> Decoded<[Value; N]> {
     let values = list(value)?;
     values.try_into().map_err(|values: Vec<Value>| {
@@ -80,7 +80,7 @@ pub(crate) fn pairs(value: Value) -> Decoded<Vec<(Bytes, Bytes)>> {
     Ok(pairs)
 }
 
-/// A number in decimal digits, without the '+' that Rust would take and the scripts would not.
+/// A number in decimal digits, without the '+' that Rust accepts and the scripts do not.
 pub(crate) fn digits<T: std::str::FromStr>(text: &[u8]) -> Decoded<T> {
     let number = std::str::from_utf8(text)
         .ok()
@@ -133,7 +133,7 @@ pub(crate) fn timestamp(text: &[u8]) -> Decoded<Timestamp> {
     digits(text).map(Timestamp)
 }
 
-/// Whether it is 1.
+/// Whether the number is 1.
 pub(crate) fn yes(value: Value) -> Decoded<bool> {
     Ok(number::<i64>(value)? == 1)
 }

@@ -67,7 +67,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
     let births = vec![Version::ZERO; rows.len()];
     let rows = Rows { rows, births };
-    // Above its own row's version, but not above others'.
+    // Above the version of its own row, but not above the versions of other rows.
     part.entries[2].version = version(13);
     let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
     let verdict = judged(&part, true);
@@ -86,7 +86,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     );
     assert!(
         judged(&part, false).rows.is_empty(),
-        "no error mark is there to be cleared"
+        "no error mark needs clearing"
     );
     part.replay = true;
     assert_eq!(
@@ -130,12 +130,12 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
     assert_eq!(
         parked[0].faults[0].version,
         version(9),
-        "the row's that was refused"
+        "the version of the rejected row"
     );
 }
 
-/// The hash that there is by now was perhaps made when no map named its owner, and says nothing of
-/// its birth.
+/// The present hash may have been made while no map named its owner. Then it does not tell its
+/// birth.
 #[test]
 fn a_mark_that_was_put_aside_has_vanished_whatever_hash_there_is() {
     let version = |number| Version::new(number).unwrap();

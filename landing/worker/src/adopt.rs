@@ -16,19 +16,19 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Say what would be paired, and change nothing
+    /// Show the pair, and change nothing
     #[arg(long)]
     dry_run: bool,
-    /// Give up after this long; a tier that is away ends it at once
+    /// Give up after this long. A tier that is away ends the command at once
     #[arg(long, default_value = "1min")]
     deadline: Deadline,
 }
 
-/// Pairs the tiers, whatever they belonged to: an older Redis, or a restored database. Does nothing
-/// if they belong together.
+/// Pairs the tiers, also an older Redis or a restored database. It does not matter where they
+/// belonged before. Does nothing if they belong together.
 ///
 /// # Errors
-/// A tier is away, or has another number of partitions or another layout; the deadline passed.
+/// A tier is away, or has another partition count or another layout. Or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, adopt(args)).await
 }
@@ -45,7 +45,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
     writeln!(
         out,
-        "the hot tier holds {} unlanded marks, and refused rows of {} owners",
+        "the hot tier holds {} unlanded marks, and rejected rows of {} owners",
         waiting.marks(),
         waiting.errors()
     )?;
@@ -56,13 +56,13 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     pair(&tiers, &mut out).await
 }
 
-/// Of tiers that nothing is to be adopted of.
+/// Answers for tiers that need no adoption.
 async fn belong(tiers: &Tiers, dry_run: bool, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
     let is_blank = tiers.hot().pairing().await?.paired.is_none();
     if is_blank && dry_run {
         writeln!(
             out,
-            "the hot tier is blank, so it would take over the database; nothing was changed (--dry-run)"
+            "the hot tier is blank and would take over the database: nothing was changed (--dry-run)"
         )?;
         return Ok(Exit::Found);
     }
@@ -74,7 +74,7 @@ async fn belong(tiers: &Tiers, dry_run: bool, out: &mut std::io::Stdout) -> anyh
     } else {
         "the tiers belong together"
     };
-    writeln!(out, "{said}; nothing is to be adopted")?;
+    writeln!(out, "{said}: there is nothing to adopt")?;
     Ok(Exit::Fine)
 }
 
@@ -82,11 +82,11 @@ async fn pair(tiers: &Tiers, out: &mut std::io::Stdout) -> anyhow::Result<Exit> 
     tiers
         .adopt()
         .await
-        .context("the database may know of this Redis already; repeat this command")?;
+        .context("the database may already name this Redis: repeat this command")?;
     let (hot, cold) = (tiers.hot().pairing().await?, tiers.cold().pairing().await?);
     writeln!(
         out,
-        "adopted: the hot tier at {} (redis.prefix = {:?}) is the one of the database at {} from now on; any other one is refused",
+        "adopted: the hot tier at {} (redis.prefix = {:?}) belongs to the database at {} from now on, and any other hot tier is rejected",
         hot.address, hot.prefix, cold.address
     )?;
     Ok(Exit::Fine)

@@ -10,9 +10,9 @@ use futures::future::LocalBoxFuture;
 use crate::exit::{self, Exit};
 use crate::{adopt, drain, errors, export, grants, import, migrate, run, status, verify};
 
-/// Lands what game servers wrote into Redis in a database, and looks after it.
+/// Lands the data of game servers from Redis in a database, and manages it.
 ///
-/// Each command but `run`, which is a service, ends by its --deadline.
+/// Each command except the service `run` ends by its --deadline.
 #[derive(Debug, Parser)]
 #[command(name = "landing-worker", version, after_help = exit::TABLE)]
 pub struct Cli {
@@ -22,66 +22,65 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Land until told to stop (SIGTERM or Ctrl-C): finishes its batch, gives its locks back, exits
-    /// 0
+    /// Land until a signal (SIGTERM or Ctrl-C), then finish the batch, release the locks and exit
+    /// with 0
     ///
-    /// It is the service, so it has no deadline: it waits without limit for a tier that is away. It
-    /// ends at once where waiting does not help, as with a wrong password.
+    /// This is the service, so it has no deadline. It waits without limit for a tier that is away.
+    /// It ends at once if waiting does not help, for example with a wrong password.
     #[command(after_help = exit::TABLE)]
     Run(run::Args),
-    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else a
-    /// list of it
+    /// Land everything that was marked before the start, then exit: 0 if nothing is left, else with
+    /// a list of the rest
     ///
-    /// It ends with 1 if the database refused what is left, and with 7 if the deadline passed
-    /// first.
+    /// Ends with 1 if the database rejected the rest, and with 7 if the deadline passed first.
     #[command(after_help = exit::TABLE)]
     Drain(drain::Args),
-    /// Show what waits to be landed, for how long, and who lands it: 1 if a part of it can't be
+    /// Show the waiting marks, their age and the workers that land them: 1 if a part can't be
     /// reached
     #[command(after_help = exit::TABLE)]
     Status(status::Args),
-    /// Compare what has landed with what Redis holds, owner by owner of the database: 0 if they
-    /// agree, else 1 with a list of conflicts
+    /// Compare landed data with Redis, owner by owner of the database: 0 if they agree, else 1 with
+    /// a list of conflicts
     ///
-    /// Owners are listed by the database, by their live rows. One whose rows are all lost or
-    /// removed is not looked at, whatever Redis holds of it.
+    /// The database lists the owners by their live rows. An owner with only lost or removed rows is
+    /// skipped, even if Redis holds data of it.
     #[command(after_help = exit::TABLE)]
     Verify(verify::Args),
-    /// List what the database refused, with its reasons; with --retry try it again: 0 if nothing is
-    /// refused any more, else 1
+    /// List the rows that the database rejected, with the reasons. With --retry, try them again: 0
+    /// if no row is rejected any more, else 1
     #[command(after_help = exit::TABLE)]
     Errors(errors::Args),
     /// Create or upgrade the schema
     #[command(after_help = exit::TABLE)]
     Migrate(migrate::Args),
-    /// Write owners, given as JSON lines, through the SDK: 0 if all are written, else 1; a bad line
-    /// is named, and the others go on
+    /// Write owners from JSON lines through the SDK: 0 if all are written, else 1. A bad line is
+    /// reported, and the others go on
     ///
-    /// Lines of one owner are applied in their order. While a tier is away, or refuses writes since
-    /// too much waits, the import waits.
+    /// Lines of one owner are applied in their order. The import waits while a tier is away, or
+    /// while writes are rejected because of a large backlog.
     #[command(after_help = exit::TABLE)]
     Import(import::Args),
-    /// Print all owners as JSON lines in key order, hot or cold; what is cold stays cold
+    /// Print all owners as JSON lines in key order, hot or cold. Cold owners stay cold
     #[command(after_help = exit::TABLE)]
     Export(export::Args),
     /// Pair this Redis and this database on purpose: an older Redis, or a restored database
     ///
-    /// Each of the two knows which one it belongs to, and any other is refused. From then on the
-    /// one that was the current one before is refused. Nothing is deleted: cached data is compared
-    /// with its rows before it is used, and unlanded data lands.
+    /// Each of the two knows the other, and rejects any third one. After this command, the earlier
+    /// partner is rejected. Nothing is deleted. Cached data is compared with its rows before it is
+    /// used, and unlanded data lands.
     #[command(after_help = exit::TABLE)]
     Adopt(adopt::Args),
-    /// Print the rights that the users of the database and of Redis need, as statements to paste;
-    /// asks no server
+    /// Print the rights that the users of the database and of Redis need, as statements to paste.
+    /// Contacts no server
     #[command(after_help = exit::TABLE)]
     Grants(grants::Args),
 }
 
-/// Where the settings come from.
+/// The source of the settings.
 #[derive(Debug, Clone, Args)]
 pub struct ConfigArgs {
-    /// The settings file; without it the environment alone counts (`STORAGE__REDIS__URL` and
-    /// `STORAGE__SQL__URL` are enough)
+    /// The settings file. Without it, only the environment counts: `STORAGE__REDIS__URL` and
+    /// `STORAGE__SQL__URL` are enough
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -98,15 +97,15 @@ pub fn main(cli: Cli) -> ExitCode {
 pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     let filter = tracing_subscriber::EnvFilter::try_from_default_env();
     let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    // A log that nobody reads any more is no reason to end.
+    // A log without a reader is no reason to end.
     let logs = tracing_subscriber::fmt()
         .log_internal_errors(false)
         .with_ansi(colours)
         .with_writer(crate::progress::writer);
     let _ = logs
-        .with_env_filter(
-            filter.unwrap_or_else(|_| "warn,landing_worker=info,storage_landing=info,storage_tiers=info".into()),
-        )
+        .with_env_filter(filter.unwrap_or_else(|_| {
+            "warn,landing_worker=info,storage_landing=info,storage_tiers=info".into()
+        }))
         .try_init();
     let runtime = match tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -118,13 +117,13 @@ pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     let exit = runtime
         .block_on(work)
         .unwrap_or_else(|error| failed(&error));
-    // Not dropped, which waits for a read of a pipe that nobody writes.
+    // Not dropped: a drop waits for a read of a pipe without a writer.
     runtime.shutdown_background();
     exit.into()
 }
 
 async fn run(cli: Cli) -> anyhow::Result<Exit> {
-    // Each is large, and only one of them is needed.
+    // Boxed, because each future is large and only one is needed.
     let command: LocalBoxFuture<'_, anyhow::Result<Exit>> = match cli.command {
         Command::Run(args) => Box::pin(run::run(args)),
         Command::Drain(args) => Box::pin(drain::run(args)),
@@ -140,7 +139,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
     command.await
 }
 
-/// Says what went wrong, unless nobody listens.
+/// Reports the error, unless the output has no reader.
 fn failed(error: &anyhow::Error) -> Exit {
     let exit = exit::of(error);
     if exit != Exit::BrokenPipe {

@@ -1,4 +1,4 @@
-//! Stored objects as JSON, whatever their type.
+//! Stored objects of any type as JSON.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -10,9 +10,11 @@ use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 use storage_sdk::codec;
 
-/// What a stored object holds: `{"object": …, "schema_version": …}`. Import refuses it, since JSON
-/// does not tell all that an object may hold: bytes are `{"base64": …}`, keys that are no text are
-/// written as text (a map in which two look alike as a list of pairs), a number that is none is
+/// The content of a stored object: `{"object": …, "schema_version": …}`.
+///
+/// Import rejects this form, because JSON does not hold everything that an object can hold. Bytes
+/// become `{"base64": …}`. Keys that are not text become text. If two keys of a map look the same
+/// as text, the map becomes a list of pairs. A number that is not finite becomes text such as
 /// `"NaN"`.
 #[derive(Debug, Serialize, PartialEq)]
 pub struct Decoded {
@@ -21,7 +23,7 @@ pub struct Decoded {
 }
 
 impl Decoded {
-    /// What these bytes hold; none if they are no whole, unaltered object.
+    /// The content of these bytes. `None` if they are not a whole, unaltered object.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let Json(object) = codec::decode(bytes, u32::MAX).ok()?;
@@ -33,7 +35,7 @@ impl Decoded {
     }
 }
 
-/// Any value of MessagePack.
+/// Any MessagePack value.
 struct Json(Value);
 
 impl<'de> Deserialize<'de> for Json {
@@ -55,7 +57,7 @@ fn base64(bytes: &[u8]) -> Value {
     )]))
 }
 
-/// A key as text: what it holds, if it is none.
+/// A key as text. A key that is not text becomes its JSON.
 fn key(key: &Value) -> String {
     match key {
         Value::String(text) => text.clone(),
@@ -95,7 +97,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
     }
 
     fn visit_f32<E>(self, value: f32) -> Result<Value, E> {
-        // By its own digits: as f64, 0.1 would be 0.10000000149011612.
+        // Printed with its own digits. As `f64`, 0.1 would be 0.10000000149011612.
         Ok(value
             .to_string()
             .parse()
@@ -145,7 +147,7 @@ impl<'de> Visitor<'de> for JsonVisitor {
         ))
     }
 
-    /// An extension of MessagePack, which is a number and bytes.
+    /// A MessagePack extension: a number and bytes.
     fn visit_newtype_struct<D: Deserializer<'de>>(
         self,
         deserializer: D,
@@ -230,7 +232,7 @@ mod tests {
         assert_eq!(
             of(&[0xa1, 0xff]),
             Some(json!({"base64": "/w=="})),
-            "text that is none"
+            "text that is not UTF-8"
         );
         assert_eq!(
             of(&[0x82, 1, 2, 0xa1, b'1', 3]),

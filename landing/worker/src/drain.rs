@@ -20,37 +20,37 @@ use crate::{open, progress, signal};
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Give up after this long, such as 30s or 5min; what is left stays marked. Default:
+    /// Give up after this long, such as 30s or 5min. The rest stays marked. Default:
     /// landing.drain_deadline, 5 min
     #[arg(long)]
     deadline: Option<Deadline>,
 }
 
-/// How often it is looked whether a rescue was made.
+/// How often the command checks whether a rescue has finished.
 const LOOK: Duration = Duration::from_millis(50);
-/// What the batch under way may take after the deadline.
+/// The time for the batch under way after the deadline.
 const FINISH: Duration = Duration::from_secs(3);
 
-/// What a partition still holds.
+/// The marks that a partition still holds.
 fn left(partition: Partition, peek: PartitionPeek) -> String {
-    // Marks on probation that become live again are unlanded, too.
+    // Marks on probation that must become live again are unlanded, too.
     let backlog = Backlog {
         partitions: vec![(partition, peek)],
         ..Backlog::default()
     };
     format!(
-        "left in partition {partition}: {} unlanded, {} refused",
+        "left in partition {partition}: {} unlanded, {} rejected",
         backlog.marks(),
         backlog.errors()
     )
 }
 
-/// Runs a worker of its own beside any others, until everything older than the start has landed, or
-/// a signal comes.
+/// Runs a worker beside any others, until everything older than the start has landed, or until a
+/// signal.
 ///
 /// # Errors
-/// Settings or tiers that waiting can't mend; a tier is away until the deadline, or the hot one
-/// again when it comes.
+/// Settings or tiers have a fault that waiting does not help. Or a tier is away until the deadline,
+/// or the hot tier is away at the deadline.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let deadline = args
@@ -58,7 +58,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         .unwrap_or(Deadline(settings.landing.drain_deadline))
         .from_now();
     limit::end_after(deadline);
-    let stop = signal::stop("stopping: finishing the batch; a second signal exits at once");
+    let stop = signal::stop("stopping after this batch: a second signal exits at once");
     tokio::pin!(stop);
     let tiers = tokio::select! {
         biased;
@@ -78,7 +78,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         enough.notify_one();
         left
     };
-    // A batch that hangs is given up: landed or not, its marks are still there.
+    // A batch that hangs is given up. Its marks are still there, even if it landed.
     let work = timeout_at(deadline + FINISH, worker.run(enough.notified()));
     let (left_over, _) = tokio::join!(wait, work);
     bar.finish_and_clear();
@@ -93,12 +93,12 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         let but = match counts.unrescued {
             0 => String::new(),
             some => format!(
-                " but for {some} marked fields that can't be landed, whose marks tell which (landing-worker errors, status)"
+                " but for {some} marked fields that can't be landed: landing-worker errors and status show them"
             ),
         };
         writeln!(
             out,
-            "Redis takes no writes: all that waits is in the database{but}, and its marks stay until Redis takes writes again"
+            "Redis takes no writes: all waiting data is in the database{but}. The marks stay until Redis takes writes again"
         )?;
         return Ok(if counts.unrescued == 0 {
             Exit::Fine
@@ -116,14 +116,14 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     Ok(exit)
 }
 
-/// Ready when all that waits was landed from a Redis that takes no writes.
+/// Ready when all waiting data has landed from a Redis that takes no writes.
 async fn rescued(worker: &LandingWorker) {
     while worker.counts().rescues == 0 {
         sleep(LOOK).await;
     }
 }
 
-/// How it ends: late if marks are left, else with something found if rows are refused.
+/// The exit code: `Late` if marks are left at the deadline, `Found` if anything else is left.
 fn exit(left_over: &[(Partition, PartitionPeek)], is_late: bool) -> Exit {
     let marks = Backlog {
         partitions: left_over.to_vec(),
@@ -156,11 +156,11 @@ mod tests {
         };
         assert_eq!(
             left(Partition(3), peek),
-            "left in partition 3: 3 unlanded, 4 refused"
+            "left in partition 3: 3 unlanded, 4 rejected"
         );
         assert_eq!(
             left(Partition(3), again),
-            "left in partition 3: 11 unlanded, 4 refused"
+            "left in partition 3: 11 unlanded, 4 rejected"
         );
     }
 
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(exit(&[], true), Exit::Fine);
         assert_eq!(exit(std::slice::from_ref(&refused), true), Exit::Found);
         assert_eq!(exit(&[refused, waits.clone()], true), Exit::Late);
-        // Written after the start, in a partition where something is refused.
+        // Written after the start, in a partition with a rejected row.
         assert_eq!(exit(&[waits], false), Exit::Found);
     }
 }

@@ -1,4 +1,4 @@
-//! Owners as JSON lines, as `export` writes them.
+//! Owners as JSON lines, in the format of `export`.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ pub struct Entity {
 }
 
 /// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet,
-/// padded), or what an object holds.
+/// padded), or the content of an object.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Value {
@@ -45,8 +45,8 @@ impl Value {
 }
 
 impl Entity {
-    /// The entity of an owner and its live fields; none if there are none. With `decode`, objects
-    /// are made readable.
+    /// The entity of an owner and its live fields. `None` without fields. With `decode`, objects
+    /// become readable.
     #[must_use]
     pub fn new<'a>(
         owner: &Owner,

@@ -1,4 +1,4 @@
-//! `errors`: what the database refused, and why.
+//! `errors`: the rows that the database rejected, and the reasons.
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
@@ -17,22 +17,22 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Try to land all of them now, without waiting for their time; ends with 1 if something is
-    /// still refused
+    /// Try to land all of them now, before their next retry. The command ends with 1 if a row is
+    /// still rejected
     #[arg(long)]
     retry: bool,
-    /// Give up after this long; what was landed until then stays landed, and a tier that is away
-    /// ends it at once
+    /// Give up after this long. Rows that landed until then stay landed. A tier that is away ends
+    /// the command at once
     #[arg(long, default_value = "1min")]
     deadline: Deadline,
 }
 
-/// What is to be done with refused rows.
+/// The ways out for rejected rows.
 const ADVICE: &str = "\
-The values are still in Redis, and each is tried again by itself. To land them now, mend the database, then: landing-worker errors --retry
-To mend a value, import a line with one that the database takes; to give it up, import the one that the database has (docs/operations.md)";
+The values are still in Redis, and each is retried automatically. To land them now, repair the database, then run: landing-worker errors --retry
+To correct a value, import a line with a value that the database takes. To give it up, import the value that the database has (the chapter Operations of the book says how)";
 
-/// Entries that the hot tier is asked for at once.
+/// Entries of one request to the hot tier.
 const PAGE: usize = 1_000;
 
 fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
@@ -47,11 +47,11 @@ fn print(entry: &ErrorEntry, out: &mut impl Write) -> io::Result<()> {
     )
 }
 
-/// Lists all error marks; with `--retry`, lands their owners first, lists what is still refused,
-/// and ends with 1 if something is.
+/// Lists all error marks. With `--retry`, first lands their owners, then lists the rows that are
+/// still rejected, and ends with 1 if there are any.
 ///
 /// # Errors
-/// The hot tier can't be reached; for a retry, the database; the deadline passed.
+/// The hot tier can't be reached, or for a retry the database. Or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, list(args)).await
 }
@@ -90,7 +90,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     if !entries.is_empty() {
         writeln!(out, "{ADVICE}")?;
     }
-    // Without a retry the list is all that was asked for, however long it is.
+    // Without a retry the list itself is the result, so a long list is fine.
     Ok(match (belongs, args.retry && !entries.is_empty()) {
         (false, _) => Exit::Refused,
         (true, true) => Exit::Found,

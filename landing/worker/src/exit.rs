@@ -1,4 +1,4 @@
-//! How a command ends: one table of exit codes, and which error has which.
+//! How a command ends: the table of exit codes, and the code of each error.
 
 use std::fmt;
 use std::process::ExitCode;
@@ -8,7 +8,7 @@ use storage_sdk::Kind;
 use storage_sql::{ColdError, ColdKind};
 use storage_tiers::TierError;
 
-/// The table, as `--help` shows it.
+/// The table in `--help`.
 pub const TABLE: &str = "\
 Exit codes:
   0    fine
@@ -28,24 +28,25 @@ Exit codes:
 pub enum Exit {
     /// All is well.
     Fine = 0,
-    /// The work is done, and there is something to look at.
+    /// The work is done, and it found something to look at.
     Found = 1,
-    /// An argument, or a file that it names. The parser of the command line ends with it, too.
+    /// A bad argument, or a bad file in an argument. The parser of the command line also ends with
+    /// this code.
     Usage = 2,
-    /// What an operator has to mend first.
+    /// An operator must act first.
     Settings = 3,
-    /// The hot tier does not answer.
+    /// The hot tier is away, or can't take the work now.
     HotAway = 4,
-    /// The cold tier does not answer.
+    /// The cold tier is away.
     ColdAway = 5,
-    /// Going on could lose data.
+    /// The command could lose data.
     Refused = 6,
     /// The deadline passed.
     Late = 7,
     /// A signal.
     Signal = 130,
-    /// As a shell says of a program that SIGPIPE ended: whoever reads the output, such as `head`,
-    /// has seen enough.
+    /// The code of a shell for a program that SIGPIPE ended: the reader of the output, such as
+    /// `head`, has stopped.
     BrokenPipe = 141,
 }
 
@@ -55,7 +56,7 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that says itself how the command ends.
+/// An error with its own exit code.
 #[derive(Debug)]
 struct Ends(Exit, String);
 
@@ -67,12 +68,12 @@ impl fmt::Display for Ends {
     }
 }
 
-/// An error that ends the command so.
+/// An error that ends the command with this code.
 pub fn error(exit: Exit, message: impl Into<String>) -> anyhow::Error {
     Ends(exit, message.into()).into()
 }
 
-/// How a command ends with this error: as the first of its causes has it that stands in the table.
+/// The exit code of an error. The first cause with a code decides.
 #[must_use]
 pub fn of(error: &anyhow::Error) -> Exit {
     error.chain().find_map(of_cause).unwrap_or(Exit::Found)
@@ -129,7 +130,7 @@ fn of_tier(error: &TierError) -> Option<Exit> {
         TierError::Hot(error) => Some(of_hot(&error.kind)),
         TierError::Cold(error) => Some(of_cold(error.kind)),
         TierError::Unpaired(_) => Some(Exit::Refused),
-        // Nothing was done, and the same command may do it.
+        // Nothing was done, and a repeat of the command may succeed.
         TierError::Contended { .. } => Some(Exit::HotAway),
         _ => None,
     }
@@ -153,7 +154,7 @@ fn of_cold(kind: ColdKind) -> Exit {
     }
 }
 
-/// As the SDK has them, which says of both tiers what a caller can do.
+/// Follows the SDK's kinds, which cover both tiers.
 fn of_sdk(kind: Kind) -> Exit {
     match kind {
         Kind::Invalid | Kind::Denied => Exit::Settings,
@@ -176,8 +177,7 @@ fn of_file(kind: std::io::ErrorKind) -> Exit {
     }
 }
 
-/// An error in one line, root cause included. A cause whose words stand there already is not said
-/// twice.
+/// An error in one line, with its root cause. A cause is left out if its text is already there.
 #[must_use]
 pub fn words(error: &anyhow::Error) -> String {
     let mut words = String::new();

@@ -22,25 +22,26 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Write here instead of to stdout; what the file held stays until the export is whole
+    /// Write to this file instead of stdout. The old content of the file stays until the export is
+    /// complete
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Show what stored objects hold, as {"object": …, "schema_version": …} in place of base64; for
-    /// reading, import refuses it
+    /// Show the content of stored objects, as {"object": …, "schema_version": …} in place of
+    /// base64. Only for reading: import rejects this form
     #[arg(long)]
     decode: bool,
-    /// Give up after this long; a tier that is away ends it at once
+    /// Give up after this long. A tier that is away ends the command at once
     #[arg(long, default_value = "1day")]
     deadline: Deadline,
 }
 
-/// Owners that the hot tier is asked for at once.
+/// Owners of one request to the hot tier.
 const AT_ONCE: usize = 200;
-/// Cold ones of them that are read at the same time.
+/// Cold owners of one request that are read concurrently.
 const COLD_AT_ONCE: usize = 32;
 
-/// An owner as it is now, given what its hash answered; none if it has no fields any more. One that
-/// is cold stays cold: an export of all that there is would fill the hot tier with what nobody
+/// The present state of an owner, given its hash. `None` if it has no fields left. A cold owner
+/// stays cold, because an export of all owners would fill the hot tier with owners that nobody
 /// plays.
 async fn entity(
     storage: &Storage,
@@ -63,7 +64,7 @@ async fn entity(
             .filter_map(|(field, cell)| Some((field, cell.live()?)));
         return Ok(Entity::new(owner, live, decode));
     }
-    // As a game server reads: it waits a little for a tier that is away, and says what is wrong.
+    // Reads as a game server does: waits a little for a tier that is away, and reports the fault.
     let bytes = storage.scope(owner.app(), owner.region())?.bytes();
     let record = bytes
         .owner(owner.logic_type(), owner.id())?
@@ -72,10 +73,10 @@ async fn entity(
     Ok(Entity::new(owner, record.iter(), decode))
 }
 
-/// Writes all owners; answers how many.
+/// Writes all owners. Answers how many.
 async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
     let mut out = BufWriter::new(out);
-    // What is wrong with the tables is said by the database's kind of error, which decides the exit
+    // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
     storage.tiers().cold().all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
@@ -107,14 +108,14 @@ async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::
     Ok(written)
 }
 
-/// Writes all owners into a file, which has its name only when it is whole.
+/// Writes all owners to a file. The file gets its name only when it is complete.
 async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<u64> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
-        // A pipe or a device, in whose place no file is wanted.
+        // A pipe or a device. A file must not take its place.
         return write(storage, &mut File::create(path)?, decode).await;
     }
-    // Behind a link, the file that is meant.
+    // The target of a link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let folder = path
         .parent()
@@ -133,19 +134,19 @@ async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Res
         part.as_file().set_permissions(old.permissions())?;
     }
     let written = write(storage, part.as_file_mut(), decode).await?;
-    // ORDER: before the name, or a machine that loses power may leave a file that is empty instead
-    // of the old one.
+    // ORDER: before the file gets its name. Otherwise a power failure may leave an empty file in
+    // place of the old one.
     part.as_file().sync_all()?;
     part.persist(&path).map_err(|error| error.error)?;
     Ok(written)
 }
 
-/// Prints all owners in key order, hot or cold, unlanded ones included. What is cold is read past
-/// the hot tier.
+/// Prints all owners in key order, hot or cold, with their unlanded changes. Cold owners are read
+/// without filling the hot tier.
 ///
 /// # Errors
-/// The storage can't be opened or read, or the output can't be written, or the deadline passed; a
-/// file that was there is then as it was.
+/// The storage can't be opened or read, or the output can't be written, or the deadline passed. An
+/// existing file is then unchanged.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, export(args)).await
 }

@@ -1,18 +1,19 @@
-//! The `landing-worker` program: a subcommand a file.
+//! The `landing-worker` program. Each subcommand has its own file.
 //!
 //! | module | subcommand |
 //! | --- | --- |
-//! | [`run`] | `run`: land until told to stop |
+//! | [`run`] | `run`: land until a signal |
 //! | [`drain`] | `drain`: land everything marked so far, then exit |
-//! | [`status`] | `status`: what waits, and who lands it |
-//! | [`verify`] | `verify`: whether both tiers say the same of what has landed |
-//! | [`errors`] | `errors`: list what the database refused, and try it again |
+//! | [`status`] | `status`: the waiting marks, and the workers that land them |
+//! | [`verify`] | `verify`: whether both tiers agree on landed data |
+//! | [`errors`] | `errors`: list the rejected rows, and try them again |
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
-//! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], and [`decoded`] for what objects hold) |
+//! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], [`decoded`]) |
 //! | [`adopt`] | `adopt`: pair two tiers on purpose |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
-//! | [`cli`], [`open`], [`progress`], [`signal`] | what the subcommands share |
-//! | [`exit`], [`limit`] | how a command ends, and when at the latest |
+//! | [`http`] | `run --http`: metrics and health |
+//! | [`cli`], [`open`], [`progress`], [`signal`] | shared by the subcommands |
+//! | [`exit`], [`limit`] | exit codes and deadlines of commands |
 
 pub mod adopt;
 pub mod cli;
@@ -23,6 +24,7 @@ pub mod errors;
 pub mod exit;
 pub mod export;
 pub mod grants;
+pub mod http;
 pub mod import;
 pub mod limit;
 pub mod migrate;

@@ -1,5 +1,5 @@
-//! For how long a command may take. Each ends by its deadline, also if a tier hangs or nobody takes
-//! its output.
+//! The deadline of a command. Each command ends by its deadline, even if a tier hangs or nobody
+//! reads its output.
 
 use std::io::Write as _;
 use std::str::FromStr;
@@ -10,16 +10,15 @@ use tokio::time::{Instant, sleep_until};
 use crate::exit::{self, Exit};
 use crate::signal;
 
-/// For how long a command may take, as it is given: such as 30s or 5min.
+/// A deadline as given on the command line, such as 30s or 5min.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deadline(pub Duration);
 
-/// The longest deadline, a year: later moments the clock can't tell.
+/// The longest deadline: a year. The clock can't represent much later moments.
 const DEADLINE_MAX: Duration = Duration::from_hours(365 * 24);
-/// What a command may take after its deadline to end in order. Then the process ends, whatever it
-/// is busy with.
+/// The time for an orderly end after the deadline. Then the process exits in any state.
 const GRACE: Duration = Duration::from_secs(10);
-/// For how long the last words of a process may take, where nobody may read them.
+/// The time for the last message of a process, which may have no reader.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 impl FromStr for Deadline {
@@ -27,22 +26,22 @@ impl FromStr for Deadline {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let duration = humantime::parse_duration(text)
-            .map_err(|error| format!("{error}; it is a time such as 30s, 5min or 2h"))?;
+            .map_err(|error| format!("{error}: give a time such as 30s, 5min or 2h"))?;
         if duration.is_zero() {
-            return Err("a deadline is more than 0, such as 30s, 5min or 2h".to_owned());
+            return Err("a deadline must be more than 0, such as 30s, 5min or 2h".to_owned());
         }
         Ok(Self(duration))
     }
 }
 
 impl Deadline {
-    /// The moment, counted from now.
+    /// The moment of the deadline, counted from now.
     #[must_use]
     pub fn from_now(self) -> Instant {
         Instant::now() + self.0.min(DEADLINE_MAX)
     }
 
-    /// What is said when it has passed.
+    /// The error after the deadline.
     #[must_use]
     pub fn passed(self) -> anyhow::Error {
         exit::error(
@@ -55,10 +54,10 @@ impl Deadline {
     }
 }
 
-/// Does a command's work until its deadline or a signal; then the work is dropped where it stands.
+/// Does a command's work until its deadline or a signal. Then drops the work.
 ///
 /// # Errors
-/// Those of the work; the deadline passed.
+/// The errors of the work, or the deadline passed.
 pub async fn within(
     deadline: Deadline,
     work: impl Future<Output = anyhow::Result<Exit>>,
@@ -73,15 +72,15 @@ pub async fn within(
     }
 }
 
-/// Ends the process some seconds after this moment, if it has not ended by itself: a command may be
-/// held up where no timer reaches it, as by a pipe that nobody reads.
+/// Exits the process some seconds after this moment, if it has not ended by itself. A command can
+/// hang where no timer reaches it, for example in a write to a pipe without a reader.
 pub fn end_after(until: Instant) {
     let left = until
         .saturating_duration_since(Instant::now())
         .saturating_add(GRACE);
     std::thread::spawn(move || {
         std::thread::sleep(left);
-        // In a thread of its own, since nobody may read this either.
+        // In its own thread, because this output may have no reader either.
         std::thread::spawn(|| {
             writeln!(
                 std::io::stderr(),

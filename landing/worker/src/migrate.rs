@@ -17,20 +17,20 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Print the SQL that would be run, and run nothing
+    /// Print the SQL of the migration, and run nothing
     #[arg(long)]
     dry_run: bool,
-    /// Give up after this long; a migration that was cut goes on at the next try
+    /// Give up after this long. The next run continues an interrupted migration
     #[arg(long, default_value = "1h")]
     deadline: Deadline,
 }
 
-/// Brings the schema to what this program needs, and Redis' keys to its layout. Does nothing to
-/// what is.
+/// Upgrades the schema to the version of this program, and Redis' keys to its layout. Does nothing
+/// if both are current.
 ///
 /// # Errors
-/// The database can't be reached, refuses a statement, or has a newer schema; Redis can't be
-/// reached, or holds marks of an older layout; the deadline passed.
+/// The database can't be reached, rejects a statement, or has a newer schema. Or Redis can't be
+/// reached, or holds marks of an older layout. Or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, migrate(args)).await
 }
@@ -47,8 +47,8 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
     }
     let before = storage_sql::schema_state(&options).await?;
     if before == SchemaState::Older && settings.redis.url != HotUrl::Memory {
-        // ORDER: Redis first: a program of the older layout is refused by either number, and a
-        // repeat finds what is left to be done.
+        // ORDER: Redis first. Either number stops a program of the older layout, and a repeat finds
+        // the remaining work.
         leave_layout(&settings, &mut out).await?;
     }
     storage_sql::migrate(&options).await?;
@@ -64,7 +64,7 @@ async fn migrate(args: Args) -> anyhow::Result<Exit> {
     Ok(Exit::Fine)
 }
 
-/// Takes Redis to this program's layout of keys.
+/// Upgrades Redis to this program's layout of keys.
 async fn leave_layout(settings: &Settings, out: &mut impl Write) -> anyhow::Result<()> {
     let hot = open::hot(settings).await?;
     let seen = hot.pairing().await.context("the hot tier")?;
@@ -81,8 +81,8 @@ async fn leave_layout(settings: &Settings, out: &mut impl Write) -> anyhow::Resu
         return Ok(());
     }
     let message = format!(
-        "{} partitions of the hot tier at {} hold marks of layout {}, which this program does not read: run `drain` by the older program, \
-         and mend or drop what its `errors` lists",
+        "{} partitions of the hot tier at {} hold marks of layout {}, which this program does not read: run `drain` with the older program, \
+         and repair or drop the rows that its `errors` lists",
         marked.len(),
         seen.address,
         paired.layout

@@ -17,10 +17,10 @@ use tokio::time::Instant;
 use crate::cli::ConfigArgs;
 use crate::exit::{self, Exit};
 
-/// The settings: file and environment, or the environment alone.
+/// The settings: from file and environment, or from the environment alone.
 ///
 /// # Errors
-/// The file can't be read, or a key or variable is wrong; the message names it.
+/// The file can't be read, or a key or variable is wrong. The message names it.
 pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
     Ok(match &args.config {
         Some(path) => Settings::load(path)?,
@@ -31,7 +31,7 @@ pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
 /// The hot tier, open and checked.
 ///
 /// # Errors
-/// It can't be reached or must not be used.
+/// It can't be reached, or must not be used.
 pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open(settings, Arc::new(SystemClock))
@@ -41,35 +41,35 @@ pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     Ok(hot)
 }
 
-/// A hot tier that may evict unlanded data is landed all the same, and the sooner the better; game
-/// servers refuse to write to it.
+/// A hot tier that may evict unlanded data is landed all the same, the sooner the better. Game
+/// servers reject writes to it.
 fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
     match checked {
         Err(error) if error.kind == HotKind::Policy => {
-            tracing::warn!(%error, "unlanded data is in danger, and game servers refuse writes; landing goes on");
+            tracing::warn!(%error, "unlanded data is in danger, and game servers reject writes: landing goes on");
             Ok(())
         }
         checked => checked.context("the hot tier"),
     }
 }
 
-/// The hot tier, open for reading, though not all of its servers may answer. Nothing is written to
+/// The hot tier, open for reading, even if some of its servers do not answer. Nothing is written to
 /// it.
 ///
 /// # Errors
-/// None of it can be reached, or it must not be used.
+/// No server of it can be reached, or it must not be used.
 pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open_for_reading(settings, Arc::new(SystemClock))
         .await
         .context("the hot tier")?;
     if let Err(error) = hot.check().await {
-        tracing::warn!(%error, "game servers refuse writes; reading goes on");
+        tracing::warn!(%error, "game servers reject writes: reading goes on");
     }
     Ok(hot)
 }
 
-/// Both tiers, open for reading; they belong together. Nothing is written to either.
+/// Both tiers, open for reading. They belong together. Nothing is written to either tier.
 ///
 /// # Errors
 /// A tier is away, or they do not belong together.
@@ -85,8 +85,8 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     Ok(tiers)
 }
 
-/// Whether a hot tier that is only looked at belongs to the database of the settings. Says so on
-/// stderr if not, or if nobody can tell.
+/// Whether a hot tier that is only read belongs to the database of the settings. If not, or if the
+/// check fails, reports that on stderr.
 pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
     let options = storage_sql::ColdOptions {
         read_only: true,
@@ -106,13 +106,13 @@ pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
             false
         }
         Err(error) => {
-            tracing::warn!(%error, "whether Redis belongs to the database can't be told");
+            tracing::warn!(%error, "Redis could not be compared with the database");
             true
         }
     }
 }
 
-/// Both tiers, whether or not they belong together.
+/// Both tiers, without a check that they belong together.
 ///
 /// # Errors
 /// A tier is away.
@@ -125,24 +125,24 @@ pub async fn tiers_apart(settings: &Settings) -> anyhow::Result<Tiers> {
     )
 }
 
-/// The memory engine is alone in its process, so no other process can land or look at it.
+/// The memory engine lives in one process, so no other process can land or read it.
 fn refuse_memory(settings: &Settings) -> anyhow::Result<()> {
     if settings.redis.url != storage_config::HotUrl::Memory {
         return Ok(());
     }
-    let message = "redis.url is memory:, which lives inside one game server; that server lands by itself. Name a Redis server";
+    let message = "redis.url is memory:, which lives inside one game server, and that server lands by itself: set redis.url to a Redis server";
     Err(exit::error(Exit::Settings, message))
 }
 
-/// The first and the longest wait for a tier that is away at the start.
+/// The shortest and the longest wait for a tier that is away at the start.
 const WAIT_MIN: Duration = Duration::from_millis(200);
 const WAIT_MAX: Duration = Duration::from_secs(5);
 
-/// What is said of a tier that was away until a deadline.
+/// The context of the error of a tier that was away until a deadline.
 pub const LATE: &str = "waited until the deadline (--deadline)";
 
-/// Both tiers; waits, saying so, while one of them is away. Errors that waiting can't mend are
-/// returned.
+/// Both tiers. Waits, with warnings, while one of them is away. Returns errors that waiting does
+/// not help.
 ///
 /// # Errors
 /// A wrong URL, password, partition count, policy or schema.
@@ -153,7 +153,7 @@ pub async fn tiers_waiting(settings: &Settings) -> anyhow::Result<Tiers> {
 /// Both tiers, if neither is away.
 ///
 /// # Errors
-/// As [`tiers_waiting`]; a tier that is away.
+/// As [`tiers_waiting`], or a tier is away.
 pub async fn tiers_at_once(settings: &Settings) -> anyhow::Result<Tiers> {
     let hot = hot(settings).await?;
     let cold = cold(settings).await?;
@@ -163,13 +163,12 @@ pub async fn tiers_at_once(settings: &Settings) -> anyhow::Result<Tiers> {
 /// As [`tiers_waiting`], until a deadline.
 ///
 /// # Errors
-/// As [`tiers_waiting`]; a tier that was away until the deadline, and why.
+/// As [`tiers_waiting`], or a tier was away until the deadline. The error tells why.
 pub async fn tiers_by(settings: &Settings, deadline: Instant) -> anyhow::Result<Tiers> {
     tiers(settings, Some(deadline)).await
 }
 
-/// A storage on both tiers; waits as [`tiers_by`]. In the embedded mode it opens at once or not at
-/// all.
+/// A storage on both tiers. Waits as [`tiers_by`]. In embedded mode it opens at once or fails.
 ///
 /// # Errors
 /// As [`tiers_by`].
@@ -185,7 +184,7 @@ pub async fn storage_by(settings: Settings, deadline: Instant) -> anyhow::Result
         .await?)
 }
 
-/// Opens a tier; waits, saying so, while it is away, until the deadline if there is one.
+/// Opens a tier. Waits, with warnings, while it is away, until the deadline if there is one.
 async fn waiting<T>(
     tier: &str,
     deadline: Option<Instant>,
@@ -223,7 +222,7 @@ async fn waiting<T>(
 
 async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<Tiers> {
     let (hot, cold) = both(settings, deadline).await?;
-    // One of them may go away between the two.
+    // One of them can go away between the two calls.
     let pair = async || together(settings, Arc::clone(&hot), Arc::clone(&cold)).await;
     waiting("hot or cold", deadline, is_away, pair).await
 }
@@ -254,8 +253,8 @@ async fn together(
 
 async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
     let options = storage_sql::ColdOptions::from(&settings.sql);
-    // Each transaction holds a connection; beside them as many batches again may look something up,
-    // and the worker itself.
+    // Each transaction holds a connection. As many further batches may look something up at the
+    // same time, and so may the worker itself.
     let connections = options.connections.max(
         settings
             .landing
@@ -263,7 +262,7 @@ async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
             .saturating_mul(2)
             .saturating_add(1),
     );
-    // Tables are made when the tiers are paired, so that nothing is written into a wrong database.
+    // The pairing creates the tables, so that nothing is written into a wrong database.
     let options = storage_sql::ColdOptions {
         connections,
         creates: false,
@@ -283,7 +282,7 @@ fn is_hot_away(error: &anyhow::Error) -> bool {
         })
 }
 
-/// The error with the name of the tier that failed.
+/// The error, with the failed tier as context.
 fn named(error: TierError) -> anyhow::Error {
     let tier = match &error {
         TierError::Hot(_) => Some("the hot tier"),
@@ -314,7 +313,7 @@ fn is_cold_away(error: &anyhow::Error) -> bool {
         .is_some_and(|e| e.kind == ColdKind::Unwell)
 }
 
-/// A worker over open tiers, under a name that no other worker has.
+/// A worker on open tiers, under a unique name.
 #[must_use]
 pub fn worker(settings: &Settings, tiers: Tiers) -> LandingWorker {
     let mut options = LandingOptions::from(settings);

@@ -1,4 +1,4 @@
-//! Progress bars on stderr, and logs that do not tear them.
+//! Progress bars on stderr. Logs do not break them.
 
 use std::io::{self, Write};
 use std::sync::OnceLock;
@@ -11,7 +11,7 @@ fn bars() -> &'static MultiProgress {
     BARS.get_or_init(MultiProgress::new)
 }
 
-/// A bar of this length; hidden where stderr is no terminal.
+/// A bar of this length. Hidden if stderr is not a terminal.
 #[must_use]
 pub fn bar(length: u64, unit: &str) -> ProgressBar {
     let style = ProgressStyle::with_template(&format!(
@@ -21,7 +21,7 @@ pub fn bar(length: u64, unit: &str) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// A bar of this length that is told what to say; hidden where stderr is no terminal.
+/// A bar of this length with a message. Hidden if stderr is not a terminal.
 #[must_use]
 pub fn phases(length: u64) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:40} {msg}");
@@ -29,14 +29,14 @@ pub fn phases(length: u64) -> ProgressBar {
     bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// Shows on a bar how much is left: its length is the most that ever was.
+/// Shows on a bar how much is left. The bar's length is the maximum so far.
 pub fn shrink(bar: &ProgressBar, left: u64) {
     let length = bar.length().unwrap_or_default().max(left);
     bar.set_length(length);
     bar.set_position(length - left);
 }
 
-/// Where logs go: stderr, above the bars.
+/// The target of logs: stderr, above the bars.
 #[must_use]
 pub fn writer() -> impl Write {
     struct AboveBars;

@@ -1,30 +1,45 @@
-//! `run`: land until told to stop.
+//! `run`: land until a signal.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::cli::ConfigArgs;
 use crate::exit::Exit;
-use crate::{open, signal};
+use crate::{http, open, signal};
 
 /// Arguments of `run`.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Serve `/metrics` and `/healthz` at this address, such as 127.0.0.1:9187
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    http: Option<SocketAddr>,
 }
 
 /// Lands until a signal.
 ///
 /// # Errors
-/// Settings or tiers that waiting can't mend.
+/// Settings or tiers have a fault that waiting does not help.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let stop = signal::stop("stopping: finishing the batch; a second signal exits at once");
+    let work = http::Shared::default();
+    let _serving = match args.http {
+        Some(address) => Some(http::serve(address, Arc::clone(&work)).await?),
+        None => None,
+    };
+    let stop = signal::stop("stopping after this batch: a second signal exits at once");
     tokio::pin!(stop);
     let tiers = tokio::select! {
         tiers = open::tiers_waiting(&settings) => tiers?,
         () = &mut stop => return Ok(Exit::Fine),
     };
-    let cold = std::sync::Arc::clone(tiers.cold());
-    let worker = open::worker(&settings, tiers);
+    let cold = Arc::clone(tiers.cold());
+    let worker = Arc::new(open::worker(&settings, tiers.clone()));
+    let _ = work.set(http::Work {
+        worker: Arc::clone(&worker),
+        tiers,
+    });
     tracing::info!("landing");
     worker.run(stop).await;
     let counts = worker.counts();

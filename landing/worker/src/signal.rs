@@ -4,14 +4,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::exit::Exit;
 
-/// Ready at the first SIGTERM or SIGINT (Ctrl-C), and logs what follows. A second one ends the
+/// Ready at the first SIGTERM or SIGINT (Ctrl-C). Logs the next step. A second signal ends the
 /// process at once, which is safe at any moment.
 pub async fn stop(follows: &str) {
     let (Ok(mut terminate), Ok(mut interrupt)) = (
         signal(SignalKind::terminate()),
         signal(SignalKind::interrupt()),
     ) else {
-        tracing::error!("signals can't be watched; stop the process with SIGKILL, which is safe");
+        tracing::error!("signals can't be watched: stop the process with SIGKILL, which is safe");
         return std::future::pending().await;
     };
     either(&mut terminate, &mut interrupt).await;

@@ -1,4 +1,4 @@
-//! `status`: what waits to be landed, for how long, and who lands it.
+//! `status`: the waiting marks, their age, and the workers that land them.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -26,19 +26,19 @@ pub struct Args {
     deadline: Deadline,
 }
 
-/// What `status --json` prints.
+/// The output of `status --json`.
 #[derive(Debug, Serialize)]
 struct Status {
-    /// 0: below the watermarks. 1 to 99: game servers slow writes down. 100: they refuse them.
+    /// 0: below the watermarks. 1 to 99: game servers slow down writes. 100: they reject writes.
     pressure_percent: u32,
-    /// Which watermark, and what was seen.
+    /// The watermark and the observed value.
     #[serde(skip_serializing_if = "String::is_empty")]
     pressure: String,
     total: Line,
     partitions: Vec<Line>,
 }
 
-/// One partition, or all of them.
+/// One partition, or the total.
 #[derive(Debug, Serialize, Default)]
 struct Line {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ struct Line {
     oldest_unlanded_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     holder: Option<String>,
-    /// Why the partition could not be looked at.
+    /// Why the partition could not be read.
     #[serde(skip_serializing_if = "Option::is_none")]
     away: Option<String>,
 }
@@ -96,16 +96,16 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
 }
 
 impl Line {
-    /// Whether something is to be seen in it.
+    /// Whether the partition has anything to show.
     fn is_busy(&self) -> bool {
         self.away.is_some() || self.live + self.snapshot + self.errors + self.probation > 0
     }
 
-    /// The age of what waits longest. Of what was refused none is known.
+    /// The age of the oldest waiting mark. Rejected rows have no age.
     fn age(&self) -> String {
         match self.oldest_unlanded_seconds {
             Some(age) => format!("{age:.3} s"),
-            None if self.live + self.snapshot == 0 && self.errors > 0 => "only refused".to_owned(),
+            None if self.live + self.snapshot == 0 && self.errors > 0 => "only rejected".to_owned(),
             None => "-".to_owned(),
         }
     }
@@ -158,7 +158,7 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     if status.total.errors > 0 {
         writeln!(
             out,
-            "the database refused {} rows: landing-worker errors lists them",
+            "the database rejected rows of {} owners: landing-worker errors lists them",
             status.total.errors
         )?;
     }
@@ -167,13 +167,13 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
         100 => writeln!(out, "writes are refused: {}", status.pressure),
         percent => writeln!(
             out,
-            "writes are slowed down, {percent} % of the way to being refused: {}",
+            "writes are slowed down, {percent} % of the way to refusal: {}",
             status.pressure
         ),
     }
 }
 
-/// How many partitions have nothing that waits, and who holds them.
+/// How many partitions are idle, and their holders.
 fn idle(partitions: &[Line]) -> Option<String> {
     let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
     for line in partitions.iter().filter(|line| !line.is_busy()) {
@@ -189,10 +189,10 @@ fn idle(partitions: &[Line]) -> Option<String> {
     (count > 0).then(|| format!("{count} partitions are idle, held by {}", held.join(", ")))
 }
 
-/// Prints what waits, as far as it can be reached; ends with 1 if some of it can't.
+/// Prints the waiting marks of all reachable partitions. Ends with 1 if some are unreachable.
 ///
 /// # Errors
-/// Nothing of the hot tier can be reached; the deadline passed.
+/// No partition can be reached, or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, show(args)).await
 }
@@ -292,9 +292,9 @@ mod tests {
                 ..Line::default()
             },
         );
-        assert_eq!(table.matches("only refused").count(), 2, "{table}");
+        assert_eq!(table.matches("only rejected").count(), 2, "{table}");
         assert!(
-            table.contains("refused 3 rows: landing-worker errors"),
+            table.contains("rejected rows of 3 owners: landing-worker errors"),
             "{table}"
         );
         assert!(!table.contains("idle"), "{table}");

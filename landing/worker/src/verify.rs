@@ -1,4 +1,4 @@
-//! `verify`: whether Redis and the database say the same of what has landed.
+//! `verify`: whether Redis and the database agree on landed data.
 
 use std::io::Write;
 
@@ -14,23 +14,23 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Compare one owner in so many, picked by a hash of its name: always the same ones
+    /// Compare one owner in N. A hash of the name picks the same owners each time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     one_in: u32,
-    /// Give up after this long; a tier that is away ends it at once
+    /// Give up after this long. A tier that is away ends the command at once
     #[arg(long, default_value = "1day")]
     deadline: Deadline,
 }
 
-/// Owners that are listed, and compared, at once.
+/// Owners that are listed and compared at once.
 const PAGE: usize = 200;
 
 /// Compares the owners that have a live row in the database, prints each conflict, and ends with 1
-/// if there is one. The hot tier lists marks, not owners, so one that has landed and whose rows are
-/// all lost or removed is not found.
+/// if there is one. The hot tier lists marks, not owners. So a landed owner with only lost or
+/// removed rows is not found.
 ///
 /// # Errors
-/// A tier can't be reached; the deadline passed.
+/// A tier can't be reached, or the deadline passed.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, compare(args)).await
 }
@@ -69,8 +69,8 @@ async fn compare(args: Args) -> anyhow::Result<Exit> {
     } = total;
     writeln!(
         out,
-        "{owners} owners compared, {cold} only in the database, {moving} written all the time, {} conflicts; \
-         owners without a live row in the database were not looked at",
+        "{owners} owners compared, {cold} only in the database, {moving} written all the time, {} conflicts. \
+         Owners without a live row in the database were skipped",
         conflicts.len()
     )?;
     Ok(if conflicts.is_empty() {

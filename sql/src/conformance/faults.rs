@@ -1,4 +1,4 @@
-//! What survives when something goes wrong.
+//! Data that survives faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,8 +19,8 @@ fn kind(error: &LandError) -> Option<ColdKind> {
     }
 }
 
-/// H38: the caller learns that the batch is at fault, with the database's own number, and may cut
-/// it in half.
+/// H38: the caller learns that the batch is at fault, with the database's own number, and can halve
+/// the batch.
 pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harness) {
     h.init(&[0]).await;
     if !h.backend.poison().await {
@@ -49,7 +49,7 @@ pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harnes
     land_on(&*h.store, 0, rows).await.unwrap();
 }
 
-/// H37: a value that no packet takes would break the connection, which looks like an outage.
+/// H37: a value beyond every packet would break the connection, which looks like an outage.
 pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) {
     h.init(&[0]).await;
     let (ann, limit) = (owner("ann"), h.store.value_bytes_max());
@@ -76,8 +76,8 @@ pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) 
     assert_eq!(h.rows(&ann).await[0].cell.value().len(), limit);
 }
 
-/// Each statement of a landing fails in turn, unsent; the rows are either not there or complete.
-/// One that writes rows is sent again, since the database takes others.
+/// Each statement of a landing fails in turn before it is sent. The rows are either not there or
+/// complete. A statement that writes rows is sent again, because the database takes other rows.
 pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -125,7 +125,7 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
     }
 }
 
-/// H34: a commit whose reply is lost may have happened, and a repeat is fenced or changes nothing.
+/// H34: a commit with a lost reply may have happened. A repeat is fenced or changes nothing.
 pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -151,7 +151,7 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     assert_eq!(h.rows(&owner("ann")).await, batch.rows);
 }
 
-/// H36: a lock wait that times out undoes one statement alone; what ran before it must not be
+/// H36: a lock wait that times out undoes only one statement. The statements before it must not be
 /// committed.
 pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     if !h.backend.is_shared() {
@@ -167,7 +167,7 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     let mut options = h.backend.options();
     options.statement_timeout = Duration::from_secs(2); // a lock wait of 1 s
     let store = open(&options).await.unwrap();
-    // Three rows take two statements; the second one meets the held row.
+    // Three rows take two statements. The second one meets the held row.
     let rows: Vec<_> = ["a", "b", "c"]
         .map(|id| live(&owner(id), "gold", "1", 9))
         .to_vec();
@@ -184,8 +184,7 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     assert_eq!(h.rows(&owner("c")).await, rows[2..]);
 }
 
-/// H43: calls that are dropped at any await neither use the pool up nor leave a connection out of
-/// step.
+/// H43: calls that are dropped at any await neither use the pool up nor leave a broken connection.
 pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
@@ -195,7 +194,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
             .collect(),
     )
     .await;
-    // A call that is not cut must not notice that others were.
+    // A call that is not cut must not notice the others' cuts.
     let calls = (0..6_000_u64).map(|i| {
         let (store, ann) = (Arc::clone(&h.store), ann.clone());
         let limit = Duration::from_micros(i * 37 % 20_000);
@@ -244,7 +243,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     assert_eq!(raised[0].record.epoch, Epoch(2));
 }
 
-/// What a call returned Ok for is there after the store was closed and opened again.
+/// Acknowledged data is there after the store was closed and opened again.
 pub async fn reopening_keeps_everything(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -265,7 +264,7 @@ pub async fn reopening_keeps_everything(h: &Harness) {
     assert_eq!(store.pairing().await.unwrap(), pairing);
 }
 
-/// A program meets a schema that is missing, its own, or from a later release.
+/// A program meets a missing schema, its own, and a later one.
 pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -296,7 +295,7 @@ pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     }
 }
 
-/// Closing waits for the statements under way; later calls fail at once.
+/// Closing waits for the running statements. Later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
     let gate = Arc::new(Gate::before(Statement::Partitions));
     let store = open_through(&h.backend.options(), gate.clone())

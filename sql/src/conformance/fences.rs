@@ -1,4 +1,4 @@
-//! What partitions' records decide.
+//! The effects of partition records.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> Partit
     }
 }
 
-/// R14: the record follows what was committed.
+/// R14: the record follows the commits.
 pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     h.init(&[3, 7]).await;
     let rows = vec![live(&owner("ann"), "gold", "1", 9)];
@@ -60,7 +60,7 @@ pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
     );
 }
 
-/// R14: one moved record keeps the whole batch out, and only those that moved are named.
+/// R14: one moved record keeps the whole batch out. Only the moved ones are named.
 pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     h.init(&[1, 2, 3]).await;
     let ann = owner("ann");
@@ -86,7 +86,7 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     );
 }
 
-/// H33: what was collected for another database commits nothing here, and only its partitions are
+/// H33: data that was collected for another database commits nothing here. Only its partitions are
 /// named.
 pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) {
     h.init(&[1, 2]).await;
@@ -117,7 +117,7 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
     assert_eq!(h.rows(&ann).await, [live(&ann, "gold", "1", 9)]);
 }
 
-/// H33: however often it is connected to, one process has one identity.
+/// H33: one process has one identity for all connections.
 pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -143,7 +143,7 @@ pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
     assert!(h.rows(&owner("ann")).await.is_empty());
 }
 
-/// R14: of several that noticed the same failover, one raises the epoch.
+/// R14: several programs notice the same failover, and one raises the epoch.
 pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
     land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)])
@@ -173,7 +173,7 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     );
 }
 
-/// A database that is an older copy of itself overtakes at once what the hot tier has seen.
+/// An older copy of the database overtakes the hot tier's epoch at once.
 pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
     h.init(&[4, 5]).await;
     let jump = |partition, above| Raise {
@@ -194,8 +194,7 @@ pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
     );
 }
 
-/// A first contact initialises all partitions at once; the order of the answers is that of the
-/// questions.
+/// A first contact initialises all partitions at once. The answers have the order of the questions.
 pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     let all: Vec<u32> = (0..700).rev().collect();
     h.init(&all).await;
@@ -214,7 +213,7 @@ pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
     assert_eq!(h.store.raise(&seen).await.unwrap(), raised);
 }
 
-/// R14: after a raise, what was read before it cannot land.
+/// R14: after a raise, data that was read before it cannot land.
 pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     h.init(&[0]).await;
     h.store
@@ -232,7 +231,7 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     assert!(h.rows(&owner("ann")).await.is_empty());
 }
 
-/// R14: an epoch that was only raised is told from one in which something has landed.
+/// R14: an epoch that was only raised differs from one with a landing.
 pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
     h.init(&[0]).await;
     let landed = async |epoch, landed, reaches| {
@@ -266,7 +265,7 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
     );
 }
 
-/// R14: the landing under way commits, and the raise sees what it landed.
+/// R14: the landing under way commits, and the raise sees its result.
 pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     if !h.backend.is_shared() {
         return;
@@ -299,7 +298,7 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     );
 }
 
-/// H35: batches of different partitions over the same rows, given in opposite orders, wait for each
+/// H35: batches of different partitions over the same rows, in opposite orders, wait for each
 /// other.
 pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
@@ -330,8 +329,8 @@ pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
     }
 }
 
-/// R14: of batches that claim the same records, given in opposite orders, one lands and the others
-/// are fenced.
+/// R14: of batches that claim the same records, in opposite orders, one lands and the others are
+/// fenced.
 pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
     let task = |id: u64| {
@@ -392,7 +391,7 @@ fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
     }
 }
 
-/// H76: of two hot tiers that saw the same one before them, one takes over.
+/// H76: two hot tiers saw the same predecessor, and one takes over.
 pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     let ids = SeededIds::new(5);
     let identity = Token::draw(&ids);
@@ -428,7 +427,7 @@ pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     assert_eq!(h.store.pairing().await.unwrap().hot, Some(second.hot));
 }
 
-/// The meta table keeps 255 bytes. What is cut is only read by people.
+/// The meta table keeps 255 bytes. The cut part is only for people.
 pub async fn a_hot_tier_with_a_long_address_takes_over(h: &Harness) {
     let ids = SeededIds::new(8);
     let mut long = pair(&ids, Token::draw(&ids), 256);
@@ -442,7 +441,7 @@ pub async fn a_hot_tier_with_a_long_address_takes_over(h: &Harness) {
     }
 }
 
-/// H50: two settings of the partition count never meet one database, nor two identities.
+/// H50: one database never meets two partition counts, nor two identities.
 pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
     let ids = SeededIds::new(6);
     let identity = Token::draw(&ids);
@@ -469,8 +468,8 @@ pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
     assert_eq!(h.store.pairing().await.unwrap(), seen, "nothing changed");
 }
 
-/// H76: once another hot tier took over, no landing commits that read an earlier epoch, nor a first
-/// raise that did.
+/// H76: after a takeover no landing of an earlier epoch commits, and no first raise that read an
+/// earlier epoch.
 pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness) {
     h.init(&[0]).await;
     let ids = SeededIds::new(7);

@@ -1,4 +1,4 @@
-//! Seams for tests: one that holds a statement, one that loses it.
+//! Seams for tests: one holds a statement, one loses it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -52,12 +52,12 @@ impl Seam for Gate {
     }
 }
 
-/// Where a statement is lost.
+/// The place where a statement is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lost {
     /// It is never sent.
     Before,
-    /// It is carried out, and its reply is lost.
+    /// It is executed, and its reply is lost.
     After,
 }
 
@@ -65,7 +65,7 @@ pub enum Lost {
 #[derive(Debug)]
 pub struct Losing {
     lost: Lost,
-    /// How many statements still pass; the one that finds 0 is lost.
+    /// How many statements still pass. The one that finds 0 is lost.
     left: AtomicUsize,
 }
 
@@ -84,7 +84,7 @@ impl Losing {
         self.left.store(passing, Ordering::SeqCst);
     }
 
-    /// Whether the armed loss has not happened; loses nothing from now on.
+    /// Whether the armed loss has not happened. Loses nothing from now on.
     pub fn disarm(&self) -> bool {
         self.left.swap(usize::MAX, Ordering::SeqCst) < usize::MAX / 2
     }

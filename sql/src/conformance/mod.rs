@@ -31,17 +31,17 @@ use crate::{
 /// A fresh, empty database of one engine.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug {
-    /// How to open it.
+    /// The options to open it.
     fn options(&self) -> ColdOptions;
 
-    /// Whether it outlives its store and several stores may share it.
+    /// Whether it outlives its store, and several stores can share it.
     fn is_shared(&self) -> bool;
 
-    /// Makes the database refuse every row of the field "poison" from now on, with an error of its
-    /// own. False if this backend has no way to do so.
+    /// Makes the database reject every row of the field "poison" from now on, with an error of its
+    /// own. False if this backend can't do so.
     async fn poison(&self) -> bool;
 
-    /// Runs a statement beside the store. False if this backend has no way to do so.
+    /// Runs a statement beside the store. False if this backend can't do so.
     async fn sql(&self, statement: &str) -> bool;
 }
 
@@ -52,7 +52,7 @@ pub struct Harness {
     pub store: Arc<dyn ColdStore>,
     /// The database.
     pub backend: Box<dyn Backend>,
-    /// Its identity.
+    /// The database's identity.
     pub database: DatabaseId,
 }
 
@@ -87,7 +87,7 @@ impl Harness {
         }
     }
 
-    /// Lands rows under a fence of partition 0 that matches whatever the record is.
+    /// Lands rows under a fence of partition 0 that matches any record.
     pub async fn land(&self, rows: Vec<Row>) {
         land_on(&*self.store, 0, rows).await.unwrap();
     }
@@ -103,7 +103,7 @@ impl Harness {
     }
 }
 
-/// Lands rows under a fence that matches the partition's record as it is now.
+/// Lands rows under a fence that matches the partition's present record.
 pub async fn land_on(
     store: &dyn ColdStore,
     partition: u32,
@@ -162,7 +162,7 @@ pub fn live(owner: &Owner, name: &str, value: impl Into<Bytes>, number: u64) -> 
     }
 }
 
-/// The rows by field; all of them must be there.
+/// The rows by field. All rows must be there.
 pub fn sorted(loaded: Loaded) -> Vec<Row> {
     assert!(loaded.complete);
     let mut rows = loaded.rows;
@@ -170,8 +170,8 @@ pub fn sorted(loaded: Loaded) -> Vec<Row> {
     rows
 }
 
-/// Lists all cases once: `conformance_cases!(engine, backend)` makes a test of each case in a
-/// module `engine`, on a database that `backend().await` makes.
+/// Lists all cases once. `conformance_cases!(engine, backend)` makes a test of each case in a
+/// module `engine`, on a database from `backend().await`.
 #[macro_export]
 macro_rules! conformance_cases {
     ($engine:ident, $backend:path) => {

@@ -1,10 +1,10 @@
-//! What reads answer.
+//! The answers of reads.
 
 use storage_model::{Bytes, Cell, Owner, Row, Scope};
 
 use super::{Harness, field, live, owner, sorted};
 
-/// Many owners of several logic types, some unknown, one asked for twice.
+/// Many owners of several logic types. Some are unknown, and one is requested twice.
 pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
     h.init(&[0]).await;
     let guild = |id: &str| Owner::new("game", "eu", "guild", id).unwrap();
@@ -32,7 +32,7 @@ pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
     }
 }
 
-/// An owner above the limit is not half there, whether it is asked for alone or with others.
+/// An owner above the limit is never partly there, alone or with others.
 pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
     h.init(&[0]).await;
     let (few, many) = (owner("few"), owner("many"));
@@ -54,7 +54,7 @@ pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
     assert!(h.store.load(&[owner("nobody")], 0).await.unwrap()[0].complete);
 }
 
-/// Fields without a row are left out; a field named twice comes once.
+/// Fields without a row are left out. A field named twice comes once.
 pub async fn named_fields_are_loaded_alone(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
@@ -73,8 +73,8 @@ pub async fn named_fields_are_loaded_alone(h: &Harness) {
     assert_eq!(rows, [live(&ann, "a", "1", 1), live(&ann, "c", "3", 3)]);
 }
 
-/// Also if it is a tombstone or empty; of two of one version the first by field; nothing of other
-/// owners.
+/// The newest row may be a tombstone or empty. Of two of one version the first by field counts.
+/// Other owners' rows do not count.
 pub async fn the_newest_row_of_an_owner_is_found_whatever_it_holds(h: &Harness) {
     h.init(&[0]).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
@@ -191,7 +191,7 @@ pub async fn pages_go_across_worlds(h: &Harness) {
     }
 }
 
-/// Empty questions don't need a database.
+/// Empty questions need no database.
 pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
     h.store.close().await;
     let world = Scope::new("game", "eu").unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of rows that land.
+//! The fate of rows that land.
 
 use storage_model::{Bytes, Cell, Row};
 
@@ -14,7 +14,7 @@ pub async fn an_older_row_never_replaces_a_newer_one(h: &Harness) {
     assert_eq!(h.rows(&ann).await, [live(&ann, "gold", "twenty", 20)]);
 }
 
-/// R3: landing the same version again changes nothing, whatever it holds.
+/// R3: landing the same version again changes nothing, for any content.
 pub async fn a_row_of_the_same_version_is_ignored(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
@@ -54,7 +54,7 @@ pub async fn of_two_rows_of_one_field_the_newer_counts(h: &Harness) {
     );
 }
 
-/// H41: case, accents, trailing spaces and Unicode forms all make another key; the longest names
+/// H41: case, accents, trailing spaces and Unicode forms all make another key. The longest names
 /// fit.
 pub async fn keys_are_exact_to_the_byte(h: &Harness) {
     h.init(&[0]).await;
@@ -88,7 +88,7 @@ pub async fn keys_are_exact_to_the_byte(h: &Harness) {
     }
 }
 
-/// H41: nothing is cut or folded, from no byte to some megabytes.
+/// H41: values are neither cut nor folded, from zero bytes to some megabytes.
 pub async fn any_bytes_of_any_size_come_back(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");

@@ -1,4 +1,4 @@
-//! Statements and replies in the driver's words.
+//! Statements and replies in terms of the driver.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) struct MySqlSession {
 }
 
 impl MySqlSession {
-    /// A connection that was set up.
+    /// A connection that is set up.
     pub(super) fn new(connection: MySqlConnection, server: Server) -> Self {
         Self { connection, server }
     }
@@ -31,14 +31,14 @@ impl MySqlSession {
 impl Session for MySqlSession {
     async fn execute(&mut self, text: Arc<str>, args: &[Arg<'_>]) -> Result<u64, Fault> {
         let result = if args.is_empty() {
-            // Transaction words are no prepared statements on every server.
+            // Some servers can't prepare transaction statements.
             self.connection
                 .execute(sqlx::raw_sql(AssertSqlSafe(text)))
                 .await
         } else {
             self.connection.execute(query(text, args)).await
         };
-        // The driver asks the server to count matched rows, changed or not.
+        // The driver asks the server to count matched rows, even unchanged ones.
         result.map(|done| done.rows_affected()).map_err(fault)
     }
 
@@ -51,7 +51,8 @@ impl Session for MySqlSession {
         let mut rows = query(text, args).fetch(&mut self.connection);
         let mut visited = Ok(());
         while let Some(row) = rows.try_next().await.map_err(fault)? {
-            // Read to the end whatever the visitor says: only then is the connection in step again.
+            // Read to the end for any result of the visitor. Only then is the connection usable
+            // again.
             if visited.is_ok() {
                 visited = visit(&row);
             }
@@ -72,7 +73,7 @@ impl Session for MySqlSession {
     }
 
     async fn close(self) {
-        // A goodbye that doesn't arrive changes nothing.
+        // A close that does not arrive changes nothing.
         drop(self.connection.close().await);
     }
 }
@@ -102,7 +103,7 @@ impl Record for MySqlRow {
     }
 }
 
-/// What a failed attempt to connect means.
+/// The fault of a failed attempt to connect.
 pub(super) fn unopened(error: Error) -> Fault {
     match error {
         Error::Io(error) => Fault::unopened(&error.to_string()),
@@ -120,7 +121,7 @@ pub(super) fn fault(error: Error) -> Fault {
             Fault::answered(Dialect::MySql, u32::from(number), answer.message())
         }
         Error::Configuration(error) => Fault::operator(error.to_string()),
-        Error::Tls(error) => Fault::operator(format!("TLS: {error}; see sql.tls and sql.ca_file")),
+        Error::Tls(error) => Fault::operator(format!("TLS: {error}: see sql.tls and sql.ca_file")),
         error => Fault::lost(error.to_string()),
     }
 }

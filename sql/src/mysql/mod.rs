@@ -20,7 +20,7 @@ use exec::MySqlSession;
 #[cfg(feature = "bench")]
 pub(crate) use exec::query;
 
-/// More than all texts that exist, so that no statement is ever prepared twice on one connection.
+/// More than the number of texts, so that each connection prepares each statement once.
 const STATEMENTS_MAX: usize = 256;
 
 /// A MySQL or MariaDB server and one of its databases.
@@ -35,7 +35,7 @@ pub(crate) struct MySql {
 impl MySql {
     /// Reads the URL and the options. Connects to nothing.
     pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
-        // The parser's error is not shown, since it may quote what it could not parse.
+        // The parser's error is not shown, because it may quote the URL.
         let parsed = MySqlConnectOptions::from_str(&options.url);
         let shape = "the URL is not of the form mysql://user:password@host:port/database";
         let mut connect = parsed
@@ -43,7 +43,7 @@ impl MySql {
             .disable_statement_logging();
         if connect.get_database().is_none() {
             return Err(ColdError::settings(
-                "the URL names no database; add /name behind the host".into(),
+                "the URL names no database: add /name after the host".into(),
             ));
         }
         if let Some(user) = &options.user {
@@ -78,7 +78,7 @@ fn ssl_mode(tls: Tls) -> MySqlSslMode {
     }
 }
 
-/// Shows where, not as whom.
+/// Shows the address without the user.
 impl fmt::Debug for MySql {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "MySql({})", self.place())

@@ -18,14 +18,14 @@ pub(super) async fn migrate(
     names: &Names,
 ) -> Result<(), Fault> {
     let table = names.migration();
-    // A change of a large table takes as long as it takes. MySQL, which limits reads alone, doesn't
-    // know the variable.
+    // A change of a large table has no time limit. MySQL limits only reads and does not know the
+    // variable.
     drop(
         sqlx::raw_sql("SET SESSION max_statement_time = 0")
             .execute(&mut *connection)
             .await,
     );
-    // The lock ends with the connection too, so a process that dies leaves none behind.
+    // The lock also ends with the connection, so a process that dies leaves none behind.
     let lock = format!(
         "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})",
         shortened(&table)
@@ -36,7 +36,7 @@ pub(super) async fn migrate(
         .map_err(fault)?;
     if row.try_get::<Option<i64>, _>(0).map_err(fault)? != Some(1) {
         return Err(Fault::lost(format!(
-            "another process migrates for more than {LOCK_SECONDS} s"
+            "another process has been migrating for more than {LOCK_SECONDS} s"
         )));
     }
     let applied = apply(connection, migrations, &table).await;
@@ -46,8 +46,8 @@ pub(super) async fn migrate(
     applied.and(unlocked.map(drop).map_err(fault))
 }
 
-/// A migration that was cut leaves an entry without success and tables half made. Its statements
-/// bear being run again.
+/// An interrupted migration leaves an entry without success, and tables that are partly made. Its
+/// statements can run again.
 async fn apply(
     connection: &mut MySqlConnection,
     migrations: &[Migration],
@@ -57,7 +57,7 @@ async fn apply(
         .ensure_migrations_table(table)
         .await
         .map_err(failed)?;
-    // Asked first, since only what there is to delete needs the right to it.
+    // Checked first, because the DELETE needs a right that is not required otherwise.
     if connection
         .dirty_version(table)
         .await
@@ -75,7 +75,7 @@ async fn apply(
         .map_err(failed)
 }
 
-/// Names of locks have at most 64 characters.
+/// A lock name has at most 64 characters.
 fn shortened(table: &str) -> &str {
     table.get(table.len().saturating_sub(50)..).unwrap_or(table)
 }

@@ -1,4 +1,4 @@
-//! Which server this is, and whether it keeps what it commits (H33).
+//! The identity of the server, and whether it keeps its commits (H33).
 
 use sqlx::{AssertSqlSafe, MySqlConnection, Row};
 use storage_model::DatabaseId;
@@ -7,7 +7,7 @@ use super::exec::fault;
 use crate::fault::Fault;
 use crate::session::{Record, Server};
 
-/// Reads what the server says of itself. `version` is the text of VERSION().
+/// Reads the server's facts. `version` is the text of VERSION().
 pub(super) async fn read(
     connection: &mut MySqlConnection,
     version: &str,
@@ -37,13 +37,14 @@ pub(super) async fn read(
     })
 }
 
-/// The server by name, the second in which it was started, and the random part of the ids that it
-/// gives.
+/// The query for the server's identity: its name, the second of its start, and the random part of
+/// the ids that it generates.
 ///
-/// Time and uptime are taken of the same moment, the statement's begin, so their difference is the
-/// same in every answer of one process. From its 20th character on a UUID has a random sequence and
-/// a node, chosen when the server starts, which tell two starts within one second apart. It is
-/// chosen anew when the clock goes back; then what is on probation lands once more, in vain.
+/// Time and uptime belong to the same moment, the statement's begin. So their difference is the
+/// same in every answer of one process. From its 20th character a UUID has a random sequence and a
+/// node, which the server chooses when it starts. They tell two starts in one second apart. The
+/// server also chooses a new sequence when the clock goes back. Then marks on probation land once
+/// more without need.
 fn question(version: &str) -> String {
     let (name, status) = if version.contains("MariaDB") {
         (
@@ -76,7 +77,7 @@ impl Log {
             Self { sync_binlog, log_bin: true, .. } if sync_binlog != 1 => {
                 Some(format!("sync_binlog is {sync_binlog}, not 1, while log_bin is on"))
             }
-            _ => galera.then(|| "wsrep_on is ON, and a node may leave the cluster before others have applied its commits".into()),
+            _ => galera.then(|| "wsrep_on is ON, and a node can leave the cluster before the others have applied its commits".into()),
         }
     }
 }

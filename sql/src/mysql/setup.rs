@@ -1,4 +1,4 @@
-//! What every connection is told before its first use.
+//! The session settings of every connection before its first use.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use super::server;
 use crate::fault::Fault;
 use crate::session::{Record, Server};
 
-/// Seconds; well above what the pool trusts an idle connection without asking it.
+/// Seconds. Well above the time that the pool trusts an idle connection without a ping.
 const IDLE_MIN: u64 = 3;
-/// Below this a list of names may not fit into one statement.
+/// Below this, a list of names may not fit into one statement.
 const PACKET_BYTES_MIN: u64 = 1 << 20;
 
-/// Sets the session up and checks that the server agreed; returns what the server says of itself.
+/// Sets the session up and checks that the server agreed. Returns the server's facts.
 pub(super) async fn prepare(
     connection: &mut MySqlConnection,
     lock_wait: Duration,
@@ -29,7 +29,7 @@ pub(super) async fn prepare(
     let packet = row.number(1)?;
     if packet < PACKET_BYTES_MIN {
         return Err(Fault::operator(format!(
-            "max_allowed_packet is {packet} bytes; set it to {PACKET_BYTES_MIN} or more"
+            "max_allowed_packet is {packet} bytes: set it to {PACKET_BYTES_MIN} or more"
         )));
     }
     set(connection, &settings(&version, lock_wait, limit)).await?;
@@ -43,7 +43,7 @@ pub(super) async fn prepare(
         .await
         .map_err(fault)?;
     if galera.is_some() {
-        // A read on another node must not be older than what was committed before it began.
+        // A read on another node must not be older than commits from before it began.
         set(connection, "SESSION wsrep_sync_wait = 1").await?;
     }
     strict(connection).await?;
@@ -52,22 +52,22 @@ pub(super) async fn prepare(
     server::read(connection, &version, packet_bytes_max).await
 }
 
-/// The session variables, by the server's kind. Without a strict mode the server cuts what is too
-/// long, silently. A server may be set to begin another transaction after each commit, or to close
-/// the connection, which would look like an unknown outcome.
+/// The session variables, by the kind of server. Without a strict mode the server silently cuts
+/// values that are too long. A server's default may begin another transaction after each commit, or
+/// close the connection, which would look like an unknown outcome.
 fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     let idle = limit;
     let limit = if version.contains("MariaDB") {
-        // A tenth before this side gives up, so that the answer comes over a connection that is
-        // still of use, and locks go with it.
+        // A tenth before this side gives up. So the answer comes over a connection that is still
+        // usable, and locks end with the statement.
         format!("max_statement_time = {}", (limit * 9 / 10).as_secs_f64())
     } else {
-        // Bounds reads alone; writes are bounded on this side.
+        // Limits only reads. This side limits writes.
         format!("max_execution_time = {}", limit.as_millis())
     };
     let lock_wait = lock_wait.as_secs().max(1);
-    // A client that vanished inside a transaction holds its locks until the server gives it up, by
-    // default after eight hours (H44).
+    // A client that vanishes inside a transaction holds its locks until the server's timeout, by
+    // default eight hours (H44).
     let idle = idle.as_secs().max(IDLE_MIN);
     format!(
         "sql_mode = 'STRICT_ALL_TABLES,NO_ENGINE_SUBSTITUTION', autocommit = 1, completion_type = 0, innodb_lock_wait_timeout = {lock_wait}, \
@@ -75,7 +75,7 @@ fn settings(version: &str, lock_wait: Duration, limit: Duration) -> String {
     )
 }
 
-/// Has the server refuse whatever this session would write.
+/// Makes the server reject any write of this session.
 pub(super) async fn forbid_writes(connection: &mut MySqlConnection) -> Result<(), Fault> {
     set(connection, "SESSION TRANSACTION READ ONLY").await
 }
@@ -88,7 +88,7 @@ async fn set(connection: &mut MySqlConnection, what: &str) -> Result<(), Fault> 
         .map_err(fault)
 }
 
-/// Reads the mode back: a proxy between us and the server may have swallowed the setting.
+/// Reads the mode back, because a proxy may have swallowed the setting.
 async fn strict(connection: &mut MySqlConnection) -> Result<(), Fault> {
     let row = sqlx::raw_sql("SELECT @@SESSION.sql_mode")
         .fetch_one(connection)
@@ -99,7 +99,7 @@ async fn strict(connection: &mut MySqlConnection) -> Result<(), Fault> {
         return Ok(());
     }
     Err(Fault::operator(format!(
-        "the server does not keep sql_mode STRICT_ALL_TABLES (it is {mode:?}); values would be cut silently"
+        "the server does not keep sql_mode STRICT_ALL_TABLES (it is {mode:?}), so it would cut values silently"
     )))
 }
 

@@ -1,4 +1,4 @@
-//! Statements and replies in the driver's words.
+//! Statements and replies in terms of the driver.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::fault::Fault;
 use crate::session::{Arg, Record, Server, Session, Visit};
 use crate::statement::Names;
 
-/// SQLite would take 1 GB; this is what a MySQL server takes by default.
+/// SQLite would take 1 GB. This is the default limit of a MySQL server.
 const PACKET_BYTES_MAX: usize = 64 << 20;
-/// The low byte of all errors that mean "another connection of the same cache holds the table".
+/// The low byte of all errors with the meaning "another connection of the same cache holds the
+/// table".
 const LOCKED: u32 = 6;
-/// How long to wait before such a statement is tried again.
+/// The wait before such a statement is tried again.
 const LOCKED_PAUSE: Duration = Duration::from_millis(1);
 
 /// One connection to a file or a database in memory.
@@ -33,9 +34,9 @@ pub(crate) struct SqliteSession {
 }
 
 impl SqliteSession {
-    /// A connection that was set up.
+    /// A connection that is set up.
     pub(super) fn new(connection: SqliteConnection, lock_wait: Duration) -> Self {
-        // There is no server that could be another one.
+        // There is no server that could be replaced.
         let server = Server {
             packet_bytes_max: PACKET_BYTES_MAX,
             id: DatabaseId::of("sqlite"),
@@ -58,9 +59,9 @@ impl Session for SqliteSession {
                 .execute(query(Arc::clone(&text), args))
                 .await;
             match result.map(|done| done.rows_affected()).map_err(fault) {
-                // SQLite waits for other processes by itself, but not for a connection of the same
-                // cache: one that was thrown away and is still rolling back. A statement that met
-                // it did nothing.
+                // SQLite itself waits for other processes, but not for a connection of the same
+                // cache that was thrown away and still rolls back. A statement that met such a
+                // connection did nothing.
                 Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => {
                     tokio::time::sleep(LOCKED_PAUSE).await
                 }
@@ -78,7 +79,7 @@ impl Session for SqliteSession {
         let until = Instant::now() + self.lock_wait;
         loop {
             match self.rows(Arc::clone(&text), args, &mut *visit).await {
-                // Met before the first row, as above.
+                // Only before the first row, as above.
                 Err(fault) if fault.code & 0xff == LOCKED && Instant::now() < until => {
                     tokio::time::sleep(LOCKED_PAUSE).await
                 }
@@ -100,8 +101,8 @@ impl Session for SqliteSession {
     }
 
     async fn close(self) {
-        // What the last checkpoint didn't reach stays in the write-ahead log and is read from
-        // there.
+        // Data after the last checkpoint stays in the write-ahead log. The next connection reads it
+        // from there.
         drop(self.connection.close().await);
     }
 }
@@ -116,8 +117,8 @@ impl SqliteSession {
         let mut rows = query(text, args).fetch(&mut self.connection);
         let mut visited = Ok(());
         while let Some(row) = rows.try_next().await.map_err(fault)? {
-            // Read to the end whatever the visitor says: only then is the statement over and its
-            // lock released.
+            // Read to the end for any result of the visitor. Only then does the statement end and
+            // release its lock.
             if visited.is_ok() {
                 visited = visit(&row);
             }
@@ -130,7 +131,7 @@ fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, Sqlit
     args.iter()
         .fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
             Arg::Bytes(bytes) => query.bind(*bytes),
-            // Versions and epochs stay far below; what doesn't fit matches no row.
+            // Versions and epochs stay far below. A larger number matches no row.
             Arg::Number(number) => query.bind(i64::try_from(*number).unwrap_or(i64::MAX)),
         })
 }

@@ -20,10 +20,11 @@ use exec::SqliteSession;
 /// A file, or a database in memory.
 pub(crate) struct Sqlite {
     options: SqliteConnectOptions,
-    /// The readers of a file; none for a database in memory, which has one connection for all.
+    /// The number of readers of a file. `None` for a database in memory, which has one connection
+    /// for all calls.
     readers: Option<u32>,
     /// Keeps a database in memory alive when its one connection is thrown away. Opened with the
-    /// first connection, never used.
+    /// first connection, and never used.
     anchor: OnceCell<SqliteConnection>,
     lock_wait: Duration,
 }
@@ -42,8 +43,8 @@ impl Sqlite {
         })
     }
 
-    /// A file that can't be opened since the settings name the wrong place is told from one that
-    /// can't be opened now.
+    /// Distinguishes a file that can't be opened because of wrong settings from one that can't be
+    /// opened now.
     fn unopened(&self, fault: Fault) -> Fault {
         const CANNOT_OPEN: u32 = 14;
         let file = self.options.get_filename();
@@ -61,7 +62,7 @@ impl Sqlite {
             ));
         }
         if file.is_dir() {
-            return Fault::settings("it is a folder, and not a file: correct sql.url");
+            return Fault::settings("it is a folder, not a file: correct sql.url");
         }
         let denied = |error: std::io::Error| error.kind() == std::io::ErrorKind::PermissionDenied;
         let opened = std::fs::OpenOptions::new()

@@ -1,5 +1,5 @@
-//! Migrations. Each is one transaction, so that one process's wins and another one's fails as a
-//! whole.
+//! Migrations. Each is one transaction. Of two concurrent processes one succeeds, and the other one
+//! fails as a whole.
 
 use sqlx::SqliteConnection;
 use sqlx::migrate::{MigrateError, Migration};

@@ -1,4 +1,4 @@
-//! How every connection is opened.
+//! The options of every connection.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,14 +8,14 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
 use crate::ColdError;
 
-/// More than all texts that exist, so that no statement is ever prepared twice on one connection.
+/// More than the number of texts, so that each connection prepares each statement once.
 const STATEMENTS_MAX: usize = 256;
 
-/// The driver's options for a URL, and whether it names a database in memory.
+/// The driver's options for a URL, and whether the URL names a database in memory.
 ///
-/// A file has a write-ahead log, so that readers and the writer don't wait for each other, and is
-/// synchronised at checkpoints, not at each commit: a crash of the process loses nothing; a loss of
-/// power may lose the last commits, but never tears one.
+/// A file has a write-ahead log, so that readers and the writer do not wait for each other. It is
+/// synchronised at checkpoints, not at each commit. A crash of the process loses nothing. A power
+/// failure can lose the last commits, but never a part of one.
 pub(super) fn options(
     url: &str,
     lock_wait: Duration,
@@ -29,7 +29,7 @@ pub(super) fn options(
     let path = path.strip_prefix("//").unwrap_or(path);
     if path.is_empty() {
         return Err(ColdError::settings(
-            "the URL names no file; write sqlite:PATH or sqlite::memory:".into(),
+            "the URL names no file: write sqlite:PATH or sqlite::memory:".into(),
         ));
     }
     let in_memory = path.starts_with(":memory:") || path.contains("mode=memory");
@@ -40,7 +40,8 @@ pub(super) fn options(
     let options = if in_memory {
         options
     } else if read_only {
-        // The file stays as it is; its log may be read back into it, as by any connection.
+        // The content stays the same. As with any connection, the log may be written back to the
+        // file.
         options.create_if_missing(false).pragma("query_only", "ON")
     } else {
         options

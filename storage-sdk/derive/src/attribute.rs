@@ -3,12 +3,12 @@
 use syn::meta::ParseNestedMeta;
 use syn::{Attribute, Error, Expr, Field, LitInt, LitStr, Result};
 
-/// The most bytes of a logic type, as the table's column has them.
+/// The most bytes of a logic type, as in the column of the table.
 pub(crate) const LOGIC_TYPE_BYTES_MAX: usize = 64;
-/// The most bytes of a field's name, as the table's column has them.
+/// The most bytes of a field's name, as in the column of the table.
 pub(crate) const FIELD_BYTES_MAX: usize = 255;
 
-/// What the attributes on the struct say.
+/// The attributes of the struct.
 #[derive(Default)]
 pub(crate) struct Place {
     pub(crate) logic_type: Option<LitStr>,
@@ -40,7 +40,7 @@ impl Place {
         } else if meta.path.is_ident("durability") {
             once(meta, &mut self.durability, meta.value()?.parse()?)
         } else if meta.path.is_ident("owner_id") {
-            Err(meta.error("owner_id belongs on the field that names the owner, not on the struct"))
+            Err(meta.error("owner_id belongs on the field with the owner's id, not on the struct"))
         } else {
             Err(meta.error("unknown save_object attribute; a struct takes logic_type, field, schema_version and durability"))
         }
@@ -69,8 +69,8 @@ pub(crate) fn is_owner_id(field: &Field) -> Result<bool> {
     Ok(found.is_some())
 }
 
-/// An owner id that is not stored would come back as a default, and the object be saved to that
-/// owner.
+/// An owner id that is not stored would come back as its default. The object would then be saved to
+/// that owner.
 fn refuse_skipped(field: &Field) -> Result<()> {
     for attribute in field
         .attrs
@@ -86,7 +86,7 @@ fn refuse_skipped(field: &Field) -> Result<()> {
                     meta.error("the owner id must be stored with the object; remove this skip")
                 );
             }
-            // Serde checks its own attributes; here they are stepped over.
+            // Serde checks its own attributes. This loop skips them.
             if meta.input.peek(syn::Token![=]) {
                 meta.value()?.parse::<syn::Expr>()?;
             } else if meta.input.peek(syn::token::Paren) {

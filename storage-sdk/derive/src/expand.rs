@@ -1,4 +1,4 @@
-//! From the struct to the implementation.
+//! Turns the struct into the implementation.
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
@@ -10,8 +10,8 @@ use crate::attribute::{Place, is_owner_id};
 /// The implementation of `SaveObject`.
 ///
 /// # Errors
-/// The input is no struct with named fields, or its attributes are not as the derive's
-/// documentation says.
+/// The input is not a struct with named fields, or its attributes break a rule of the derive's
+/// documentation.
 pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let input: DeriveInput = syn::parse2(input)?;
     let fields = named_fields(&input)?;
@@ -34,7 +34,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
     let Some(logic_type) = place.logic_type else {
         return Err(Error::new(
             input.ident.span(),
-            "SaveObject needs to know the kind of entity: add #[save_object(logic_type = \"…\")] to the struct",
+            "SaveObject needs the kind of entity: add #[save_object(logic_type = \"…\")] to the struct",
         ));
     };
 
@@ -50,7 +50,7 @@ pub(crate) fn expand(input: TokenStream) -> Result<TokenStream> {
         let option = quote!(::core::option::Option);
         quote!(const DURABILITY: #option<::storage_sdk::Durability> = #option::Some(#durability);)
     });
-    // Spanned to the field's type, so that a type that cannot name an owner is reported there.
+    // Spanned to the field's type, so that a wrong type of an id is reported there.
     let associated = quote_spanned!(id_type.span()=> type OwnerId = #id_type;);
     Ok(quote! {
         #[automatically_derived]

@@ -8,15 +8,16 @@ use proc_macro::TokenStream;
 /// Implements `storage_sdk::SaveObject` for a struct with named fields and without generic
 /// parameters.
 ///
-/// | attribute | where | what |
+/// | attribute | where | meaning |
 /// | --- | --- | --- |
-/// | `#[save_object(logic_type = "…")]` | struct | the kind of entity, 1 to 64 bytes; must be given |
-/// | `#[save_object(field = "…")]` | struct | the field that holds the object, 1 to 255 bytes; default "data" |
-/// | `#[save_object(schema_version = N)]` | struct | the version of the stored form, from 1; default 1 |
-/// | `#[save_object(durability = EXPRESSION)]` | struct | what saves wait for, if nothing else is said; default: as all writes |
-/// | `#[save_object(owner_id)]` | one field | this field names the owner |
+/// | `#[save_object(logic_type = "…")]` | struct | the kind of entity, 1 to 64 bytes. Required |
+/// | `#[save_object(field = "…")]` | struct | the field that holds the object, 1 to 255 bytes. Default: "data" |
+/// | `#[save_object(schema_version = N)]` | struct | the version of the stored form, from 1. Default: 1 |
+/// | `#[save_object(durability = EXPRESSION)]` | struct | the durability of saves, unless a save or the settings set another one. Default: that of all writes |
+/// | `#[save_object(owner_id)]` | one field | the id of the owner |
 ///
-/// What is missing, given twice, unknown or out of bounds is a compile error at its place.
+/// An attribute that is missing, repeated, unknown or out of bounds is a compile error at its
+/// place.
 #[proc_macro_derive(SaveObject, attributes(save_object))]
 pub fn derive_save_object(input: TokenStream) -> TokenStream {
     expand::expand(input.into())

@@ -1,5 +1,5 @@
-//! Writing a value as MessagePack, with a count of how deep the serializer is in it: a value that
-//! is too deep ends as an error, and not at the end of the thread's stack.
+//! Writes a value as MessagePack and counts its depth. A value that is too deep gives an error
+//! before the thread's stack ends.
 
 mod byte;
 
@@ -15,20 +15,19 @@ use serde::{Serialize, Serializer};
 use self::byte::OnlyByte;
 use super::DEPTH_MAX;
 
-/// The most layers around one value that recurse and leave nothing behind in MessagePack: `Some`
-/// and newtypes.
+/// The most layers around one value that recurse but leave no trace in MessagePack: `Some` and
+/// newtypes.
 const LAYERS_MAX: usize = 4 * DEPTH_MAX;
 
-/// Why a value was not written.
+/// The reason why a value was not written.
 pub(super) enum Unwritten {
-    /// It nests deeper than the limit.
+    /// The value nests deeper than the limit.
     TooDeep,
-    /// Its type said no.
+    /// The type refused.
     Refused(Refusal),
 }
 
-/// Writes a value behind what the buffer holds. With `bytes`, sequences of nothing but `u8` are
-/// written as bytes.
+/// Appends a value to the buffer. With `bytes`, sequences of only `u8` are written as bytes.
 pub(super) fn write<T: Serialize + ?Sized>(
     value: &T,
     buffer: &mut Vec<u8>,
@@ -49,19 +48,19 @@ pub(super) fn write<T: Serialize + ?Sized>(
     }
 }
 
-/// How much deeper a value may go.
+/// The remaining depth of a value.
 #[derive(Clone, Copy)]
 struct Room<'a> {
     levels: usize,
     layers: usize,
     bytes: bool,
-    /// Set by the value that goes too deep: the error itself passes through the type, which may
+    /// Set by the value that goes too deep. The error itself passes through the type, which may
     /// replace it.
     too_deep: &'a Cell<bool>,
 }
 
 impl Room<'_> {
-    /// Within one more sequence or map.
+    /// The remaining depth inside one more sequence or map.
     fn level<E: serde::ser::Error>(self) -> Result<Self, E> {
         self.levels
             .checked_sub(1)
@@ -69,7 +68,7 @@ impl Room<'_> {
             .ok_or_else(|| self.refuse())
     }
 
-    /// Within one more layer.
+    /// The remaining depth inside one more layer.
     fn layer<E: serde::ser::Error>(self) -> Result<Self, E> {
         self.layers
             .checked_sub(1)
@@ -84,7 +83,7 @@ impl Room<'_> {
     }
 }
 
-/// A value, and how deep it may be.
+/// A value with its remaining depth.
 struct Within<'a, T: ?Sized> {
     value: &'a T,
     room: Room<'a>,
@@ -99,13 +98,13 @@ impl<T: Serialize + ?Sized> Serialize for Within<'_, T> {
     }
 }
 
-/// A serializer, or a part of one, that passes on how deep what it is given may be.
+/// A serializer, or a part of one, that passes the remaining depth on to its values.
 struct Bounded<'a, S> {
     inner: S,
     room: Room<'a>,
 }
 
-/// Hands simple values on.
+/// Passes simple values on.
 macro_rules! simple {
     ($($method:ident($value:ty))*) => {$(
         fn $method(self, value: $value) -> Result<S::Ok, S::Error> {
@@ -294,7 +293,7 @@ impl<'a, S: Serializer> Serializer for Bounded<'a, S> {
     }
 }
 
-/// The parts of a serializer that take one value after the other.
+/// The parts of a serializer that take one value after another.
 macro_rules! compound {
     ($($part:ident: $method:ident($($key:ident: $type:ty)?))*) => {$(
         impl<S: $part> $part for Bounded<'_, S> {

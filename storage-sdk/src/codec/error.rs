@@ -1,43 +1,43 @@
-//! Why bytes are no object, or an object no bytes.
+//! Errors of encoding and decoding.
 
 /// An object that was not encoded or not decoded.
 ///
-/// Nothing was written, and what is stored stays as it is.
+/// Nothing was written, and the stored bytes stay as they are.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {
     /// The value was not written as an object.
     #[error(
-        "the value is not a stored object: it {found}, while an object begins with c1 53 4f; \
+        "the value is not a stored object: it {found}, but an object begins with c1 53 4f; \
          read this field as bytes, or keep objects in a field of their own"
     )]
     NotAnObject {
-        /// How it begins.
+        /// The first bytes of the value.
         found: String,
     },
     /// The value ends within the header.
     #[error(
-        "the object has {bytes} bytes, fewer than its header's {header}: it was cut short, so restore it from a backup"
+        "the object has {bytes} bytes, but its header alone has {header}: it was cut short, so restore it from a backup"
     )]
     CutShort {
-        /// The value's bytes.
+        /// The number of bytes in the value.
         bytes: usize,
-        /// The header's bytes.
+        /// The number of bytes in a header.
         header: usize,
     },
     /// The header has another format.
     #[error(
-        "the object has format {found}, this program reads formats up to {newest}; update the program"
+        "the object has format {found}, but this program reads formats up to {newest}; update the program"
     )]
     Format {
         /// The object's format.
         found: u8,
-        /// The newest that is known.
+        /// The newest known format.
         newest: u8,
     },
-    /// The bytes are not those that were written.
+    /// The bytes differ from the written bytes.
     #[error(
-        "the object's checksum is {stored:016x}, that of its bytes {computed:016x}: \
+        "the object's checksum is {stored:016x}, but its bytes have the checksum {computed:016x}: \
          it was altered or cut short after it was written, so restore it from a backup"
     )]
     Checksum {
@@ -48,7 +48,7 @@ pub enum CodecError {
     },
     /// The payload has another codec.
     #[error(
-        "the object has codec {found}, this program reads codec 1 (MessagePack); update the program"
+        "the object has codec {found}, but this program reads codec 1 (MessagePack); update the program"
     )]
     Codec {
         /// The object's codec.
@@ -56,7 +56,7 @@ pub enum CodecError {
     },
     /// The payload is compressed.
     #[error(
-        "the object has compression {found}, this program reads compression 0 (none); update the program"
+        "the object has compression {found}, but this program reads compression 0 (none); update the program"
     )]
     Compression {
         /// The object's compression.
@@ -64,7 +64,7 @@ pub enum CodecError {
     },
     /// A newer program wrote the object.
     #[error(
-        "the object has schema version {found}, this program's {type_name} reads versions up to {newest}; \
+        "the object has schema version {found}, but this program's {type_name} reads versions up to {newest}; \
          update the program, since an older one could lose what the newer one stored"
     )]
     SchemaTooNew {
@@ -75,9 +75,9 @@ pub enum CodecError {
         /// The type's schema version.
         newest: u32,
     },
-    /// Sequences and maps lie too deep in one another.
+    /// Sequences and maps nest too deep.
     #[error(
-        "the object nests deeper than {limit} levels, which is the limit; store the parts as a list that refers by index"
+        "the object nests deeper than the limit of {limit} levels; store the parts as a list that refers by index"
     )]
     TooDeep {
         /// The most levels.
@@ -85,10 +85,10 @@ pub enum CodecError {
     },
     /// Bytes follow the value.
     #[error(
-        "{bytes} bytes follow the object's value: it was not written as one object, so write it anew"
+        "{bytes} bytes follow the object's value: it was not written as one object, so write it again"
     )]
     TrailingBytes {
-        /// How many.
+        /// The number of bytes.
         bytes: usize,
     },
     /// The type does not accept the value.
@@ -101,7 +101,7 @@ pub enum CodecError {
         type_name: &'static str,
         /// The object's schema version.
         schema_version: u32,
-        /// What the type said, its first characters.
+        /// The first characters of the type's message.
         reason: String,
     },
     /// The type refuses to be written.
@@ -109,20 +109,20 @@ pub enum CodecError {
     Encode {
         /// The type that writes.
         type_name: &'static str,
-        /// What the type said, its first characters.
+        /// The first characters of the type's message.
         reason: String,
     },
-    /// The type cannot read what it wrote.
+    /// The type can't read its own bytes.
     #[error("{type_name} cannot read what it writes: {reason}; {}", advice(reason))]
     Unreadable {
         /// The type.
         type_name: &'static str,
-        /// What its reading said.
+        /// The message of the type's `Deserialize`.
         reason: String,
     },
 }
 
-/// The way out that fits what a type's reading said.
+/// The advice for a message of a type's `Deserialize`.
 fn advice(reason: &str) -> &'static str {
     if reason.starts_with("missing field") {
         "a field with skip_serializing_if needs #[serde(default)]"

@@ -1,10 +1,10 @@
-//! The header of a stored object: its layout is in the module above.
+//! The header of a stored object. The module `codec` describes its layout.
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::CodecError;
 
-/// The header's bytes.
+/// The number of bytes in a header.
 pub(super) const LEN: usize = 18;
 
 pub(super) const MAGIC: [u8; 3] = [0xc1, b'S', b'O'];
@@ -12,12 +12,12 @@ pub(super) const FORMAT: u8 = 1;
 pub(super) const CODEC_MESSAGE_PACK: u8 = 1;
 pub(super) const COMPRESSION_NONE: u8 = 0;
 
-/// Where the bytes begin that the checksum covers: all that follow it.
+/// The start of the bytes that the checksum covers. They reach to the end of the object.
 const CHECKED_FROM: usize = 12;
-/// Most game objects fit, so that most encodings allocate once.
+/// Most game objects fit, so most encodings allocate once.
 const CAPACITY: usize = 512;
 
-/// A buffer that holds the header, its checksum still empty.
+/// A buffer with the header. Its checksum is still empty.
 pub(super) fn begin(schema_version: u32) -> Vec<u8> {
     let mut object = Vec::with_capacity(CAPACITY);
     object.extend_from_slice(&MAGIC);
@@ -28,7 +28,7 @@ pub(super) fn begin(schema_version: u32) -> Vec<u8> {
     object
 }
 
-/// Fills in the checksum, once the payload stands behind the header.
+/// Fills in the checksum, once the payload follows the header.
 pub(super) fn seal(mut object: Vec<u8>) -> Vec<u8> {
     if let Some((head, checked)) = object.split_at_mut_checked(CHECKED_FROM)
         && let Some(checksum) = head.last_chunk_mut()
@@ -38,7 +38,7 @@ pub(super) fn seal(mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
-/// The schema version and the payload of an object whose header and checksum are good.
+/// The schema version and the payload of an object with a valid header and checksum.
 pub(super) fn open(object: &[u8]) -> Result<(u32, &[u8]), CodecError> {
     let cut_short = || CodecError::CutShort {
         bytes: object.len(),
@@ -47,7 +47,7 @@ pub(super) fn open(object: &[u8]) -> Result<(u32, &[u8]), CodecError> {
     let rest = object
         .strip_prefix(&MAGIC)
         .ok_or_else(|| not_an_object(object))?;
-    // The format comes first: another one may have another layout from here on.
+    // The format comes first, because another format may have another layout from here on.
     let (&format, rest) = rest.split_first().ok_or_else(cut_short)?;
     if format != FORMAT {
         return Err(CodecError::Format {

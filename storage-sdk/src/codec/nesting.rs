@@ -1,21 +1,21 @@
 //! Measures a MessagePack value without decoding it.
 
-/// The most sequences and maps around one value, the outermost included.
+/// The most sequences and maps around one value. The outermost one counts.
 ///
-/// Decoding recurses; at this depth it stays far from the end of any thread's stack, whatever the
-/// bytes are.
+/// Decoding recurses. At this depth it stays far from the end of any thread's stack, for any bytes.
 pub const DEPTH_MAX: usize = 128;
 
-/// Why bytes have no measure.
+/// The reason why bytes can't be measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// More than [`DEPTH_MAX`] sequences and maps lie in one another.
+    /// More than [`DEPTH_MAX`] sequences and maps nest.
     TooDeep,
     /// The bytes end within the value, or hold the byte c1, which MessagePack does not use.
     Malformed,
 }
 
-/// The length in bytes of the first value. Linear in its items; bytes and text are stepped over.
+/// The length in bytes of the first value. The time is linear in its items, since bytes and text
+/// are skipped.
 pub(super) fn measure(bytes: &[u8]) -> Result<usize, Fault> {
     let mut walk = Walk { rest: bytes };
     walk.value(DEPTH_MAX)?;
@@ -27,7 +27,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Steps over one value that may hold `depth` more levels.
+    /// Skips one value that may hold `depth` more levels.
     fn value(&mut self, depth: usize) -> Result<(), Fault> {
         let [marker] = self.take()?;
         match marker {
@@ -62,8 +62,8 @@ impl Walk<'_> {
         }
     }
 
-    /// Steps over the items of a sequence or map. A count that lies ends where the bytes do, since
-    /// each item has at least one.
+    /// Skips the items of a sequence or map. A false count ends with the bytes, because each item
+    /// has at least one byte.
     fn items(&mut self, count: u64, depth: usize) -> Result<(), Fault> {
         let depth = depth.checked_sub(1).ok_or(Fault::TooDeep)?;
         (0..count).try_for_each(|_| self.value(depth))
@@ -103,7 +103,7 @@ impl Walk<'_> {
 mod tests {
     use super::*;
 
-    /// One value per marker that MessagePack has, with its length.
+    /// One value for each marker of MessagePack, with its length.
     fn every_marker() -> Vec<Vec<u8>> {
         let with = |head: &[u8], body: usize| [head, &vec![0; body]].concat();
         let mut values: Vec<Vec<u8>> = (0x00..=0x7f)

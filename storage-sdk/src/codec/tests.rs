@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::*;
 
-/// A value of every shape that serde has.
+/// A value with every shape of serde.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Sample {
     id: u64,
@@ -72,7 +72,7 @@ fn sample() -> Sample {
     }
 }
 
-/// A good header around any payload, so that hostile payloads get past the checksum.
+/// A valid header around any payload. Hostile payloads pass the checksum with it.
 fn sealed(payload: &[u8], schema_version: u32) -> Vec<u8> {
     let mut object = header::begin(schema_version);
     object.extend_from_slice(payload);
@@ -112,7 +112,8 @@ fn byte_vectors_are_stored_as_bytes_and_fields_by_name() {
     );
 }
 
-/// Objects of released programs. A change that breaks one breaks what players have stored.
+/// Objects of released programs. A change that breaks one of them breaks the stored data of
+/// players.
 mod fixtures {
     use super::*;
 

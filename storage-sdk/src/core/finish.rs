@@ -1,5 +1,5 @@
-//! From a mutation's first answer to its last: it is repeated while its outcome is unknown, until
-//! its time is up.
+//! From the first answer of a mutation to the last. The mutation is repeated while its outcome is
+//! unknown and its time is not up.
 
 use std::time::Duration;
 
@@ -12,60 +12,60 @@ use tokio::time::{Instant, sleep_until};
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
 use crate::{Error, Kind, Result};
 
-/// Adoptions that one mutation meets, of which there is one at a time.
+/// The most adoptions that one mutation meets. Only one happens at a time.
 const MOVES_MAX: u32 = 16;
-/// Loads for one mutation; each but the first is needed only if the owner changed during the one
-/// before.
+/// The most loads for one mutation. A further load is needed only if the owner changed during the
+/// one before.
 const LOADS_MAX: u32 = 64;
 
-/// A mutation whose first answer was not its last.
+/// A mutation whose first answer was not final.
 pub(super) struct Unfinished {
     pub(super) mutation: Mutation,
     pub(super) partition: Partition,
-    /// That of the hot tier when the first copy of this call was sent that may have been applied.
+    /// The hot tier's generation at the first copy of this call that may have been applied.
     pub(super) generation: Epoch,
-    /// The same of an earlier call under the id, which was given up or dropped.
+    /// The same generation, for an earlier call under the id that was given up or dropped.
     pub(super) earlier: Option<Epoch>,
-    /// How long the hot tier may take it, from when its time is asked for.
+    /// The time for the hot tier to apply it, counted from the last look at the hot tier's clock.
     pub(super) within: Duration,
-    /// Until when it is repeated.
+    /// The end of the retries.
     pub(super) until: Instant,
     progress: Progress,
-    /// What the next copy builds on.
+    /// The load for the next copy.
     load: Option<Load>,
 }
 
-/// What became of the copies that were sent.
+/// The outcomes of the sent copies.
 struct Progress {
-    /// Whether one of them may have been applied.
+    /// Whether a copy may have been applied.
     unknown: bool,
-    /// Whether the last of them may have been applied: the next one must not be taken for another
+    /// Whether the last copy may have been applied. The next copy must then not count as another
     /// write.
     last_unknown: bool,
-    /// Whether a deadline that lay too far ahead was set anew.
+    /// Whether a deadline that lay too far ahead was already reset.
     timed: bool,
     loads: u32,
     moves: u32,
-    /// The wait before the next copy, if the hot tier could not be asked.
+    /// The pause before the next copy, if the hot tier could not be asked.
     pause: Duration,
 }
 
-/// What comes before the next copy, or instead of it.
+/// The step before the next copy, or instead of it.
 #[derive(Debug, PartialEq, Eq)]
 enum Next {
-    /// The hot tier's time is learned anew, and the deadline set by it.
+    /// Learn the hot tier's time again, and set the deadline by it.
     Time,
-    /// The partition's epoch and generation are known by now.
+    /// Note the partition's new epoch and generation.
     Moved { epoch: Epoch, generation: Epoch },
-    /// What it builds on is loaded.
+    /// Load the owner.
     Load,
-    /// The partition is prepared.
+    /// Prepare the partition.
     Prepare(Partition),
-    /// A pause.
+    /// Pause.
     Wait(HotError),
-    /// No copy any more: whether one was applied is as unknown as before.
+    /// Send no more copies. Whether one was applied is as unknown as before.
     GiveUp(Error),
-    /// No copy any more: none was applied, or will be.
+    /// Send no more copies. None was applied, and none will be.
     End(Error),
 }
 
@@ -81,7 +81,7 @@ impl Progress {
         }
     }
 
-    /// What an answer calls for; `late` if the mutation's time is up.
+    /// The next step after an answer. `late` means that the mutation's time is up.
     fn heed(&mut self, answer: Result<Mutated, HotError>, late: bool) -> Result<Applied, Next> {
         self.last_unknown &= answer.is_err();
         match answer {
@@ -93,7 +93,7 @@ impl Progress {
             }
             Ok(Mutated::Load(_)) => Err(Next::GiveUp(Error::new(
                 Kind::Contended,
-                "others changed the owner each time it was loaded",
+                "gave up after 64 loads: other callers changed the owner each time; retry later",
             ))),
             Err(error) => Err(self.failed(error, late)),
         }
@@ -101,10 +101,10 @@ impl Progress {
 
     fn refused(&mut self, refusal: &Refusal, late: bool) -> Next {
         match refusal {
-            // Nothing of it was applied, so our idea of the hot tier's time is wrong: its clock
-            // moved.
+            // No copy was applied, so this process has a wrong idea of the hot tier's time. The
+            // clock of the hot tier moved.
             Refusal::Expired if !self.unknown && !late => Next::Time,
-            // No copy from before will be applied any more.
+            // The hot tier applies no earlier copy any more.
             Refusal::Moved { epoch, generation } if self.moves < MOVES_MAX => {
                 self.moves += 1;
                 Next::Moved {
@@ -114,14 +114,14 @@ impl Progress {
             }
             Refusal::Moved { epoch, .. } => {
                 let text = format!(
-                    "its partition was adopted each time it was sent, last in epoch {epoch}"
+                    "gave up after 16 copies: its partition was adopted each time, last in epoch {epoch}"
                 );
                 Next::GiveUp(Error::new(Kind::Contended, text))
             }
-            // Final also after an unknown outcome: this copy did not find the id, so no earlier one
-            // was applied, and none will be, since versions don't go back. A clock may: one that
-            // leapt ahead refuses this copy as too late, is set right, and takes an earlier one
-            // that is still on its way.
+            // Final even after an unknown outcome. This copy did not find the id, so no earlier
+            // copy was applied. None will be, because versions never go back. A clock can go back:
+            // it leaps ahead, rejects this copy as too late, is corrected, and then accepts an
+            // earlier copy that is still under way.
             Refusal::Version(_) => Next::End(Error::refused(refusal)),
             _ => Next::GiveUp(Error::refused(refusal)),
         }
@@ -131,8 +131,8 @@ impl Progress {
         match error.kind {
             HotKind::Unprepared(partition) if !late => Next::Prepare(partition),
             HotKind::Unprepared(_) => Next::GiveUp(error.into()),
-            // The deadline lay too far ahead: the hot tier's clock was set back, or another server
-            // has taken over.
+            // The deadline lay too far ahead. The hot tier's clock was set back, or another server
+            // took over.
             HotKind::Settings if !self.unknown && !self.timed => {
                 self.timed = true;
                 Next::Time
@@ -175,7 +175,7 @@ impl Unfinished {
         }
     }
 
-    /// What the next copy is.
+    /// The attempt of the next copy.
     fn next_attempt(&self) -> Attempt {
         match self.mutation.attempt {
             Attempt::First | Attempt::Retry if self.progress.last_unknown => Attempt::Retry,
@@ -184,7 +184,7 @@ impl Unfinished {
         }
     }
 
-    /// The generation of the hot tier in which a copy may have been applied, if one may have been.
+    /// The hot tier's generation in which a copy may have been applied, if there is one.
     fn maybe_applied(&self) -> Option<Epoch> {
         self.earlier
             .or(self.progress.unknown.then_some(self.generation))
@@ -192,8 +192,8 @@ impl Unfinished {
 }
 
 impl Core {
-    /// Goes on from a mutation's first answer until it is final. Answers in which epoch it was
-    /// found to be applied, too.
+    /// Continues from the first answer of a mutation until its answer is final. Also returns the
+    /// epoch in which the mutation was found to be applied.
     pub(super) async fn finish(
         &self,
         mut write: Unfinished,
@@ -209,7 +209,7 @@ impl Core {
         }
     }
 
-    /// Does what comes before the next copy. An error if there is none.
+    /// Takes the step before the next copy. An error if there is no next copy.
     async fn make_ready(&self, write: &mut Unfinished, next: Next) -> Result<()> {
         let done = match next {
             Next::Time => {
@@ -265,14 +265,14 @@ impl Core {
         }
     }
 
-    /// With what landed, the hot tier has forgotten ids: a repeat could be applied on top of the
-    /// row that the first made.
+    /// The hot tier has lost ids but serves landed data. A retry could be applied on top of the row
+    /// that the first copy made.
     pub(super) fn forgotten(&self, mutation: &Mutation, generation: Epoch) -> Error {
         self.given_up(mutation, Some(generation), Error::forgotten())
             .reread()
     }
 
-    /// Loads what a mutation builds on.
+    /// Loads the owner of a mutation.
     async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
         match self.tiers.load(&mutation.owner).await? {
             Some(full) => Ok(full.load.clone()),

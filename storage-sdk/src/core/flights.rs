@@ -1,4 +1,4 @@
-//! The writes under way, for closing.
+//! The writes under way, for the close of the storage.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -13,28 +13,28 @@ use tokio::time::Instant;
 use super::Core;
 use crate::{Error, Kind, Result};
 
-/// Writes of unknown outcome that are remembered, for `close` and for repeats by their callers.
+/// The most remembered writes of unknown outcome, for `close` and for retries by their callers.
 const UNKNOWN_MAX: usize = 1_000;
 
-/// The writes under way, and those whose outcome stayed unknown.
+/// The writes under way, and the writes of unknown outcome.
 #[derive(Debug, Default)]
 pub(super) struct Flights {
     open: AtomicU64,
     closed: AtomicBool,
-    /// Whether sessions may still save, for their end.
+    /// Whether sessions may still save, to end.
     sessions_save: AtomicBool,
     landed: Notify,
     unknown: Mutex<VecDeque<Unknown>>,
 }
 
-/// A write that was given up, or dropped by its caller, while its outcome was unknown.
+/// A write of unknown outcome that the SDK gave up or the caller dropped.
 #[derive(Debug)]
 struct Unknown {
     owner: Owner,
     id: OpId,
-    /// Whether its caller keeps the id.
+    /// Whether the caller keeps the id.
     named: bool,
-    /// That of the hot tier when its first copy was sent that may have been applied.
+    /// The hot tier's generation at the first copy that may have been applied.
     generation: Epoch,
 }
 
@@ -49,23 +49,23 @@ impl Unknown {
     }
 }
 
-/// One write under way; `close` waits for it.
+/// One write under way. `close` waits for it.
 pub(super) struct Flight<'a> {
     flights: &'a Flights,
-    /// What is remembered if it is dropped before it has ended, since its caller may repeat it.
-    /// Boxed, as few have it.
+    /// Remembered if the flight is dropped before its end, because the caller may retry the write.
+    /// Boxed, because few flights have it.
     dropped: Option<Box<Unknown>>,
 }
 
 impl Flight<'_> {
-    /// The write is about to be sent: dropped from now on, its outcome is unknown.
+    /// The write is about to be sent. If it is dropped from now on, its outcome is unknown.
     pub(super) fn sent(&mut self, mutation: &Mutation, generation: Epoch) {
         if mutation.attempt.is_named() {
             self.dropped = Some(Box::new(Unknown::of(mutation, generation)));
         }
     }
 
-    /// The caller is about to be told of its outcome.
+    /// The caller is about to learn the outcome.
     pub(super) fn ended(&mut self) {
         self.dropped = None;
     }
@@ -83,7 +83,7 @@ impl Drop for Flight<'_> {
 }
 
 impl Flights {
-    /// The first call under an id counts: from then on it may have been applied.
+    /// The first call under an id counts, because the write may have been applied from then on.
     fn remember(&self, unknown: Unknown) {
         let mut list = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
         if list.iter().any(|known| known.id == unknown.id) {
@@ -97,7 +97,8 @@ impl Flights {
 }
 
 impl Core {
-    /// A write that is under way from now on; a session's also while the storage ends its sessions.
+    /// A write that is under way from now on. Writes of sessions pass while the storage ends its
+    /// sessions.
     pub(super) fn flight(&self, of_session: bool) -> Result<Flight<'_>> {
         self.flights.open.fetch_add(1, Ordering::SeqCst);
         let flight = Flight {
@@ -110,24 +111,24 @@ impl Core {
         Ok(flight)
     }
 
-    /// Whether sessions may save though further calls are refused.
+    /// Whether sessions may save although further calls fail.
     pub(crate) fn let_sessions_save(&self, may: bool) {
         self.flights.sessions_save.store(may, Ordering::SeqCst);
     }
 
-    /// Refuses a call of a closed storage. A write asks for its flight, which asks here.
+    /// Rejects a call of a closed storage. A write asks for its flight, which asks here.
     pub(crate) fn check_open(&self) -> Result<()> {
         if self.flights.closed.load(Ordering::SeqCst) {
             return Err(Error::new(
                 Kind::Closed,
-                "the storage was closed; open it anew, or end the work that still uses it",
+                "the storage was closed; open it again, or stop the work that still uses it",
             ));
         }
         Ok(())
     }
 
-    /// What a call that failed is told: once the storage is closed, that, whatever broke under it.
-    /// A loop that obeys `retry` then ends.
+    /// The error for the caller of a failed call. After a close it is `Closed`, unless the write
+    /// was applied. So a loop that obeys `retry` ends.
     pub(crate) fn told(&self, error: Error) -> Error {
         if self.check_open().is_ok() {
             error
@@ -136,14 +137,14 @@ impl Core {
         }
     }
 
-    /// Does what is no write, unless the storage is closed before or meanwhile.
+    /// Does work other than a write, unless the storage is closed before or during it.
     pub(crate) async fn while_open<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check_open()?;
         work.await.map_err(|error| self.told(error))
     }
 
-    /// The last word on a write that is not repeated any more; `unknown` if it may have been
-    /// applied, in a hot tier of this generation.
+    /// The error of a write that is not retried any more. `unknown` is the hot tier's generation in
+    /// which the write may have been applied.
     pub(super) fn given_up(
         &self,
         mutation: &Mutation,
@@ -157,8 +158,8 @@ impl Core {
         error.with_outcome(Outcome::Unknown)
     }
 
-    /// The generation of the hot tier in which an earlier call of this repeat may have been
-    /// applied, if one was given up or dropped of late.
+    /// The hot tier's generation in which an earlier call of this retry may have been applied, if
+    /// such a call was recently given up or dropped.
     pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
         if repeat.attempt != Attempt::RetryNamed || broken("R11-given-up") {
             return None;
@@ -173,13 +174,13 @@ impl Core {
             .map(|unknown| unknown.generation)
     }
 
-    /// Refuses further calls.
+    /// Rejects further calls.
     pub(crate) fn refuse_writes(&self) {
         self.flights.closed.store(true, Ordering::SeqCst);
     }
 
-    /// Refuses further calls and waits for the writes under way, until `deadline`; answers how many
-    /// are left, and which ended unknown.
+    /// Rejects further calls, and waits for the writes under way until `deadline`. Returns the
+    /// number of remaining writes, and the writes of unknown outcome.
     pub(crate) async fn close(&self, deadline: Instant) -> (u64, Vec<(Owner, Option<OpId>)>) {
         self.refuse_writes();
         loop {

@@ -1,4 +1,4 @@
-//! The hot tier's time, by which deadlines are counted.
+//! The hot tier's time. Deadlines follow it.
 
 use std::fmt;
 use std::future::Future;
@@ -11,13 +11,12 @@ use tokio::time::{Instant, timeout};
 use super::Core;
 use crate::Result;
 
-/// The hot tier's time, as far as this process knows: what it was at some moment, and what has
-/// passed since.
+/// The hot tier's time, as far as this process knows: a past reading, and the time since then.
 #[derive(Debug)]
 pub(super) struct HotTime(Mutex<(Instant, Timestamp)>);
 
 impl HotTime {
-    /// The hot tier said that it was `time` after it was `asked`.
+    /// The hot tier answered `time` to a question at `asked`.
     pub(super) fn new(asked: Instant, time: Timestamp) -> Self {
         Self(Mutex::new((asked, time)))
     }
@@ -32,7 +31,7 @@ impl HotTime {
     }
 }
 
-/// Work did not end within its time.
+/// Work that did not end within its time.
 #[derive(Debug)]
 pub(crate) struct Late(Duration);
 
@@ -43,15 +42,15 @@ impl fmt::Display for Late {
 }
 
 impl Core {
-    /// Learns the hot tier's time anew.
+    /// Reads the hot tier's time again.
     pub(crate) async fn learn_time(&self) -> Result<()> {
         let asked = Instant::now();
         self.time.set(asked, self.tiers.hot().time().await?);
         Ok(())
     }
 
-    /// The result of some work within this time, by the clock of home: a caller's may be paused,
-    /// and then leaps whenever all of its tasks wait.
+    /// The result of work within a time, by the clock of home. The clock of a caller may be paused.
+    /// A paused clock leaps whenever all of its tasks wait.
     pub(crate) async fn within<W>(&self, limit: Duration, work: W) -> Result<W::Output, Late>
     where
         W: Future + Send + 'static,
@@ -65,7 +64,7 @@ impl Core {
         done.map_err(|_| Late(limit))?.map_err(|_| Late(limit))
     }
 
-    /// The latest moment, in the hot tier's time, at which a write that begins now may be applied.
+    /// The latest moment, in the hot tier's time, for the application of a write that begins now.
     pub(crate) fn expiry(&self, within: Duration) -> Timestamp {
         self.time.now().plus(within)
     }

@@ -12,8 +12,8 @@ use super::handle::Handle;
 use super::state::{LossReason, SessionState};
 use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
 
-/// The fields of an owner that a session holds. A field that was removed is kept as none until that
-/// is saved.
+/// The fields of an owner in a session. A removed field stays in the map as `None`, so that a save
+/// removes it.
 #[derive(Debug, Default)]
 struct Fields(Mutex<Edited>);
 
@@ -25,7 +25,7 @@ struct Edited {
 }
 
 impl Edited {
-    /// The live fields, by name.
+    /// The live fields, sorted by name.
     fn live(&self) -> Vec<(Field, Bytes)> {
         let live = self
             .fields
@@ -105,8 +105,8 @@ impl Content for Fields {
     }
 }
 
-/// A session of an owner's fields: this process alone writes them. See [`Session`](super::Session)
-/// for what it promises.
+/// A session of an owner's fields. Only this process writes them. See [`Session`](super::Session)
+/// for its guarantees.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -128,7 +128,7 @@ impl Content for Fields {
 pub struct ByteSession {
     handle: Handle,
     fields: Arc<Fields>,
-    /// `limits.fields_max`: the session saves all of its fields in one call.
+    /// `limits.fields_max`. The session can save all of its fields in one call.
     fields_max: usize,
 }
 
@@ -146,22 +146,22 @@ impl ByteSession {
         self.fields.lock().fields.get(&field)?.value.clone()
     }
 
-    /// All fields, with all edits, by name.
+    /// All fields with all edits, sorted by name.
     #[must_use]
     pub fn fields(&self) -> Vec<(Field, Bytes)> {
         self.fields.lock().live()
     }
 
-    /// Sets a field in memory; the next save has it.
+    /// Sets a field in memory. The next save stores it.
     ///
     /// # Errors
     /// `Invalid`: the name is impossible, or the session would have more than `limits.fields_max`
-    /// fields. `Fenced`: the session is lost. `Closing`: it ends, or has ended.
+    /// fields. `Fenced`: the session is lost. `Closing`: the session is ending, or has ended.
     pub fn set(&self, field: &str, value: impl Into<Value>) -> Result<()> {
         self.edit(field, Some(value.into().into_bytes()))
     }
 
-    /// Removes a field in memory; the next save removes it.
+    /// Removes a field in memory. The next save removes it from the owner.
     ///
     /// # Errors
     /// As [`ByteSession::set`].
@@ -173,7 +173,7 @@ impl ByteSession {
         let owner = self.handle.hold().owner();
         let field = Field::new(field).map_err(|error| Error::from(error).of(owner))?;
         let mut edited = self.fields.lock();
-        // ORDER: under the lock. The last save takes its copy after the session began to end.
+        // ORDER: under the lock. The last save copies the content after the session began to end.
         self.handle.hold().check_editable()?;
         if edited.fields.len() >= self.fields_max && !edited.fields.contains_key(&field) {
             let message = format!(
@@ -190,10 +190,10 @@ impl ByteSession {
 }
 
 impl ByteOwner {
-    /// Starts a session of the owner, which need not exist yet.
+    /// Starts a session of the owner. The owner need not exist yet.
     ///
     /// # Errors
-    /// As [`Sessions::start`](super::Sessions::start); `Invalid` if the owner has more than
+    /// As [`Sessions::start`](super::Sessions::start). `Invalid`: the owner has more than
     /// `limits.fields_max` fields.
     ///
     /// # Cancel safety
@@ -224,11 +224,11 @@ impl ByteOwner {
         })
     }
 
-    /// The name of the server that holds the owner in a session; none if nobody does. One round
-    /// trip.
+    /// The name of the server that holds the owner in a session. `None` if no session holds it. One
+    /// round trip.
     ///
     /// # Errors
-    /// The hot tier is away.
+    /// The hot tier is away. `Closed`: the storage was closed.
     ///
     /// # Cancel safety
     /// Only reads.

@@ -1,4 +1,4 @@
-//! Calls of the hot tier about sessions. Each may be repeated.
+//! Calls of the hot tier about sessions. All of them are safe to repeat.
 
 use std::future::Future;
 use std::time::Duration;
@@ -9,17 +9,17 @@ use tokio::time::{Instant, sleep};
 use crate::Result;
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
 
-/// Far beyond any wait, and within what the clock can tell.
+/// Longer than any wait, and short enough for the clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
 
-/// The moment that lies so far ahead.
+/// The moment after this wait.
 pub(super) fn after(wait: Duration) -> Instant {
     Instant::now() + wait.min(FOREVER)
 }
 
 impl Core {
-    /// Calls the hot tier; prepares the partition if need be, and repeats a call whose answer was
-    /// lost, until the deadline.
+    /// Calls the hot tier. Prepares the partition if needed, and repeats a call with a lost answer
+    /// until the deadline.
     pub(super) async fn ask_hot<T, C>(&self, until: Instant, call: impl Fn() -> C) -> Result<T>
     where
         C: Future<Output = Result<T, HotError>>,

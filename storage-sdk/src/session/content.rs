@@ -1,4 +1,4 @@
-//! What a session holds in memory, as changes to be saved.
+//! The content of a session in memory, as changes for a save.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,28 +7,28 @@ use storage_model::{Bytes, Change, Field};
 
 use crate::{Record, Result};
 
-/// A copy of what a session holds: S4, a save has what there was when the copy was made.
+/// A copy of a session's content. A save stores the content as of the copy (S4).
 #[derive(Debug, Clone)]
 pub(crate) struct Copied {
-    /// The number of the last edit that is in it.
+    /// The number of the last edit in the copy.
     pub(crate) edit: u64,
-    /// By field, in the order of their names.
+    /// The changes, sorted by field.
     pub(crate) changes: Arc<[(Field, Change)]>,
-    /// What the owner is like after a save of it.
+    /// The owner after a save of this copy.
     pub(crate) left: Arc<Left>,
 }
 
-/// The fields that a session holds, as a save leaves them.
+/// The fields of a session after a save.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Left {
-    /// This field; the session has nothing to do with others.
+    /// This field. The session ignores all other fields.
     Field(Field, Bytes),
-    /// These fields, and no other.
+    /// These fields, and no others.
     All(Vec<(Field, Bytes)>),
 }
 
 impl Left {
-    /// Whether an owner is like this.
+    /// Whether the stored owner looks like this.
     pub(crate) fn is_in(&self, stored: &Record) -> bool {
         match self {
             Self::Field(field, value) => stored.get(field.as_str()) == Some(value),
@@ -49,7 +49,8 @@ impl Copied {
         }
     }
 
-    /// Whether a save of it only sets fields: then it can end its session in the same step.
+    /// Whether a save of this copy only sets fields. Such a save can end its session in the same
+    /// step.
     pub(crate) fn only_sets(&self) -> bool {
         self.changes
             .iter()
@@ -57,20 +58,20 @@ impl Copied {
     }
 }
 
-/// What a session holds. Shared by the game, which edits it, and by the task that saves it.
+/// The content of a session. The game edits it, and a task saves it.
 pub(crate) trait Content: fmt::Debug + Send + Sync {
-    /// The number of the last edit; 0 if there was none.
+    /// The number of the last edit, 0 before the first one.
     fn edit(&self) -> u64;
 
-    /// What was edited after this edit; none if nothing was.
+    /// The edits after `since`. `None` if there are none.
     ///
     /// # Errors
-    /// `Invalid`: it can't be encoded.
+    /// `Invalid`: the content can't be encoded.
     fn changed(&self, since: u64) -> Result<Option<Copied>>;
 
-    /// All of it, so that an owner that is as in `stored` becomes what the session holds.
+    /// All of the content, as changes that turn the owner from `stored` into it.
     ///
     /// # Errors
-    /// `Invalid`: it can't be encoded.
+    /// `Invalid`: the content can't be encoded.
     fn whole(&self, stored: &Record) -> Result<Copied>;
 }

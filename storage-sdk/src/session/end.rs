@@ -1,4 +1,4 @@
-//! Ending sessions: one by one, and all of them when the storage is closed.
+//! The end of sessions: of a single one, and of all of them when the storage closes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,20 +17,20 @@ use crate::core::Core;
 use crate::write::DEADLINE_MAX;
 use crate::{Ack, Error, Kind, Result};
 
-/// What became of sessions that were ended together.
+/// The result of ending several sessions.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Closed {
-    /// How many ended, with all of their edits saved.
+    /// The number of sessions that ended, with all edits saved.
     pub ended: u64,
-    /// How many are saved and are not known to have ended. They lapse a lease after the process has
-    /// gone.
+    /// The number of saved sessions that are not known to have ended. They lapse a lease and a
+    /// tenth of it after the end of the process.
     pub left: u64,
-    /// The owners of those whose last edits are not known to be saved.
+    /// The owners whose last edits are not known to be saved.
     pub unsaved: Vec<Owner>,
 }
 
 impl Hold {
-    /// Saves what is left, and ends the session in the same step. It takes no edits from now on.
+    /// Saves the remaining edits, and ends the session in the same step. Edits fail from now on.
     pub(crate) async fn end(self: &Arc<Self>, within: Duration) -> Result<Ack> {
         let over = self.change(|known| {
             known.closing = true;
@@ -51,7 +51,7 @@ impl Hold {
                 if ended.as_ref().is_err_and(|error| {
                     error.kind() == Kind::Invalid && error.outcome() == Outcome::NotApplied
                 }) {
-                    // It can be edited again, so that it can be saved.
+                    // Edits are allowed again, so that the game can make it fit.
                     self.change(|known| known.closing = false);
                 }
                 ended
@@ -59,7 +59,7 @@ impl Hold {
         }
     }
 
-    /// Its handle was dropped without an end: it ends in the background.
+    /// The handle was dropped without an end, so the session ends in the background.
     pub(crate) fn abandon(self: &Arc<Self>) {
         if self.is_over() {
             return;
@@ -79,10 +79,10 @@ impl Hold {
     }
 }
 
-/// How long an end is tried at least, though the deadline is near.
+/// The shortest time for an end, however near the deadline is.
 const LEAST: Duration = Duration::from_millis(1);
 
-/// Sessions by partition, so that a node that hangs holds up only its own.
+/// Sessions by partition, so that a hanging node delays only its own sessions.
 pub(super) fn by_partition(holds: &[Arc<Hold>]) -> Vec<Vec<Arc<Hold>>> {
     let mut parts: BTreeMap<Partition, Vec<Arc<Hold>>> = BTreeMap::new();
     for hold in holds {
@@ -94,7 +94,7 @@ pub(super) fn by_partition(holds: &[Arc<Hold>]) -> Vec<Vec<Arc<Hold>>> {
     parts.into_values().collect()
 }
 
-/// Ends sessions until the deadline, those with unsaved edits first (S16).
+/// Ends sessions until the deadline, those with the most unsaved edits first (S16).
 pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed {
     holds.sort_by_key(|hold| {
         std::cmp::Reverse(hold.content.edit().saturating_sub(hold.known().saved))
@@ -104,7 +104,7 @@ pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed
             let left = until
                 .saturating_duration_since(Instant::now())
                 .clamp(LEAST, DEADLINE_MAX);
-            // What does not end in time is counted below.
+            // Sessions that do not end in time are counted below.
             let _ = timeout_at(until, hold.end(left)).await;
         });
         ends.await;
@@ -122,7 +122,7 @@ pub(crate) async fn end_all(mut holds: Vec<Arc<Hold>>, until: Instant) -> Closed
 }
 
 impl Core {
-    /// Ends all sessions, for the storage's close. None is opened any more.
+    /// Ends all sessions when the storage closes. No more sessions are opened.
     pub(crate) async fn end_sessions(&self, until: Instant) -> Closed {
         self.holder.close();
         end_all(self.holder.open(), until).await

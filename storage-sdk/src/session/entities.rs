@@ -1,4 +1,4 @@
-//! Many sessions of one type, opened on demand and ended when nobody uses them.
+//! Many sessions of one type, started on demand and ended when they are idle.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,13 +16,13 @@ use super::object::{Session, Sessions};
 use super::state::SessionState;
 use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 
-/// How many sessions are kept, and for how long.
+/// The number of kept sessions, and the time for which they are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntityOptions {
-    /// The most sessions. Default: 20,000. When there are so many, the one that was used least
-    /// lately and that nobody uses now is ended for the next.
+    /// The most sessions. Default: 20,000. At the maximum, the least recently used session that is
+    /// not in use ends to make room for the next one.
     pub max: usize,
-    /// How long a session is kept that nobody uses. Default: 5 min.
+    /// The time for which an unused session is kept. Default: 5 min.
     pub idle: Duration,
     /// How the sessions begin and save.
     pub session: SessionOptions,
@@ -38,9 +38,10 @@ impl Default for EntityOptions {
     }
 }
 
-/// The sessions of many objects of one type: each is started when it is first asked for, and ended
-/// when nobody has used it for a while, when another server asks for it, or with
-/// [`Entities::close`]. Dropped without a close, all of them are ended in the background at once.
+/// The sessions of many objects of one type. A session starts when its object is first asked for.
+/// It ends when it is idle for a while, when another server asks for its owner, or with
+/// [`Entities::close`]. If this is dropped without a close, all sessions end in the background at
+/// once.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -81,8 +82,8 @@ struct Entries<T: SaveObject + Send + Sync + 'static> {
     is_tended: bool,
 }
 
-/// What became of a start: whether there is such an object. The session itself is found among the
-/// entries, since whoever else had it would use it.
+/// The result of a start: whether the object exists. The session itself is among the entries,
+/// because a second handle would count as a use.
 type Started = Option<Result<bool>>;
 
 /// A session, or the start of one.
@@ -127,33 +128,33 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
         }
     }
 
-    /// How many sessions there are.
+    /// The number of sessions.
     #[must_use]
     pub fn len(&self) -> usize {
         self.shared.entries().by_id.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no sessions.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The session of an object, started if there is none. None if there is no such object. Callers
-    /// who ask at once get one session. It is kept while a caller keeps it: keep it for one action,
-    /// and ask again for the next.
+    /// The session of an object. Starts it if needed. Returns `None` if no such object exists.
+    /// Concurrent callers get the same session. A session in use does not become idle, so keep it
+    /// for one action and ask again for the next one.
     ///
     /// # Errors
-    /// As [`Sessions::start`]; `Overloaded` if there are [`EntityOptions::max`] sessions that are
-    /// all in use; `Closed` after [`Entities::close`].
+    /// As [`Sessions::start`]. `Overloaded`: all [`EntityOptions::max`] sessions are in use.
+    /// `Closed`: [`Entities::close`] was called.
     ///
     /// # Cancel safety
-    /// A start that others wait for goes on.
+    /// A start goes on if other callers wait for it.
     pub async fn get(&self, id: impl OwnerId) -> Result<Option<Arc<Session<T>>>> {
         self.session_of(&id.to_owner_id(), None).await
     }
 
-    /// As [`Entities::get`], of an object that is made if there is none.
+    /// As [`Entities::get`]. If the object does not exist, `make` makes it.
     ///
     /// # Errors
     /// As [`Entities::get`].
@@ -196,9 +197,9 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
                 .ok()
                 .and_then(|started| started.clone());
             match started {
-                // Found, unless it has ended meanwhile.
+                // Found, unless the session has ended since.
                 Some(Ok(true)) => {}
-                // Another caller asked first, and had none to make.
+                // Another caller asked first, and had no object to make.
                 Some(Ok(false)) if make.is_some() => {}
                 Some(Ok(false)) => return Ok(None),
                 Some(Err(error)) => return Err(error),
@@ -212,11 +213,11 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
         }
     }
 
-    /// Ends all sessions, those with unsaved edits first, until the deadline; starts none any more.
-    /// Says what was not saved.
+    /// Ends all sessions until the deadline, those with unsaved edits first. Starts no more
+    /// sessions. Reports the owners with unsaved edits.
     ///
     /// # Cancel safety
-    /// A dropped call leaves sessions that go on; call it again.
+    /// After a dropped call, the remaining sessions go on. Call it again.
     pub async fn close(&self, deadline: Duration) -> Closed {
         let sessions = self.shared.close();
         let holds = sessions
@@ -232,11 +233,11 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     }
 }
 
-/// What there is of an object.
+/// The entry of an object, for a caller.
 enum Found<T: SaveObject + Send + Sync + 'static> {
     Open(Arc<Session<T>>),
     Starting(watch::Receiver<Started>),
-    /// Nothing: whoever asked starts it, and ends this one first to make room.
+    /// No entry. The caller starts the session, and first ends `frees` to make room.
     Nothing {
         start: watch::Sender<Started>,
         frees: Option<Arc<Session<T>>>,
@@ -254,7 +255,7 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             return Err(Error::new(Kind::Closed, "the entities were closed"));
         }
         match entries.by_id.get_mut(id) {
-            // One without a sender has panicked.
+            // A start without a sender has panicked.
             Some(Entry::Starting(starting)) if starting.has_changed().is_ok() => {
                 return Ok(Found::Starting(starting.clone()));
             }
@@ -264,7 +265,7 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             }
             _ => {}
         }
-        // One that is over, or asked for, ends before the next begins.
+        // A session that is over, or that another server asks for, ends before the next one begins.
         let mut frees = match entries.by_id.remove(id) {
             Some(Entry::Open(session, _)) => Some(session),
             _ => None,
@@ -313,14 +314,14 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
                     Entry::Open(Arc::new(session), Instant::now()),
                 );
             }
-            // Dropped, a session ends by itself.
+            // A dropped session ends by itself.
             _ => drop(entries.by_id.remove(id)),
         }
         drop(entries);
         start.send_replace(Some(answer));
     }
 
-    /// Puts a session back whose end failed, if it is not over: it is tried again.
+    /// Puts back a session after a failed end, unless it is over. The end is tried again.
     fn keep(&self, session: Arc<Session<T>>) {
         let mut entries = self.entries();
         if !session.hold().is_over() && !entries.closed {
@@ -346,7 +347,8 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         .collect()
     }
 
-    /// Takes out the sessions that are to end: idle, asked for, or over.
+    /// Takes out the sessions that must end: idle ones, those that are asked for, and those that
+    /// are over.
     fn take_due(&self) -> Vec<Arc<Session<T>>> {
         let mut entries = self.entries();
         let is_due = |entry: &Entry<T>| match entry {
@@ -373,7 +375,7 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
 }
 
 impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
-    /// Takes out the session that was used least lately and that nobody uses now.
+    /// Takes out the least recently used session that is not in use.
     fn take_oldest(&mut self, max: usize) -> Result<Arc<Session<T>>> {
         let unused = self.by_id.iter().filter_map(|(id, entry)| match entry {
             Entry::Open(session, used) if is_unused(session) => Some((*used, id.clone())),
@@ -384,7 +386,7 @@ impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
             Some(Entry::Open(session, _)) => Ok(session),
             _ => {
                 let message = format!(
-                    "all of the {max} sessions that EntityOptions::max allows are in use; keep none for longer than an action"
+                    "all {max} sessions (EntityOptions::max) are in use; raise the limit, or keep a session only for one action"
                 );
                 Err(Error::overloaded(message, Duration::from_millis(200)))
             }
@@ -392,18 +394,18 @@ impl<T: SaveObject + Send + Sync + 'static> Entries<T> {
     }
 }
 
-/// Whether nobody uses a session. One that is suspect stays: it alone may have what the hot tier
-/// forgot.
+/// Whether a session is unused. A suspect session stays, because it alone may have data that the
+/// hot tier forgot.
 fn is_unused<T: SaveObject + Send + Sync>(session: &Arc<Session<T>>) -> bool {
     Arc::strong_count(session) == 1 && session.state() != SessionState::Suspect
 }
 
-/// Whether a session can be handed out: it is not over, and nobody asks for its owner.
+/// Whether a session can be returned: it is not over, and no server asks for its owner.
 fn is_usable<T: SaveObject + Send + Sync>(session: &Session<T>) -> bool {
     matches!(session.state(), SessionState::Held | SessionState::Suspect)
 }
 
-/// Ends the sessions that are due, as long as the entities are there.
+/// Ends the due sessions, while the entities exist.
 async fn tend<T: SaveObject + Send + Sync + 'static>(shared: Weak<Shared<T>>, idle: Duration) {
     let rhythm = (idle / 8).clamp(Duration::from_millis(20), Duration::from_millis(200));
     loop {

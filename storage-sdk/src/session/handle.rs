@@ -1,4 +1,4 @@
-//! What all kinds of sessions offer their callers.
+//! The shared methods of all kinds of sessions.
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -12,7 +12,7 @@ use super::save::Wanted;
 use super::state::{LossReason, SessionState, Standing};
 use crate::{Ack, Result};
 
-/// The handle of a session. Dropped without an end, the session ends in the background.
+/// The handle of a session. If it is dropped without an end, the session ends in the background.
 #[derive(Debug)]
 pub(super) struct Handle(Arc<Hold>);
 
@@ -22,18 +22,19 @@ impl Drop for Handle {
     }
 }
 
-/// A save of a session that is sent when it is awaited. Saves that are awaited at once are one.
+/// A save of a session, which is sent when it is awaited. Saves that are awaited at the same time
+/// are sent as one.
 ///
 /// # Errors
 /// - `Fenced`: the session is lost, and nothing was written.
-/// - `Invalid`: the object can't be encoded, or has outgrown a limit. Nothing was written, and the
-///   session goes on: make it smaller, and save again.
-/// - `Timeout`: with the outcome `NotApplied`, the session could not be confirmed in time after the
+/// - `Invalid`: the object can't be encoded, or exceeds a limit. Nothing was written, and the
+///   session goes on. Make the object smaller, and save again.
+/// - `Timeout` with the outcome `NotApplied`: the session could not be confirmed in time after the
 ///   hot tier was replaced. Its edits stay.
-/// - else as [`Write`](crate::Write).
+/// - Otherwise as [`Write`](crate::Write).
 ///
 /// # Cancel safety
-/// A dropped save goes on; the session learns what becomes of it.
+/// A dropped save goes on, and the session learns its outcome.
 #[must_use = "a save is sent when it is awaited"]
 #[derive(Debug)]
 pub struct SaveSession {
@@ -42,14 +43,14 @@ pub struct SaveSession {
 }
 
 impl SaveSession {
-    /// How safe the save must be before it is acknowledged. Default: that of the owner's logic
-    /// type; see [`Write::durability`](crate::Write::durability).
+    /// How safe the save must be before it is acknowledged. Default: the durability of the owner's
+    /// logic type; see [`Write::durability`](crate::Write::durability).
     pub fn durability(mut self, durability: Durability) -> Self {
         self.wanted.durability = durability;
         self
     }
 
-    /// For how long it is tried. Default: `hot.operation_deadline`, 5 s.
+    /// The time for retries. Default: `hot.operation_deadline`, 5 s.
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.wanted.within = deadline;
         self
@@ -140,11 +141,11 @@ impl Handle {
     }
 }
 
-/// Writes the methods that all kinds of sessions share.
+/// Defines the methods that all kinds of sessions share.
 macro_rules! shared_by_sessions {
     ($session:ty $(where $($bound:tt)+)?) => {
         impl $(<$($bound)+>)? $session {
-            /// Saves what was edited, if anything was. The last edit before the call is in it.
+            /// Saves all edits, if there are any. The save includes the last edit before the call.
             ///
             /// # Errors
             /// As [`SaveSession`](super::SaveSession).
@@ -155,27 +156,27 @@ macro_rules! shared_by_sessions {
                 self.handle.save()
             }
 
-            /// The version of the last acknowledged save; of the owner as it was found, if nothing
-            /// was saved yet.
+            /// The version of the last acknowledged save. Before the first save, the owner's
+            /// version at the start.
             #[must_use]
             pub fn saved(&self) -> Version {
                 self.handle.saved()
             }
 
-            /// The greatest version that this session knows to be in the database: of a save that
-            /// waited for it, or of `wait_landed`. A purchase is confirmed when the version that
-            /// holds it has landed.
+            /// The greatest version that this session knows to be in the database. It learns the
+            /// version from a save that waited for the database, or from `wait_landed`. Confirm a
+            /// purchase when the version with the purchase has landed.
             #[must_use]
             pub fn landed(&self) -> Version {
                 self.handle.landed()
             }
 
-            /// Waits until what has been saved is in the database; answers that version. It lands
-            /// by itself: this makes it sooner.
+            /// Waits until the saved edits are in the database, and returns their version. They
+            /// also land without this call, but later.
             ///
             /// # Errors
-            /// As [`ByteOwner::flush`](crate::ByteOwner::flush). With the outcome `Unknown` if the
-            /// hot tier was replaced since the save: save again, and wait again.
+            /// As [`ByteOwner::flush`](crate::ByteOwner::flush). The outcome is `Unknown` if the
+            /// hot tier was replaced since the save. Save again, and wait again.
             ///
             /// # Cancel safety
             /// As [`ByteOwner::flush`](crate::ByteOwner::flush).
@@ -183,43 +184,44 @@ macro_rules! shared_by_sessions {
                 self.handle.wait_landed(within).await
             }
 
-            /// What tells this session from others of the owner.
+            /// The identity of this session among all sessions of the owner.
             #[doc(hidden)]
             #[must_use]
             pub fn fence(&self) -> storage_model::Fence {
                 self.handle.hold().fence
             }
 
-            /// How the session stands, as this process knows it. Asks nobody.
+            /// The state of the session, as this process knows it. The call sends nothing.
             #[must_use]
             pub fn state(&self) -> SessionState {
                 self.handle.state()
             }
 
-            /// Ready once the session is lost; never, if it ends well.
+            /// Ready once the session is lost. Never ready if the session ends well.
             ///
             /// # Cancel safety
-            /// It only waits.
+            /// The call only waits.
             pub async fn lost(&self) -> LossReason {
                 self.handle.lost().await
             }
 
-            /// Ready once another server asks for the owner, with that server's name. What was
-            /// edited until then is saved at once. The game should end the session; see
-            /// [`OnConflict::Ask`](super::OnConflict::Ask) for what happens if it does not.
+            /// Ready once another server asks for the owner. Returns the name of that server. The
+            /// session saves its edits at once, and the game should end the session. If the game
+            /// does not, [`OnConflict::Ask`](super::OnConflict::Ask) decides.
             ///
             /// # Cancel safety
-            /// It only waits.
+            /// The call only waits.
             pub async fn asked(&self) -> String {
                 self.handle.asked().await
             }
 
-            /// Saves what is left and ends the session in the same step: whoever opens the owner
-            /// next finds the last edit. Nothing can be edited from the moment of the call on. It
-            /// is tried for `hot.operation_deadline`. A call that fails may be repeated.
+            /// Saves the remaining edits and ends the session in the same step. The next session of
+            /// the owner finds the last edit. From the moment of the call on, edits fail. The SDK
+            /// retries for `hot.operation_deadline`. A call that fails can be repeated. After an
+            /// error of the kind `Invalid`, edits work again.
             ///
             /// # Errors
-            /// As [`SaveSession`](super::SaveSession); `Closing` if the session had ended before.
+            /// As [`SaveSession`](super::SaveSession). `Closing`: the session had already ended.
             ///
             /// # Cancel safety
             /// A dropped call goes on.

@@ -15,7 +15,7 @@ use super::state::{Known, LossReason, SessionState, Standing};
 use crate::core::Core;
 use crate::{Error, Result};
 
-/// A session that this process holds, or held. Shared by its handle and by the tasks that save and
+/// A session that this process holds or held. Its handle shares it with the tasks that save and
 /// claim it.
 pub(crate) struct Hold {
     pub(super) core: Arc<Core>,
@@ -23,14 +23,14 @@ pub(crate) struct Hold {
     pub(super) partition: Partition,
     pub(super) fence: Fence,
     pub(super) content: Arc<dyn Content>,
-    /// What its saves wait for, unless they say otherwise.
+    /// The durability of saves that set none.
     pub(super) durability: Durability,
     pub(super) autosave: Option<Duration>,
-    /// The waiting saves. A plain mutex: held for no await.
+    /// The waiting saves. A plain mutex, never held across an await.
     pub(super) queue: Mutex<Queue>,
-    /// Whether a save is under way that names no version.
+    /// Whether a save without a version is under way.
     pub(super) sending: AtomicBool,
-    /// Whether it was warned that the owner has nearly outgrown its limit.
+    /// Whether the log already warns that a value nearly exceeds its limit.
     pub(super) warned: AtomicBool,
     known: watch::Sender<Known>,
 }
@@ -46,12 +46,12 @@ impl fmt::Debug for Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // Nobody can end it any more. If the hot tier still has it, the next sweep ends it.
+        // No caller can end it any more. If the hot tier still has it, the next sweep ends it.
         self.core.holder.forget(self.fence.token);
     }
 }
 
-/// How a session was opened.
+/// The data of an opened session.
 #[derive(Debug)]
 pub(super) struct Begun {
     pub(super) owner: Owner,
@@ -102,7 +102,7 @@ impl Hold {
         self.known.borrow().clone()
     }
 
-    /// Looks at what is known, without a copy of it.
+    /// Looks at the knowledge without a copy.
     pub(super) fn look<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
         look(&self.known.borrow())
     }
@@ -119,12 +119,12 @@ impl Hold {
         self.known.borrow().standing == Standing::Suspect
     }
 
-    /// Whether something was edited that is not saved.
+    /// Whether there are unsaved edits.
     pub(crate) fn is_dirty(&self) -> bool {
         self.content.edit() > self.known.borrow().saved
     }
 
-    /// Refuses an edit of a session that is over or ends.
+    /// Rejects an edit of a session that is over or ending.
     pub(super) fn check_editable(&self) -> Result<()> {
         self.known
             .borrow()
@@ -138,10 +138,10 @@ impl Hold {
         answer
     }
 
-    /// Waits until something holds of what is known.
+    /// Waits until a condition holds.
     pub(super) async fn until(&self, holds: impl FnMut(&Known) -> bool) -> Known {
         let mut known = self.known.subscribe();
-        // The sender is this session's own, so it is there.
+        // This session owns the sender, so the sender exists.
         known
             .wait_for(holds)
             .await
@@ -149,7 +149,7 @@ impl Hold {
             .unwrap_or_default()
     }
 
-    /// The session may not be the owner's any more: saves wait until it was claimed.
+    /// The session may not hold the owner any more. Saves wait until it is claimed.
     pub(super) fn suspect(&self) {
         let begins = self.change(|known| {
             let begins = known.standing == Standing::Held;
@@ -163,7 +163,7 @@ impl Hold {
         }
     }
 
-    /// The session is lost, if it is not over.
+    /// The session is lost, unless it is already over.
     pub(super) fn lose(&self, why: LossReason) -> Error {
         let (error, is_new) = self.change(|known| {
             let is_new = !known.is_over();
@@ -179,7 +179,7 @@ impl Hold {
         error.unwrap_or_else(Error::forgotten).of(&self.owner)
     }
 
-    /// Its place was taken by this session, or by none.
+    /// The other session took its place, or no session did.
     pub(super) fn lose_to(&self, other: Option<&Stored>) -> Error {
         self.lose(match other {
             Some(other) => LossReason::Stolen {
@@ -189,13 +189,13 @@ impl Hold {
         })
     }
 
-    /// The hot tier knows of no such session any more, and this process ended it.
+    /// This process ended the session, and the hot tier does not know it any more.
     pub(super) fn ended(&self) {
         self.change(|known| known.standing = Standing::Ended);
         self.core.holder.forget(self.fence.token);
     }
 
-    /// Another server asks for the owner; or none any more.
+    /// Another server asks for the owner, or none does any more.
     pub(super) fn asked(&self, by: Option<String>) {
         if self.look(|known| known.asked != by) {
             self.change(|known| known.asked = by);

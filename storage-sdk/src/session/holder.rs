@@ -1,4 +1,4 @@
-//! This process as a holder of sessions: which ones it has, and whether it is heard of.
+//! This process as a holder of sessions: its sessions, and its beats.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -12,32 +12,32 @@ use tokio::sync::Notify;
 use super::hold::Hold;
 use crate::{Error, Kind, Result};
 
-/// This process as a holder. It begins to beat with its first session.
+/// This process as a holder. It starts to beat with its first session.
 #[derive(Debug)]
 pub(crate) struct Holder {
     pub(super) id: OpId,
     pub(super) name: String,
     pub(super) lease: Duration,
     max: usize,
-    /// The sessions by their tokens. One is there before its opening is sent, and until its end is
-    /// known: whatever else the hot tier has under this holder nobody knows, and it is ended.
-    // A plain mutex: held for map operations only, never across an await. In the order of tokens,
-    // so that a seed replays exactly.
+    /// The sessions by their tokens. A token is added before its opening is sent, and stays until
+    /// its end is known. The sweep ends any other session that the hot tier has under this holder.
+    // A plain mutex, held only for map operations and never across an await. Sorted by token, so
+    // that a seed replays exactly.
     sessions: Mutex<BTreeMap<OpId, Weak<Hold>>>,
     begun: AtomicBool,
     closed: AtomicBool,
-    /// Whether each partition has its beat.
+    /// Whether each partition has a beat of this holder.
     beats: AtomicBool,
-    // No watch channel, which wakes who waits in an order of its own.
+    // Not a watch channel, which wakes its waiters in an order of its own.
     heard: Notify,
     claims: Notify,
-    /// Openings whose owners are being loaded.
+    /// The number of openings whose owners are being loaded.
     loads: AtomicUsize,
     lost: AtomicU64,
     dropped: AtomicU64,
 }
 
-/// A place among the sessions, for one that is being opened. Dropped, it is given back.
+/// A slot for a session that is being opened. A drop frees it.
 #[derive(Debug)]
 pub(super) struct Place<'a> {
     holder: &'a Holder,
@@ -70,7 +70,7 @@ pub(super) struct Loading<'a> {
 }
 
 impl Loading<'_> {
-    /// How many others were being loaded when it began.
+    /// The number of other loads when this one began.
     pub(super) fn others(&self) -> usize {
         self.others
     }
@@ -105,41 +105,41 @@ impl Holder {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the holder's tasks are to be begun by whoever asks.
+    /// Whether the caller must start the tasks of the holder.
     pub(super) fn begins(&self) -> bool {
         !self.begun.swap(true, Ordering::SeqCst)
     }
 
-    /// Whether each partition has its beat.
+    /// Whether each partition has a beat of this holder.
     pub(super) fn is_heard(&self) -> bool {
         self.beats.load(Ordering::SeqCst)
     }
 
-    /// Each partition has its beat.
+    /// Each partition has a beat of this holder.
     pub(super) fn heard(&self) {
         self.beats.store(true, Ordering::SeqCst);
         self.heard.notify_waiters();
     }
 
-    /// Ready once each partition has its beat.
+    /// Ready once each partition has a beat of this holder.
     pub(super) async fn until_heard(&self) {
         let heard = self.heard.notified();
-        // A future of `notify_waiters` hears what comes after it was made.
+        // A future of `notify_waiters` sees each notification after its creation.
         if !self.is_heard() {
             heard.await;
         }
     }
 
-    /// A place for one more session.
+    /// A slot for one more session.
     ///
     /// # Errors
-    /// `Overloaded`: there are too many. `Closed`: the storage is being closed.
+    /// `Overloaded`: there are too many sessions. `Closed`: the storage was closed.
     pub(super) fn place(&self, token: OpId) -> Result<Place<'_>> {
         let mut sessions = self.sessions();
         if self.closed.load(Ordering::SeqCst) {
             return Err(Error::new(
                 Kind::Closed,
-                "the storage was closed; open it anew, or end the work that still uses it",
+                "the storage was closed; open it again, or stop the work that still uses it",
             ));
         }
         if sessions.len() >= self.max {
@@ -168,7 +168,7 @@ impl Holder {
         }
     }
 
-    /// Whether this process knows of a session: it is open, or being opened.
+    /// Whether this process knows the session: it is open, or being opened.
     pub(super) fn knows(&self, token: OpId) -> bool {
         self.sessions().contains_key(&token)
     }
@@ -189,18 +189,18 @@ impl Holder {
             .collect()
     }
 
-    /// No session is opened any more.
+    /// No more sessions are opened.
     pub(super) fn close(&self) {
         let _sessions = self.sessions();
         self.closed.store(true, Ordering::SeqCst);
     }
 
-    /// A session is suspect, so it is claimed at once.
+    /// A session is suspect. It is claimed at once.
     pub(super) fn claim_soon(&self) {
         self.claims.notify_one();
     }
 
-    /// Ready when a session became suspect.
+    /// Ready when a session becomes suspect.
     pub(super) async fn suspects(&self) {
         self.claims.notified().await;
     }
@@ -213,7 +213,7 @@ impl Holder {
         self.dropped.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many sessions there are, how many were lost, and how many were dropped without an end.
+    /// The numbers of current, lost and dropped sessions. A dropped session had no end.
     pub(crate) fn counts(&self) -> [u64; 3] {
         let open = u64::try_from(self.sessions().len()).unwrap_or(u64::MAX);
         [

@@ -1,5 +1,5 @@
-//! What a holder does by itself: it beats, hears who asks for its owners, claims what is suspect,
-//! saves, and ends what nobody knows.
+//! The background tasks of a holder. It beats, looks for requests of other servers, claims suspect
+//! sessions, saves, and ends sessions that this process does not know.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -20,20 +20,19 @@ use super::save::Wanted;
 use crate::core::Core;
 use crate::{Error, Kind, Result};
 
-/// Beats in a lease.
+/// Beats in each lease.
 const BEATS: u32 = 4;
-/// Between beats of a holder that not every partition has heard of yet: its first session waits for
-/// that.
+/// The pause between beats until every partition has one. The first session waits for that.
 const FIRST_BEATS_EVERY: Duration = Duration::from_millis(200);
-/// Looks in a lease at who asks: a holder hears of it within some fiftieth of the lease.
+/// Looks for requests in each lease. A holder sees a request within about a fiftieth of the lease.
 const LOOKS: u32 = 50;
-/// Sessions that are claimed or saved at once.
+/// The most sessions that are claimed or saved at the same time.
 pub(super) const AT_ONCE: usize = 64;
-/// How long suspect sessions wait until they are claimed again.
+/// The pause before suspect sessions are claimed again.
 const CLAIM_EVERY: Duration = Duration::from_millis(200);
 
-/// Begins to beat, if this process does not yet; ready once each partition has its beat, so that
-/// whoever sees a session sees its holder.
+/// Starts the beats if this process does not beat yet. Ready once each partition has a beat, so
+/// that every observer of a session also sees its holder.
 pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     if core.holder.begins() {
         let weak = Arc::downgrade(core);
@@ -60,7 +59,7 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     if core.holder.is_heard() {
         return Ok(());
     }
-    // Tells which tier is away, if one is.
+    // This names the tier that is away, if there is one.
     let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count())
         .map(Partition)
         .collect();
@@ -73,16 +72,16 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     heard.map_err(|late| {
         Error::new(
             Kind::HotUnavailable,
-            format!("the hot tier did not hear of this server {late}"),
+            format!("this server could not announce itself to the hot tier {late}"),
         )
     })
 }
 
-/// What a holder knows of its own beats.
+/// The state of a holder's own beats.
 struct Pulse {
     number: u64,
     leases: Leases,
-    /// When the last beat was sent that a partition answered.
+    /// For each partition, the time of sending of the last answered beat.
     heard: BTreeMap<Partition, Instant>,
 }
 
@@ -115,8 +114,8 @@ async fn beat(core: Weak<Core>) {
     }
 }
 
-/// The beats of these partitions, one by one, so that a node that hangs keeps no other partition
-/// from being heard.
+/// The beats of these partitions, each in a call of its own. A hanging node then keeps no other
+/// partition from its beat.
 async fn beats_of(
     core: &Core,
     partitions: &[Partition],
@@ -131,14 +130,14 @@ async fn beats_of(
     join_all(beats).await.into_iter().flatten().collect()
 }
 
-/// The beats of a partition. One that is unprepared is prepared, and asked once more.
+/// The beats of a partition. An unprepared partition is prepared and asked once more.
 async fn beats_in(core: &Core, partition: Partition, raise: Option<(OpId, u64)>) -> Option<Beats> {
     for _ in 0..2 {
         match core.tiers.hot().beat(&[partition], raise).await.pop()? {
             Ok(beats) => return Some(beats),
             Err(error) => {
                 if let Err(error) = core.tiers.prepare_after(error).await {
-                    tracing::debug!(%error, partition = partition.0, "this server was not heard of");
+                    tracing::debug!(%error, partition = partition.0, "a beat of this server failed");
                     return None;
                 }
             }
@@ -152,7 +151,7 @@ impl Pulse {
         self.number += 1;
         let hot = core.tiers.hot();
         let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
-        // ORDER: the lease is counted from before the beat is sent.
+        // ORDER: before the beat is sent. The lease counts from this moment.
         let sent = Instant::now();
         let beats = beats_of(core, &partitions, Some((core.holder.id, self.number))).await;
         let holds = core.holder.open();
@@ -165,7 +164,7 @@ impl Pulse {
         self.judge(core, &beats).await;
     }
 
-    /// Says what follows from beats about other holders.
+    /// Reports the verdict of these beats about other holders.
     async fn judge(&mut self, core: &Core, beats: &[(Partition, Beats)]) {
         let (hot, own, now) = (core.tiers.hot().as_ref(), core.holder.id, Instant::now());
         let verdicts: Vec<_> = beats
@@ -179,13 +178,13 @@ impl Pulse {
             )
             .await
             {
-                tracing::debug!(%error, "the holders of sessions could not be judged");
+                tracing::debug!(%error, "a verdict about holders of sessions failed");
             }
         });
         join_all(said).await;
     }
 
-    /// Looks again at partitions in which another holder's time is up, without waiting for the next
+    /// Looks again at partitions in which another holder is overdue, without a wait for the next
     /// beat.
     async fn look_again(&mut self, core: &Core) {
         let overdue = self.leases.overdue(core.holder.id, Instant::now());
@@ -201,8 +200,8 @@ impl Pulse {
         }
     }
 
-    /// A partition has the beat. Sessions of another epoch are claimed, and so are those that may
-    /// have lapsed before it.
+    /// A partition has the beat. Sessions of another epoch are claimed. Sessions that may have
+    /// lapsed before the beat are claimed too.
     fn heard(
         &mut self,
         core: &Core,
@@ -221,7 +220,7 @@ impl Pulse {
         }
     }
 
-    /// Sessions of a partition that has not had a beat for a lease may have lapsed.
+    /// Sessions may have lapsed in a partition without a beat for a lease.
     fn doubt(&self, core: &Core) {
         for (partition, heard) in &self.heard {
             if heard.elapsed() > core.holder.lease {
@@ -244,7 +243,7 @@ async fn listen(core: Weak<Core>) {
     }
 }
 
-/// Hears who asks for owners, and saves what is asked for.
+/// Reads the requests for owners, and saves the requested sessions.
 async fn hear(core: &Arc<Core>) {
     let hot = core.tiers.hot();
     let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
@@ -283,7 +282,7 @@ fn begin_save(core: &Arc<Core>, hold: Arc<Hold>) {
     });
 }
 
-/// Claims what is suspect, at once and then again and again.
+/// Claims suspect sessions, at once and then again and again.
 async fn claim_all(core: Weak<Core>) {
     loop {
         let Some(strong) = core.upgrade() else { return };
@@ -311,7 +310,7 @@ async fn upkeep(core: Weak<Core>) {
             begin_save(&strong, hold);
         }
         if swept.1.elapsed() >= strong.holder.lease {
-            // A node that hangs must not hold up the saves.
+            // A hanging node must not delay the saves.
             let _ = timeout(strong.holder.lease / BEATS, sweep(&strong, swept.0)).await;
             swept = (
                 Partition((swept.0.0 + 1) % strong.tiers.hot().partition_count().max(1)),
@@ -334,31 +333,32 @@ async fn claim(suspect: Vec<Arc<Hold>>) {
     claims.await;
 }
 
-/// Ends the sessions of a partition that the hot tier has under this holder and that nobody here
-/// knows: a call about them came late, or their end was forgotten.
+/// Ends the sessions of a partition that the hot tier has under this holder, and that this process
+/// does not know. Their opening arrived late, or their end was forgotten.
 async fn sweep(core: &Arc<Core>, partition: Partition) {
     let hot = core.tiers.hot();
     let Ok(held) = hot.held_by(partition, core.holder.id).await else {
         return;
     };
     for (owner, fence) in held {
-        // ORDER: the hot tier was asked first. What is being opened is known before that.
+        // ORDER: after the answer of the hot tier. This process knows a session before its opening
+        // is sent.
         if !core.holder.knows(fence.token) {
             let ended = hot.close_session(&owner, fence).await;
-            tracing::info!(%owner, ended = ended.is_ok(), "a session that nobody has is ended");
+            tracing::info!(%owner, ended = ended.is_ok(), "a session that this process does not know is ended");
         }
     }
 }
 
-/// When sessions save by themselves (S17): the first time at a random moment within their period,
-/// so that they are spread.
+/// The times of the automatic saves (S17). The first time is a random moment within the period, to
+/// spread the saves.
 #[derive(Default)]
 struct Due {
     next: BTreeMap<OpId, Instant>,
 }
 
 impl Due {
-    /// The sessions whose time has come.
+    /// The sessions that are due.
     fn now(&mut self, holds: &[Arc<Hold>], ids: &dyn Ids) -> Vec<Arc<Hold>> {
         let (now, mut due, mut next) = (Instant::now(), Vec::new(), BTreeMap::new());
         for hold in holds {
@@ -372,7 +372,7 @@ impl Due {
                 .copied()
                 .unwrap_or_else(|| after(random_part_of(period, ids)));
             let is_due = at <= now;
-            // What is suspect saves everything once it is claimed.
+            // A suspect session saves everything once it is claimed.
             if is_due && hold.is_dirty() && !hold.is_over() && !hold.is_suspect() {
                 due.push(Arc::clone(hold));
             }
@@ -382,7 +382,7 @@ impl Due {
         due
     }
 
-    /// How long until it is looked again: so often that no period is missed by much, and rarely
+    /// The pause before the next look. It is short enough to meet each period closely, and longer
     /// while there are no sessions.
     fn pause(&self, sessions: usize) -> Duration {
         if sessions == 0 {

@@ -3,13 +3,13 @@
 //! | file | concept |
 //! | --- | --- |
 //! | `object`, `bytes` | [`Session`] of an object, [`ByteSession`] of fields |
-//! | `entities` | [`Entities`]: many sessions, opened on demand |
-//! | `options`, `state` | how sessions begin and how they stand |
-//! | `handle` | what both kinds of sessions share |
-//! | `hold` | a session that this process holds; `content` is what it holds |
-//! | `open`, `save`, `resume`, `end` | what happens to it |
-//! | `holder`, `keep` | this process as a holder, and what it does by itself |
-//! | `call` | calls of the hot tier that may be repeated |
+//! | `entities` | [`Entities`]: many sessions, started on demand |
+//! | `options`, `state` | how a session begins, and its state |
+//! | `handle` | the shared part of both kinds of sessions |
+//! | `hold` | a session that this process holds; `content` is its data |
+//! | `open`, `save`, `resume`, `end` | the steps of a session's life |
+//! | `holder`, `keep` | this process as a holder, and its background tasks |
+//! | `call` | calls of the hot tier that are safe to repeat |
 
 mod bytes;
 mod call;

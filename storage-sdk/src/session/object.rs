@@ -18,11 +18,12 @@ use crate::byte::ByteStorage;
 use crate::object::decode;
 use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObject, codec};
 
-/// Starts sessions of objects of one type. Cheap to clone.
+/// Starts sessions of the objects of one type. Cheap to clone.
 ///
-/// While a session holds an owner, nobody else writes it: the script of each save compares the
-/// session's fence, so a server that was paused, cut off or replaced can never write over a later
-/// one. The object is kept in memory, edited there, and saved now and then.
+/// While a session holds an owner, only this session can write it. The script of each save compares
+/// the session's fence. So a server that was paused, cut off or replaced can never overwrite a
+/// later one. The session keeps the object in memory. The game edits it there, and the session
+/// saves it from time to time.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -88,28 +89,29 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
         }
     }
 
-    /// Starts a session of an object that exists; hot-loaded if it is cold. None if there is no
-    /// such object; then the owner stays free.
+    /// Starts a session of an existing object. A cold object is hot-loaded. Returns `None` if no
+    /// such object exists, and the owner stays free.
     ///
     /// # Errors
     /// - `Held`: another session holds the owner, and did not end in time; see
     ///   [`OnConflict`](super::OnConflict).
     /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max`.
-    /// - `Corrupt`: the stored bytes are no such object, or a newer program wrote them. The owner
-    ///   stays free.
-    /// - `Overloaded`: this process holds `sessions.max` sessions, or writes are refused.
+    /// - `Corrupt`: the stored bytes are not such an object, or a newer program wrote them. The
+    ///   owner stays free.
+    /// - `Overloaded`: this process holds `sessions.max` sessions, or writes fail under
+    ///   back-pressure.
     /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as
     ///   [`Write`](crate::Write).
     ///
     /// # Cancel safety
-    /// A dropped call may leave the owner held. The process gives it back by itself within one
-    /// lease a partition: 80 s with the default settings.
+    /// A dropped call may leave the owner held. The process gives it back by itself, within one
+    /// lease for each partition: 80 s with the default settings.
     pub async fn start(&self, id: impl OwnerId) -> Result<Option<Session<T>>> {
         self.begin_with(id, || None).await
     }
 
-    /// As [`Sessions::start`], of an object that is made if there is none. A new object is saved
-    /// with the first save.
+    /// As [`Sessions::start`]. If the object does not exist, `make` makes it, and the first save
+    /// stores it.
     ///
     /// # Errors
     /// As [`Sessions::start`].
@@ -125,7 +127,7 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
         started.ok_or_else(|| Error::new(crate::Kind::Corrupt, "a session has no object"))
     }
 
-    /// As [`Sessions::start`], of an object that is made if there is none and one can be made.
+    /// As [`Sessions::start`]. If the object does not exist, `make` may make it.
     pub(super) async fn begin_with(
         &self,
         id: impl OwnerId,
@@ -158,12 +160,12 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     }
 }
 
-/// An object that a session holds, and the field that it is saved in.
+/// The object of a session, and the field that stores it.
 struct Object<T> {
     field: Field,
     owner_id: String,
     edited: RwLock<Edited<T>>,
-    /// The number of the last edit, as it is under the lock: read without it, so that no task waits
+    /// The same number as `edit` under the lock. Readable without the lock, so that no task waits
     /// for a game that looks at its object.
     last: AtomicU64,
 }
@@ -197,7 +199,7 @@ impl<T: SaveObject> Object<T> {
         let id = edited.object.owner_id().to_owner_id();
         if id != self.owner_id {
             let message =
-                format!("the object's owner id became {id:?}; a session's object keeps its id");
+                format!("the object's owner id became {id:?}; it must not change in a session");
             return Err(Error::new(crate::Kind::Invalid, message));
         }
         Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?)
@@ -238,10 +240,10 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
     }
 }
 
-/// A session of one object: this process alone writes it.
+/// A session of one object. Only this process writes the object.
 ///
-/// A session is ended by [`Session::end`]. Dropped without, it is saved and ended in the
-/// background, and that is counted and warned of.
+/// [`Session::end`] ends a session. A session that is dropped without it is saved and ended in the
+/// background. Such a drop is counted and logged as a warning.
 pub struct Session<T: SaveObject + Send + Sync + 'static> {
     handle: Handle,
     object: Arc<Object<T>>,
@@ -253,8 +255,8 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
     }
 }
 
-/// The object of a session, as it is now. While it is kept, edits and saves of the object wait:
-/// keep it for a moment. An edit by the thread that keeps it waits for ever.
+/// The current object of a session. Edits and saves of the object wait while this reference lives,
+/// so drop it soon. An edit by the thread that holds it waits for ever.
 pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
 
 impl<T> Deref for ObjectRef<'_, T> {
@@ -282,29 +284,29 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
         ObjectRef(self.object.read())
     }
 
-    /// Edits the object in memory; the next save has it. Answers what the closure answers. If the
-    /// closure panics, what it had changed stays changed; [`Session::try_edit`] changes all or
-    /// nothing.
+    /// Edits the object in memory, for the next save. Returns the answer of the closure. If the
+    /// closure panics, its changes stay. [`Session::try_edit`] changes all or nothing.
     ///
     /// # Errors
-    /// `Fenced`: the session is lost. `Closing`: it ends, or has ended. Nothing was changed.
+    /// `Fenced`: the session is lost. `Closing`: the session is ending, or has ended. Nothing was
+    /// changed.
     pub fn edit<R>(&self, change: impl FnOnce(&mut T) -> R) -> Result<R> {
         let mut edited = self
             .object
             .edited
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        // ORDER: under the lock. The last save takes its copy after the session began to end.
+        // ORDER: under the lock. The last save copies the content after the session began to end.
         self.handle.hold().check_editable()?;
         self.object.count(&mut edited);
         Ok(change(&mut edited.object))
     }
 
-    /// Edits a copy of the object, which takes the object's place if the closure says yes. If it
-    /// says no, or panics, nothing is changed.
+    /// Edits a copy of the object. The copy replaces the object if the closure succeeds. If the
+    /// closure refuses or panics, nothing changes.
     ///
     /// # Errors
-    /// `Aborted` with the closure's own error; `Storage` as [`Session::edit`].
+    /// `Aborted`: the closure returned this error. `Storage`: as [`Session::edit`].
     pub fn try_edit<R, E>(
         &self,
         change: impl FnOnce(&mut T) -> Result<R, E>,

@@ -1,4 +1,4 @@
-//! Opening a session: the whole owner, or nothing.
+//! The opening of a session. It yields the whole owner, or nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,29 +16,29 @@ use super::options::{Autosave, OnConflict, Otherwise, SessionOptions};
 use crate::core::Core;
 use crate::{Error, Kind, Record, Result};
 
-/// The first wait for an owner that is held, or for a grace to end; it doubles up to [`POLL_MAX`].
+/// The first wait for a held owner or for the end of a grace. Doubles up to [`POLL_MAX`].
 const POLL_MIN: Duration = Duration::from_millis(5);
 const POLL_MAX: Duration = Duration::from_millis(100);
 
-/// Openings that load by themselves at once; further ones share statements.
+/// The most openings that load in statements of their own. Further openings share statements.
 const ALONE_MAX: usize = 4;
 
-/// An opening on its way.
+/// An opening under way.
 struct Opening<'a> {
     core: &'a Core,
     owner: &'a Owner,
     options: SessionOptions,
     until: Instant,
     poll: Duration,
-    /// The session whose place it takes.
+    /// The session that it replaces.
     takes: Option<Fence>,
-    /// Since when the owner is held by others.
+    /// The time since when another session holds the owner.
     held: Option<Instant>,
     /// The session whose holder was asked.
     asked: Option<Fence>,
 }
 
-/// What an opening brought.
+/// The result of an opening.
 pub(super) struct Taken {
     fence: Fence,
     epoch: Epoch,
@@ -46,8 +46,8 @@ pub(super) struct Taken {
 }
 
 impl Core {
-    /// Opens a session of an owner. What it begins with is made of the whole owner; if that is not
-    /// possible, the owner is free again.
+    /// Opens a session of an owner. `begin` makes its content from the whole owner. If that fails,
+    /// the owner becomes free again.
     pub(crate) async fn open_session<C>(
         self: &Arc<Self>,
         owner: &Owner,
@@ -62,7 +62,7 @@ impl Core {
         let within = self.brake.admit(options.within, false).await?;
         let place = self.holder.place(self.ids.next())?;
         let (core, its, token) = (Arc::clone(self), owner.clone(), place.token);
-        // At home, where time is the wall's: a caller's clock may be paused.
+        // At home, where time follows the wall clock. The clock of the caller may be paused.
         let opened = self
             .tiers
             .home()
@@ -78,11 +78,11 @@ impl Core {
             record,
         } = opened?;
         let until = after(self.deadline);
-        // One that was closed meanwhile ends no session any more.
+        // If the storage was closed during the opening, its close does not see this session.
         let begun = self.check_open().and_then(|()| begin(&record));
         let content = match begun {
             Ok(Some(content)) => content,
-            // Without one, the owner is given back, or it would be held by nobody.
+            // Without content, the owner is given back. Otherwise nobody would hold it.
             refused => {
                 let hot = self.tiers.hot();
                 let given_back = self
@@ -144,7 +144,7 @@ impl Opening<'_> {
                 Opened::Load(observed) => load = Some(self.load(observed).await?),
                 Opened::Held(session) => self.held_by(&session).await?,
                 Opened::Grace(_) => {
-                    let why = "the hot tier was replaced, and sessions that it may have forgotten are claimed first";
+                    let why = "the hot tier was replaced, and live servers claim their sessions first; retry later";
                     self.wait(Error::new(Kind::HotUnavailable, why)).await?;
                 }
                 Opened::Expired => {
@@ -161,8 +161,8 @@ impl Opening<'_> {
 
     async fn send(&self, token: OpId, load: Option<Load>) -> Result<Opened> {
         let (core, hot) = (self.core, self.core.tiers.hot());
-        // Given up within a lease: none that is sent in one epoch is carried out after the grace of
-        // the next.
+        // The SDK gives up within a lease. So no opening of one epoch is carried out after the
+        // grace of the next.
         let left = self
             .until
             .saturating_duration_since(Instant::now())
@@ -185,7 +185,7 @@ impl Opening<'_> {
         if is_suspect(&read) {
             return Err(Error::new(
                 Kind::Corrupt,
-                "a session was opened with a hash from before the hot tier was replaced",
+                "the session was opened on a hash from before the hot tier was replaced",
             ));
         }
         Ok(Taken {
@@ -195,8 +195,8 @@ impl Opening<'_> {
         })
     }
 
-    /// What the opening builds on. A few openings load by themselves, and the opening that follows
-    /// fills the hash. Many go together, in one statement.
+    /// Loads the rows for the opening. If there are few openings, each loads alone, and the opening
+    /// then fills the hash. Many openings share one statement.
     async fn load(&self, observed: Observed) -> Result<Load> {
         let (tiers, holder) = (&self.core.tiers, &self.core.holder);
         let loading = holder.loading();
@@ -219,7 +219,7 @@ impl Opening<'_> {
         let since = self.held.get_or_insert_with(Instant::now).elapsed();
         let refused = || {
             let held = format!(
-                "{} holds the owner; it was waited for {since:?}",
+                "{} holds the owner; the start waited for {since:?}",
                 session.name
             );
             Error::new(Kind::Held, held)
@@ -254,7 +254,7 @@ impl Opening<'_> {
         self.wait(refused()).await
     }
 
-    /// Waits a little. An error if there is no time left.
+    /// Waits a little. An error if no time is left.
     async fn wait(&mut self, late: Error) -> Result<()> {
         if Instant::now() + self.poll >= self.until {
             return Err(late);

@@ -2,46 +2,46 @@
 
 use std::time::Duration;
 
-/// What a start does if another session holds the owner.
+/// The reaction of a start if another session holds the owner.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnConflict {
-    /// It fails as [`Held`](crate::Kind::Held), at once.
+    /// The start fails as [`Held`](crate::Kind::Held), at once.
     Fail,
-    /// It waits until the owner is free, and fails as `Held` if that takes too long.
+    /// The start waits until the owner is free. It fails as `Held` after `at_most`.
     Wait {
         /// The longest wait.
         at_most: Duration,
     },
-    /// It asks the holder for the owner, and waits. The holder saves at once, and its game is told;
-    /// see [`Session::asked`](crate::Session::asked).
+    /// The start asks the holder for the owner, and waits. The holder saves at once, and its game
+    /// learns of the request; see [`Session::asked`](crate::Session::asked).
     Ask {
-        /// How long the holder has to end its session.
+        /// The time for the holder to end its session.
         after: Duration,
-        /// What happens then.
+        /// The reaction after that time.
         then: Otherwise,
     },
-    /// It takes the owner at once. Edits that the holder has not saved are lost.
+    /// The start takes the owner at once. Unsaved edits of the holder are lost.
     Steal,
 }
 
-/// What a start does if the holder that it asked does not end its session in time.
+/// The reaction of a start if the holder was asked and did not end its session in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Otherwise {
-    /// It fails as [`Held`](crate::Kind::Held).
+    /// The start fails as [`Held`](crate::Kind::Held).
     Fail,
-    /// It takes the owner. Edits that the holder has not saved are lost.
+    /// The start takes the owner. Unsaved edits of the holder are lost.
     Steal,
 }
 
-/// When a session saves by itself. It does so only if something was edited since the last save.
+/// How often a session saves by itself. It does so only if there are edits since the last save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Autosave {
     /// Never: the game saves.
     Off,
-    /// About so often. The first save comes at a random moment within it, so that many sessions
-    /// that begin together are spread.
+    /// About once in this time. The first save comes at a random moment within it. So sessions that
+    /// begin together save at different moments.
     Every(Duration),
 }
 
@@ -58,13 +58,13 @@ pub enum Autosave {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SessionOptions {
-    /// What a start does if another session holds the owner. Default: it asks, and takes the owner
+    /// The reaction of a start if another session holds the owner. Default: ask, and take the owner
     /// after 10 s.
     pub on_conflict: OnConflict,
-    /// When a session saves by itself. Default: every 60 s.
+    /// How often a session saves by itself. Default: every 60 s.
     pub autosave: Autosave,
-    /// How long a start may take in all. Default: 60 s. After the hot tier was replaced, nothing
-    /// starts for a lease and its tenth.
+    /// The longest time for a start. Default: 60 s. After the hot tier was replaced, no session
+    /// starts for a lease and a tenth of it.
     pub within: Duration,
 }
 

@@ -1,5 +1,5 @@
-//! Claiming a session again that the hot tier may have forgotten, and going on where it was (S6 to
-//! S8).
+//! Claims a session again that the hot tier may have forgotten, and continues it where it was (S6
+//! to S8).
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,11 +15,11 @@ use super::state::{LossReason, Standing};
 use crate::{Error, Kind, Record, Result};
 
 impl Hold {
-    /// Claims the session and, once the grace has ended, saves all that it holds and goes on. While
-    /// that is not possible it stays suspect.
+    /// Claims the session. Once the grace has ended, saves all of its content and continues. Until
+    /// then the session stays suspect.
     ///
     /// # Errors
-    /// A tier is away, or refuses. It is tried again.
+    /// A tier is away, or rejects the call. The claim is tried again.
     pub(super) async fn resume(&self) -> Result<()> {
         let known = self.known();
         if known.standing != Standing::Suspect {
@@ -52,13 +52,14 @@ impl Hold {
                 return Ok(());
             }
         };
-        // ORDER: a save under way first, which could go over a later one. It ends by its deadline.
+        // ORDER: after a save under way, which could overwrite a later one. It ends by its
+        // deadline.
         if self.sending.load(Ordering::SeqCst) {
             return Ok(());
         }
         let stored = core.read_whole(&self.owner).await?;
         if !self.knows_of(&stored, (epoch, begun)) && !broken("S7-blind") {
-            // ORDER: it is given back first, so that the owner is free once the loss is known.
+            // ORDER: given back first, so that the owner is free once the loss is known.
             self.give_back().await;
             let error = self.lose(LossReason::Changed);
             tracing::warn!(%error, "a session is lost");
@@ -67,9 +68,10 @@ impl Hold {
         self.confirm(&stored, epoch, until).await
     }
 
-    /// Whether the owner is as the session left it, or older: then nobody else has written it. What
-    /// was written in an epoch in which the session was acknowledged nothing is by others, also
-    /// below the last version that it was told of: a clock was set back.
+    /// Whether the owner is as the session left it, or older. Then no other writer has changed it.
+    /// If the session has no acknowledgement in an epoch, another writer made all writes of that
+    /// epoch. This holds even for versions below the last known one, because a clock may have been
+    /// set back.
     fn knows_of(&self, stored: &Record, (epoch, begun): (Epoch, Version)) -> bool {
         let (known, version) = (self.known(), stored.version());
         let is_of_the_epoch = version > begun && known.acked_in != epoch && !broken("S7-later");
@@ -77,14 +79,14 @@ impl Hold {
             || known.doubtful.iter().any(|left| left.is_in(stored))
     }
 
-    /// Saves all that the session holds, if the owner still is as it was read.
+    /// Saves all of the session's content, if the owner still is as it was read.
     async fn confirm(&self, stored: &Record, epoch: Epoch, until: Instant) -> Result<()> {
         let mut copy = match guarded(|| self.content.whole(stored)) {
             Ok(copy) => copy,
             Err(error) => return Err(self.in_trouble(error)),
         };
         if copy.changes.is_empty() {
-            // An owner without fields is confirmed by what changes nothing.
+            // A change without effect confirms an owner without fields.
             copy.changes = Arc::from([(Field::new("none").map_err(Error::from)?, Change::Remove)]);
         }
         let left = until.saturating_duration_since(Instant::now());
@@ -108,7 +110,8 @@ impl Hold {
                 tracing::info!(owner = %self.owner, "a session goes on");
                 Ok(())
             }
-            // Somebody wrote, or the epoch changed, in between: it is claimed and looked at again.
+            // Another write or a new epoch came in between. The session is claimed and compared
+            // again.
             Err(error) if error.kind() == Kind::Conflict || error.refusal().is_some() => Ok(()),
             Err(error) if error.outcome() == Outcome::Unknown => Ok(()),
             Err(error) if error.kind() == Kind::Invalid => Err(self.in_trouble(error)),
@@ -116,8 +119,8 @@ impl Hold {
         }
     }
 
-    /// Ends in the hot tier a session that was just claimed and is not the owner's any more. What
-    /// fails here the next sweep does.
+    /// Ends a session in the hot tier that was just claimed and has lost its owner. If this fails,
+    /// the next sweep ends it.
     async fn give_back(&self) {
         if let Err(error) = self
             .core
@@ -130,8 +133,8 @@ impl Hold {
         }
     }
 
-    /// What the session holds can't be saved: who saves is told. It goes on once it was edited so
-    /// that it can.
+    /// The content of the session can't be saved, and the callers of a save learn that. The session
+    /// continues once an edit makes the content fit.
     fn in_trouble(&self, error: Error) -> Error {
         self.change(|known| known.trouble = Some(error.clone()));
         error

@@ -1,5 +1,5 @@
-//! Saving a session. One save of a session is under way at a time, and what is asked for meanwhile
-//! joins the next one (S4).
+//! Saves of a session. One save of a session is under way at a time. Concurrent requests join the
+//! next one (S4).
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -21,32 +21,32 @@ use crate::durability::at_once;
 use crate::write::check_deadline;
 use crate::{Ack, Error, Kind, Record, Result, Safety};
 
-/// A save, as its caller wants it.
+/// The wishes of a caller for a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) durability: Durability,
-    /// For how long it is tried.
+    /// The time for retries.
     pub(crate) within: Duration,
     /// Whether the session ends with it.
     pub(crate) ends: bool,
 }
 
-/// A caller who waits for a save.
+/// A caller that waits for a save.
 #[derive(Debug)]
 struct Waiter {
     wanted: Wanted,
     done: oneshot::Sender<Result<Ack>>,
 }
 
-/// The saves of a session that wait, and whether a task carries them out.
+/// The waiting saves of a session, and whether a task carries them out.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     is_carried: bool,
     waiting: VecDeque<Waiter>,
 }
 
-/// The task that carries out saves. If it ends early, with the storage's runtime, those who wait
-/// are told.
+/// The task that carries out saves. If it ends early, with the storage's runtime, the waiting
+/// callers get an error.
 struct Carrier<'a> {
     hold: &'a Hold,
     ended: bool,
@@ -60,7 +60,7 @@ impl Drop for Carrier<'_> {
     }
 }
 
-/// A save is under way that names no version, until this is dropped.
+/// A save without a version is under way until this is dropped.
 struct Sending<'a>(&'a Hold);
 
 impl Drop for Sending<'_> {
@@ -73,7 +73,7 @@ fn panicked() -> Error {
     Error::new(Kind::Invalid, "the object panicked while it was encoded")
 }
 
-/// Encodes what a session holds by the game's own code, which may panic.
+/// Encodes the content of a session by code of the game, which may panic.
 pub(super) fn guarded<T>(encode: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(encode)).unwrap_or_else(|_| Err(panicked()))
 }
@@ -83,7 +83,7 @@ impl Hold {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Saves what was edited, together with all who wait for the same.
+    /// Saves all edits, together with all callers that wait for the same.
     pub(crate) async fn save(self: &Arc<Self>, wanted: Wanted) -> Result<Ack> {
         check_deadline(wanted.within).map_err(|error| error.of(&self.owner))?;
         let (done, answer) = oneshot::channel();
@@ -93,13 +93,14 @@ impl Hold {
             !std::mem::replace(&mut queue.is_carried, true)
         };
         if begins {
-            // At home: a caller's runtime may end, or stand still, while others wait for the save.
+            // At home. The runtime of a caller may end or stand still while others wait for the
+            // save.
             self.core.tiers.home().spawn(Arc::clone(self).carry());
         }
         let ended = || {
             Error::new(
                 Kind::Closed,
-                "the storage's runtime ended before the save did",
+                "the runtime of the storage ended before the save",
             )
             .with_outcome(Outcome::Unknown)
         };
@@ -124,7 +125,7 @@ impl Hold {
         carrier.ended = true;
     }
 
-    /// The callers who wait for the same as the first of them; none if nobody waits.
+    /// The callers that wait for the same as the first one. `None` if nobody waits.
     fn next_group(&self) -> Option<(Wanted, Vec<Waiter>)> {
         let mut queue = self.queue();
         let Some(first) = queue.waiting.front().map(|waiter| waiter.wanted) else {
@@ -167,7 +168,7 @@ impl Hold {
             let left = until.saturating_duration_since(Instant::now());
             let saved = match self.once_it_stands(left).await {
                 Ok(saved) => saved,
-                // It was found out that the call below ended it.
+                // The call below has ended the session, as was found out.
                 Err(_) if closed && self.look(|known| known.standing == Standing::Ended) => {
                     return Ok(self.saved_before());
                 }
@@ -186,8 +187,8 @@ impl Hold {
             let answer = {
                 self.sending.store(true, Ordering::SeqCst);
                 let _sending = Sending(self);
-                // ORDER: looked at after it was said. Who claims a suspect session looks the other
-                // way round, so one of both sees it.
+                // ORDER: `sending` is set before this look. The claim of a suspect session checks
+                // in the opposite order, so one of the two sees the other.
                 if self.is_suspect() {
                     continue;
                 }
@@ -213,7 +214,7 @@ impl Hold {
                     self.ended();
                     return Err(Error::new(
                         Kind::Closing,
-                        "the session had ended with an earlier call",
+                        "an earlier call has already ended the session",
                     )
                     .with_outcome(Outcome::Applied));
                 }
@@ -222,8 +223,8 @@ impl Hold {
         }
     }
 
-    /// The last edit that is saved, once the session is not suspect. An error if it is over, or
-    /// suspect for longer than this.
+    /// The last saved edit, once the session is not suspect. An error if the session is over, or
+    /// stays suspect for this time.
     async fn once_it_stands(&self, left: Duration) -> Result<u64> {
         let stands = |known: &Known| match known.standing {
             Standing::Held => Some(Ok(known.saved)),
@@ -254,10 +255,10 @@ impl Hold {
         self.look(|known| stands(known).unwrap_or(Ok(known.saved)))
     }
 
-    /// What is to be saved; none if nothing is.
+    /// The copy to save. `None` if there is nothing to save.
     fn copy(&self, saved: u64, wanted: Wanted) -> Result<Option<Copied>> {
         let encode = || match self.content.changed(saved)? {
-            // What was not edited since may have been saved less safely.
+            // Unedited content may have been saved less safely.
             None if !wanted.ends && wanted.durability != Durability::Cached => {
                 self.content.whole(&Record::default()).map(Some)
             }
@@ -267,7 +268,7 @@ impl Hold {
         Ok(copy.filter(|copy| !copy.changes.is_empty()))
     }
 
-    /// What a save is answered that has nothing to save.
+    /// The answer to a save that has nothing to save.
     fn saved_before(&self) -> Ack {
         let applied = Applied {
             version: self.look(|known| known.acked),
@@ -280,13 +281,13 @@ impl Hold {
         }
     }
 
-    /// Ends the session, all of which is saved; answers whether it has ended. If that is not
-    /// certain it is suspect.
+    /// Ends a session whose edits are all saved. Returns whether it has ended. If that is
+    /// uncertain, the session becomes suspect.
     async fn close(&self, until: Instant) -> Result<bool> {
         let epoch = self.look(|known| known.epoch);
         let is_confirmed = || self.core.tiers.epoch(self.partition) == epoch;
-        // S7: a hot tier that was replaced may have forgotten the session, or only its saves, which
-        // are saved again then.
+        // S7: a replaced hot tier may have forgotten the session, or only its saves. In that case
+        // the session saves them again.
         if is_confirmed() {
             self.change(|known| known.ends_in_doubt = true);
             let hot = self.core.tiers.hot();
@@ -303,7 +304,7 @@ impl Hold {
         Ok(false)
     }
 
-    /// Whether a session that the hot tier does not know was ended by a call whose answer was lost.
+    /// Whether a call with a lost answer ended a session that the hot tier does not know.
     pub(super) async fn has_ended(&self) -> Result<bool> {
         if !self.look(|known| known.ends_in_doubt) || !self.is_dirty() {
             return Ok(self.look(|known| known.ends_in_doubt));
@@ -317,7 +318,7 @@ impl Hold {
         }))
     }
 
-    /// Sends a save. What became of it is noted, unless it was refused.
+    /// Sends a save, and notes its outcome.
     pub(super) async fn write(
         &self,
         copy: &Copied,
@@ -340,7 +341,8 @@ impl Hold {
             .by(self.fence)
             .when(condition)
             .as_safe_as(durability);
-        // ORDER: before it is sent, since a look at the owner may find it before its answer comes.
+        // ORDER: before the save is sent. A look at the owner may find it before its answer
+        // arrives.
         self.change(|known| {
             known.ends_in_doubt |= ends;
             known.send(&copy.left);
@@ -351,8 +353,8 @@ impl Hold {
             .as_ref()
             .is_err_and(|error| error.outcome() == Outcome::Unknown)
         {
-            // A copy of it may be on its way until its deadline. The next save must not come before
-            // that.
+            // A copy of the save may be on its way until its deadline. The next save must come
+            // after that.
             sleep(left.saturating_sub(sent.elapsed())).await;
         }
         let landed = at_once(durability).is_none();
@@ -360,7 +362,8 @@ impl Hold {
             Ok(ack) => {
                 known.acknowledge(ack.version(), copy.edit, epoch);
                 if self.core.tiers.epoch(self.partition) != epoch {
-                    // It may be of a later epoch, in which the owner is told by what it is like.
+                    // The save may belong to a later epoch. There the content of the owner
+                    // identifies it.
                     known.send(&copy.left);
                 }
                 if landed {
@@ -383,11 +386,11 @@ impl Hold {
         answer
     }
 
-    /// What a save that failed says of the session. An error if it is not to be sent again.
+    /// Draws conclusions from a failed save. An error if the save must not be sent again.
     fn heed(&self, error: Error, may_have_ended: bool) -> Result<()> {
         let epoch = self.look(|known| known.epoch);
         match error.refusal() {
-            // S6: in the epoch in which it was confirmed, the hot tier has forgotten nothing.
+            // S6: in the epoch of its confirmation, the hot tier has forgotten nothing.
             Some(Refusal::Fenced(other)) if self.core.tiers.epoch(self.partition) == epoch => {
                 let outcome = if may_have_ended {
                     Outcome::Unknown
@@ -404,15 +407,14 @@ impl Hold {
         }
     }
 
-    /// Warns, once, of a value that has nearly outgrown its limit: the save after the next could be
-    /// refused.
+    /// Warns once of a value that nearly exceeds its limit. One of the next saves could fail.
     fn warn_if_large(&self, copy: &Copied) {
         let limit = self.core.limits.value_bytes_max;
         for (field, change) in copy.changes.iter() {
             let Change::Set(value) = change else { continue };
             if value.len() > limit / 5 * 4 && !self.warned.swap(true, Ordering::Relaxed) {
                 let (owner, bytes) = (&self.owner, value.len());
-                tracing::warn!(%owner, field = field.as_str(), bytes, limit, "a value has nearly outgrown its limit");
+                tracing::warn!(%owner, field = field.as_str(), bytes, limit, "a value nearly exceeds its limit");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! How a session stands.
+//! The state of a session.
 
 use std::fmt;
 
@@ -8,45 +8,46 @@ use storage_model::{Epoch, Version};
 use super::content::Left;
 use crate::{Error, Kind};
 
-/// How a session stands, as its server knows it.
+/// The state of a session, as its server knows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionState {
     /// The server holds the owner.
     Held,
-    /// Another server asks for the owner. What was edited is saved already; the game should end the
+    /// Another server asks for the owner. The edits are already saved, and the game should end the
     /// session.
     HandOverAsked {
-        /// The name of that server.
+        /// The name of the other server.
         by: String,
     },
-    /// The hot tier was replaced, or did not answer for a lease. The session is claimed anew. Edits
-    /// go on in memory and saves wait. Trades with other owners should wait, too, since the session
-    /// may turn out to be lost.
+    /// The hot tier was replaced, or did not answer for a lease. The session claims its owner
+    /// again. Edits go on in memory, and saves wait. Trades with other owners should wait too,
+    /// because the session may turn out to be lost.
     Suspect,
-    /// The session is lost: it saves nothing any more.
+    /// The session is lost. It saves nothing any more.
     Lost(LossReason),
-    /// The session ends: nothing can be edited any more, and the last save is under way.
+    /// The session is ending. It accepts no edits, and the last save is under way.
     Closing,
     /// The session has ended, and its last edit is saved.
     Ended,
 }
 
-/// Why a session was lost.
+/// The reason for the loss of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {
     /// Another session took the owner.
     Stolen {
-        /// The name of the server that has it.
+        /// The name of the server that took the owner.
         by: String,
     },
-    /// The session had lapsed, or was forgotten, and others wrote the owner meanwhile. It is also
-    /// the answer if the hot tier was replaced and the database holds a part of a save whose
-    /// outcome the session never learned: such an owner looks as if others wrote it.
+    /// The session had lapsed or was forgotten, and another writer changed the owner.
+    ///
+    /// This reason also appears if the hot tier was replaced and the database holds a part of a
+    /// save with an unknown outcome. Such an owner looks like the work of another writer.
     Changed,
-    /// The session had lapsed for so long that it was forgotten; or the hot tier lost it, and this
-    /// server did not claim it within a lease; or an operator ended it.
+    /// The hot tier does not know the session any more. The session had lapsed for too long, or an
+    /// operator ended it. Or the hot tier lost it, and this server did not claim it within a lease.
     Forgotten,
 }
 
@@ -54,13 +55,13 @@ impl fmt::Display for LossReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Stolen { by } => write!(f, "{by} took the owner"),
-            Self::Changed => f.write_str("others wrote the owner after the session had lapsed"),
-            Self::Forgotten => f.write_str("the session was ended elsewhere"),
+            Self::Changed => f.write_str("other callers wrote the owner after the session lapsed"),
+            Self::Forgotten => f.write_str("the hot tier does not know the session any more"),
         }
     }
 }
 
-/// Whether the session still is the owner's, as far as is known.
+/// Whether the session still holds the owner, as far as this process knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) enum Standing {
     #[default]
@@ -70,33 +71,33 @@ pub(super) enum Standing {
     Ended,
 }
 
-/// What is known of a session.
+/// The knowledge about a session.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Known {
     pub(super) standing: Standing,
-    /// Whether its last save was asked for.
+    /// Whether its last save was requested.
     pub(super) closing: bool,
-    /// Who asks for the owner.
+    /// The server that asks for the owner.
     pub(super) asked: Option<String>,
-    /// The epoch in which it was opened or confirmed last, or an earlier one.
+    /// The epoch of the last opening or confirmation, or an earlier one.
     pub(super) epoch: Epoch,
-    /// The greatest version of the owner that it was told of.
+    /// The greatest known version of the owner.
     pub(super) acked: Version,
-    /// The epoch in which that was acknowledged, or an earlier one.
+    /// The epoch in which `acked` was acknowledged, or an earlier one.
     pub(super) acked_in: Epoch,
-    /// Why the session can't be confirmed, if it is its own fault.
+    /// The reason why the session can't be confirmed, if the reason is its own content.
     pub(super) trouble: Option<Error>,
     /// The greatest version that is known to be in the database.
     pub(super) landed: Version,
     /// The last edit that is saved.
     pub(super) saved: u64,
-    /// What saves leave that are under way, whose outcome stayed unknown, or whose epoch did.
+    /// The results of saves that are under way, or that have an unknown outcome or epoch.
     pub(super) doubtful: Vec<Arc<Left>>,
-    /// Whether a call that ends the session was sent, and may have been carried out.
+    /// Whether a call that ends the session was sent, and may have succeeded.
     pub(super) ends_in_doubt: bool,
 }
 
-/// Saves of unknown outcome that are remembered.
+/// The most saves of unknown outcome that are remembered.
 const DOUBTFUL_MAX: usize = 8;
 
 impl Known {
@@ -111,12 +112,12 @@ impl Known {
         }
     }
 
-    /// Whether it is over: lost, or ended.
+    /// Whether the session is over: lost, or ended.
     pub(super) fn is_over(&self) -> bool {
         matches!(self.standing, Standing::Lost(_) | Standing::Ended)
     }
 
-    /// Why nothing can be edited any more, if so.
+    /// The reason why edits fail, if they do.
     pub(super) fn refusal(&self) -> Option<Error> {
         match &self.standing {
             Standing::Lost(why) => Some(Error::new(
@@ -135,14 +136,14 @@ impl Known {
         }
     }
 
-    /// A save was acknowledged in this epoch, or a later one, that holds all up to this edit.
+    /// A save with all edits up to this one was acknowledged, in this epoch or a later one.
     pub(super) fn acknowledge(&mut self, version: Version, edit: u64, epoch: Epoch) {
         (self.acked, self.acked_in) = (self.acked.max(version), epoch);
         self.saved = self.saved.max(edit);
         self.doubtful.clear();
     }
 
-    /// A save is about to be sent: from now on it may have been applied.
+    /// A save is about to be sent. From now on it may have been applied.
     pub(super) fn send(&mut self, left: &Arc<Left>) {
         if self.doubtful.len() == DOUBTFUL_MAX {
             self.doubtful.remove(0);
@@ -150,7 +151,7 @@ impl Known {
         self.doubtful.push(Arc::clone(left));
     }
 
-    /// A save was not applied, and will not be.
+    /// A save was not applied, and never will be.
     pub(super) fn refuse(&mut self, left: &Arc<Left>) {
         self.doubtful.retain(|other| !Arc::ptr_eq(other, left));
     }

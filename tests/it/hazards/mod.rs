@@ -1,4 +1,4 @@
-//! What breaks storages of this kind, done to this one on purpose. `docs/hazards.md` lists all of
+//! What breaks storages of this kind, done to this one on purpose. `book/src/hazards.md` lists all of
 //! it.
 
 mod clocks;

@@ -262,7 +262,7 @@ async fn a_drain_whose_deadline_passes_with_marks_left_ends_with_7_and_a_list() 
         text(&drain.stderr)
     );
     assert!(
-        text(&drain.stdout).contains(": 1 unlanded, 0 refused"),
+        text(&drain.stdout).contains(": 1 unlanded, 0 rejected"),
         "{}",
         text(&drain.stdout)
     );

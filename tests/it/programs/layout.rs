@@ -68,7 +68,7 @@ async fn tiers_of_the_layout_before_are_refused_by_name_and_migrated_once_they_a
     assert!(
         said.contains("1 partitions")
             && said.contains("layout 1")
-            && said.contains("`drain` by the older program"),
+            && said.contains("`drain` with the older program"),
         "{said}"
     );
     assert!(

@@ -389,7 +389,7 @@ async fn an_import_in_the_embedded_mode_fails_if_the_database_refuses_something(
         "the process had the only copy of what was refused"
     );
     assert!(
-        text(&import.stderr).contains("1 were refused by the database"),
+        text(&import.stderr).contains("1 owners have rejected rows"),
         "{}",
         text(&import.stderr)
     );

@@ -1,4 +1,4 @@
-//! One load of several owners: observed, read in one statement, filled.
+//! One load of several owners: observe, read in one statement, fill.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,13 +11,13 @@ use storage_sql::{ColdError, ColdKind, Loaded};
 use super::{Answer, FullLoad, load_of};
 use crate::{TierError, Tiers};
 
-/// How long the right to load an owner outlives a process that died with it (R12). All tries
+/// How long the right to load an owner outlives a process that died with it (R12). All attempts
 /// together take longer.
 const LEASE: Duration = Duration::from_secs(2);
 
 impl Tiers {
-    /// Answers owners, from the hot tier if they are back in it, else with one load. An owner
-    /// without an answer moved meanwhile, and is to be loaded again.
+    /// Answers owners from the hot tier if their hashes are back, else with one load. An owner
+    /// without an answer changed meanwhile, and must be loaded again.
     pub(super) async fn load_batch(
         &self,
         owners: &[Owner],
@@ -30,30 +30,30 @@ impl Tiers {
             .filter(|(_, leased)| **leased == Ok(true))
             .map(|(owner, _)| owner.clone())
             .collect();
-        // A lease that can't be asked for, as at the memory limit, spares nobody a load.
+        // At the memory limit no lease can be taken. Then every process loads.
         let leased: Vec<bool> = leased
             .into_iter()
             .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
             .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
-        // ORDER: after the fill, so that whoever gets the lease next finds the hash.
+        // ORDER: after the fill, so that the next lease holder finds the hash.
         if !held.is_empty()
             && let Err(error) = self.hot.release(&held).await
         {
-            tracing::debug!(%error, "leases were not given back; they run out");
+            tracing::debug!(%error, "load leases were not released: they expire");
         }
         answers
     }
 
-    /// Answers owners whose hash is back, and loads those of the others that this process may load.
+    /// Answers owners whose hash is back. Loads the other owners that this process has a lease for.
     async fn load_leased(
         &self,
         owners: &[Owner],
         observed: Vec<Result<Observed, TierError>>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
-        // A caller's miss may be older than the load that just ended, so the hash is looked at once
-        // more. ORDER: after the observation, so that a write in between refuses what is built on
+        // The caller's miss can be older than the load that just ended, so the hash is read again.
+        // ORDER: after the observation. A write in between then voids a mutation that builds on
         // this read, as it does with rows.
         let reads: Vec<Read> = owners
             .iter()
@@ -65,8 +65,8 @@ impl Tiers {
         let hot = self.hot.read(&reads).await;
         let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen
         {
-            // R8: the database was asked a short while ago, and any write since would have replaced
-            // that answer.
+            // R8: the database had no row a short while ago, and any later write would have
+            // replaced this marker.
             Ok(seen) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
             Ok(seen) => back(owner, *seen, hot),
             Err(error) => Some(Err(error.clone())),
@@ -87,7 +87,7 @@ impl Tiers {
         Ok(back.into_iter().zip(leased).map(next).collect())
     }
 
-    /// Loads owners once.
+    /// Loads owners with one attempt.
     async fn load_cold(
         &self,
         cold: &[(Owner, Observed)],
@@ -129,8 +129,8 @@ impl Tiers {
         Ok(complete.into_iter().map(answer).collect())
     }
 
-    /// The rows of owners, read together; of each by itself if one has a row that can't be read, so
-    /// that it fails no other.
+    /// The rows of owners, read together. If one owner has an unreadable row, each owner is read by
+    /// itself, so that the others succeed.
     pub(crate) async fn rows_of_each(
         &self,
         owners: &[Owner],
@@ -149,8 +149,8 @@ impl Tiers {
         Ok(each)
     }
 
-    /// As [`Tiers::observe`], with an answer for each owner: one whose data is broken or whose node
-    /// is away fails no other.
+    /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
+    /// unreachable node does not fail the others.
     async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Observed, TierError>> {
         let seen = self.hot.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
@@ -166,7 +166,7 @@ impl Tiers {
             .filter(|(_, seen)| unprepared(seen).is_some())
             .map(|(owner, _)| owner.clone())
             .collect();
-        // Together, so that a partition is prepared once however many of the owners are in it.
+        // In one call, so that each partition is prepared once for all its owners.
         let prepared = if late.is_empty() {
             Ok(Vec::new())
         } else {
@@ -182,8 +182,8 @@ impl Tiers {
     }
 }
 
-/// The answer for an owner whose hash is complete: the load has all that the hash holds. A mutation
-/// that comes with it is asked for another one if the hash was evicted meanwhile.
+/// The answer for an owner whose hash is complete: the load holds the whole hash. If the hash is
+/// evicted meanwhile, a mutation with this load asks for another load.
 pub(super) fn back(
     owner: &Owner,
     observed: Observed,
@@ -207,7 +207,7 @@ pub(super) fn back(
     Some(Ok(Some(Arc::new(FullLoad { load, read }))))
 }
 
-/// The answer for an owner that is known to have no row.
+/// The answer for an owner that has no row.
 fn absent(owner: &Owner, observed: Observed) -> Arc<FullLoad> {
     Arc::new(FullLoad {
         load: load_of(owner, observed, Vec::new(), true),

@@ -1,4 +1,4 @@
-//! Loads of owners that have too many rows to be kept whole.
+//! Loads of owners with too many rows to keep them whole.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::{FullLoad, TRIES_MAX, contended, load_of};
 use crate::{TierError, Tiers, is_suspect};
 
 impl Tiers {
-    /// Brings the named fields of an owner that has too many rows for [`Tiers::load`].
+    /// Loads the named fields of an owner that has too many rows for [`Tiers::load`].
     ///
     /// # Errors
     /// As [`Tiers::load`].
     ///
     /// # Cancel safety
-    /// Nothing is left behind but what was filled.
+    /// Only the filled fields remain.
     pub async fn load_fields(
         &self,
         owner: &Owner,
@@ -23,8 +23,8 @@ impl Tiers {
     ) -> Result<FullLoad, TierError> {
         let load = || async {
             let mut rows = self.cold.load_fields(owner, fields).await?;
-            // The hash's version is the owner's; without one it is that of the owner's newest row,
-            // whichever fields were asked for.
+            // The owner's version is that of the hash. Without a hash it is the version of the
+            // owner's newest row, even if that field was not requested.
             if !self.is_hot(owner).await
                 && let Some(newest) = self.cold.load_newest(owner).await?
                 && rows.iter().all(|row| row.field != newest.field)
@@ -36,14 +36,14 @@ impl Tiers {
         self.load_proved(owner, load).await
     }
 
-    /// Reads all of an owner that has too many rows for [`Tiers::load`]. Its rows are not kept in
-    /// the hot tier.
+    /// Reads all fields of an owner that has too many rows for [`Tiers::load`]. The hot tier does
+    /// not keep the rows.
     ///
     /// # Errors
     /// As [`Tiers::load`].
     ///
     /// # Cancel safety
-    /// Nothing is left behind.
+    /// Nothing remains.
     pub async fn load_large(&self, owner: &Owner) -> Result<HotRead, TierError> {
         let load = || async {
             let loaded = self
@@ -68,22 +68,22 @@ impl Tiers {
         })
     }
 
-    /// Whether the owner has a hash that may be believed.
+    /// Whether the owner has a hash that is not suspect.
     async fn is_hot(&self, owner: &Owner) -> bool {
         let read = Read {
             owner: owner.clone(),
             fields: Fields::Live(Vec::new()),
         };
         let read = self.hot.read(&[read]).await.pop().transpose();
-        // A partition that is to be prepared first refuses the fill as well, and the load begins
-        // anew.
+        // A partition that must be prepared first rejects the fill, too. Then the load begins
+        // again.
         read.ok()
             .flatten()
             .is_some_and(|read| read.header.is_some() && !is_suspect(&read))
     }
 
-    /// Repeats a load of one owner until it is proved. Rows that are not `kept` serve the caller
-    /// only.
+    /// Repeats a load of one owner until it is proved. If the rows are not `kept`, they serve only
+    /// the caller.
     async fn load_proved<F>(
         &self,
         owner: &Owner,
@@ -109,8 +109,9 @@ impl Tiers {
                 }
             };
             match self.hot.fill(&[fill]).await.pop() {
-                // Adopted since it was last compared: only all of its rows tell what it has lost.
-                // A hot tier without memory does not keep what was found.
+                // The partition was adopted since the hash was last compared. Only all rows
+                // together reveal the loss. A full hot tier does not keep the result of the
+                // comparison.
                 Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => {
                     match self.heal(owner).await? {
                         Some(read) if std::mem::replace(&mut healed, true) => {
@@ -131,8 +132,8 @@ impl Tiers {
     }
 }
 
-/// The header of an owner that has no hash, since nothing of it was kept: its version is the newest
-/// row's, or the marker's if there is none.
+/// The header of an owner without a hash, because nothing was kept. Its version is that of the
+/// newest row, or else the marker's.
 fn unkept(load: &Load) -> Option<Header> {
     let newest = load
         .rows

@@ -1,10 +1,12 @@
-//! Hot-loading: bringing cold owners back, once for all who wait (R12), with proof (R7, R8, R15).
+//! Hot-loading: bringing cold owners back, once for all waiters (R12), with proof (R7, R8, R15).
 //!
-//! Misses of a process queue up. Whoever finds no batch under way carries the next one: it takes
-//! what waits, observes the markers, reads all the owners in one statement, fills them, and answers
-//! everyone. Further misses of the same owner join a load that has not begun; so an answer is never
-//! older than the call it answers. Those that come later wait for the next load, which looks at the
-//! hash first and mostly finds it filled.
+//! Misses of a process queue up. A miss that finds no load of its owner starts a carrier, which is
+//! a task. The carrier takes the waiting owners, observes the markers, reads all the owners in one
+//! statement, fills them, and answers all waiters.
+//!
+//! A further miss of the same owner joins a load that has not begun. So an answer is never older
+//! than its call. A miss that comes after the load began waits for the next load. That load reads
+//! the hash first, and mostly finds it filled.
 
 mod batch;
 mod large;
@@ -25,43 +27,43 @@ pub(crate) use self::queue::Loader;
 use crate::caught::caught;
 use crate::{TierError, Tiers};
 
-/// Each try fails only if a write of the same owner came in between.
+/// An attempt fails only if a write of the same owner came in between.
 const TRIES_MAX: u32 = 64;
-/// The waits for another process' load; they double.
+/// The waits for another process' load. They double from the first to the last.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
 
-/// A load that was accepted: what it brought, and the owner as it is with it.
+/// An accepted load: its rows, and the owner as it is with them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FullLoad {
     /// Rows and proof, for a mutation that builds on them.
     pub load: Load,
-    /// Rows and hash taken together.
+    /// Rows and hash merged.
     pub read: HotRead,
 }
 
-/// How many loads there were.
+/// How many loads happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoadCounts {
     /// Owners read from the database.
     pub owners: u64,
     /// Statements that read them.
     pub statements: u64,
-    /// Panics that ended a load, whose owners were answered with an error.
+    /// Panics that ended a load. The waiters of its owners got an error.
     pub panics: u64,
 }
 
 type Answer = Result<Option<Arc<FullLoad>>, TierError>;
 
 impl Tiers {
-    /// Brings a whole owner into the hot tier and answers what it holds. None if it has more rows
-    /// than one load takes; see [`Tiers::load_fields`] and [`Tiers::load_large`].
+    /// Loads a whole owner into the hot tier and answers its content. `None` if the owner has more
+    /// rows than one load takes. See [`Tiers::load_fields`] and [`Tiers::load_large`].
     ///
     /// # Errors
-    /// A tier is away, or writes of the same owner came in between each time.
+    /// A tier is away, or concurrent writes of the owner came first at each attempt.
     ///
     /// # Cancel safety
-    /// The load goes on for the others who wait for it; nothing else is left.
+    /// The load goes on for the other waiters. Nothing else remains.
     pub async fn load(&self, owner: &Owner) -> Answer {
         if broken("R12-alone")
             && let Some(Some(answer)) = self.load_batch(std::slice::from_ref(owner)).await?.pop()
@@ -79,19 +81,19 @@ impl Tiers {
             .unwrap_or_else(|_| Err(contended(owner)))
     }
 
-    /// Carries queued loads in batches, as long as there are any.
+    /// Carries queued loads in batches, until none is left.
     async fn carry(&self, _carrier: Carrier) {
         let Some(_permit) = self.loader.permit().await else {
             return;
         };
         while !self.loader.is_idle() {
-            // A panic answers whom it befell; the others' loads go on.
+            // A panic fails only the owners of its batch. The other loads go on.
             let carried = async {
                 self.carry_batch().await;
                 Ok(())
             };
             if let Err(error) = caught(self.loader.panics(), carried).await {
-                tracing::error!(%error, "a load ended without an answer");
+                tracing::error!(%error, "a load failed: its waiters get an error");
             }
         }
     }
@@ -126,14 +128,14 @@ impl Tiers {
                 }
             }
             if carried.owners.len() == before {
-                // Another process is loading them, or they are written all the time.
+                // Another process loads the owners, or concurrent writes came first.
                 sleep(pause).await;
                 pause = (pause * 2).min(WAIT_MAX);
             }
         }
     }
 
-    /// What to remember before the database is asked; prepares partitions that need it.
+    /// Observes owners before the database is asked. Prepares partitions that need it.
     pub(crate) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
         for _ in 0..TRIES_MAX {
             let mut unprepared = Vec::new();
@@ -158,8 +160,8 @@ impl Tiers {
         })
     }
 
-    /// All rows of an owner that was observed, for a call that brings them to the hot tier itself.
-    /// None if it has too many.
+    /// All rows of an observed owner, for a call that brings them to the hot tier itself. `None` if
+    /// there are too many.
     ///
     /// # Errors
     /// The database is away, or a row can't be read.
@@ -184,7 +186,7 @@ impl Tiers {
             .then(|| load_of(owner, observed, loaded.rows, true)))
     }
 
-    /// How many loads this process made since it started.
+    /// How many loads this process has made since it started.
     #[must_use]
     pub fn load_counts(&self) -> LoadCounts {
         self.loader.counts()

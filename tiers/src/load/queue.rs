@@ -1,4 +1,4 @@
-//! The loads that wait or run in this process, and who waits for them (R12).
+//! The loads that wait or run in this process, and their waiters (R12).
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,19 +9,20 @@ use tokio::sync::{Semaphore, SemaphorePermit, broadcast};
 
 use super::{Answer, LoadCounts, contended};
 
-/// Owners in one statement. More gain nothing and delay the first.
+/// Owners of one statement. More of them gain nothing and delay the first.
 const BATCH_OWNERS_MAX: usize = 64;
-/// Batches under way at once; each holds one database connection.
+/// Concurrent batches. Each holds one database connection.
 const BATCHES_MAX: usize = 4;
 
-/// Who waits for an owner.
+/// The waiters of one owner.
 #[derive(Debug)]
 struct Waiting {
     listeners: broadcast::Sender<Answer>,
-    /// Whether a carrier has taken it. What it brings may then be older than what a new caller has
-    /// seen.
+    /// Whether a carrier has taken the load. Its result can then be older than the state that a new
+    /// caller has seen.
     begun: bool,
-    /// Those who came after it began; the next load is theirs, and mostly finds the hash filled.
+    /// Waiters that came after the load began. The next load is theirs, and mostly finds the hash
+    /// filled.
     later: Option<broadcast::Sender<Answer>>,
 }
 
@@ -31,17 +32,17 @@ fn channel() -> broadcast::Sender<Answer> {
 
 #[derive(Debug, Default)]
 struct Queue {
-    /// Owners whose load waits or runs. Written by joiners and carriers under the lock; entries end
-    /// with their answer.
+    /// Owners with a load that waits or runs. Callers and carriers write it under the lock. An
+    /// entry ends with its answer.
     waiting: HashMap<Owner, Waiting>,
-    /// Those of them that no carrier took yet.
+    /// The waiting owners that no carrier has taken yet.
     fresh: Vec<Owner>,
-    /// Carriers that have not ended, also those that wait for their turn.
+    /// Carriers that have not ended, including those that wait for a permit.
     carriers: usize,
 }
 
-/// The loads under way in this process. A plain mutex: it is held for map operations only, never
-/// across an await.
+/// The loads under way in this process. A plain mutex is enough: it is held for map operations
+/// only, never across an await.
 #[derive(Debug, Clone)]
 pub(crate) struct Loader {
     pub(super) rows_max: usize,
@@ -68,7 +69,8 @@ impl Loader {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Joins the owner's load that has not begun, or queues one; says whether a carrier is needed.
+    /// Joins the owner's load if it has not begun, else queues one. The flag tells whether the
+    /// caller must start a carrier.
     pub(super) fn join(&self, owner: &Owner) -> (broadcast::Receiver<Answer>, bool) {
         let mut queue = self.queue();
         if let Some(waiting) = queue.waiting.get_mut(owner) {
@@ -99,12 +101,12 @@ impl Loader {
         Carrier(self.clone())
     }
 
-    /// The right to carry loads; none if there are no more to carry.
+    /// Waits for the right to carry loads. At most `BATCHES_MAX` carriers have it at once.
     pub(super) async fn permit(&self) -> Option<SemaphorePermit<'_>> {
         self.carriers.acquire().await.ok()
     }
 
-    /// Owners for one load, to be answered.
+    /// Takes owners for one load. The carrier must answer them.
     pub(super) fn take(&self) -> Carried<'_> {
         let mut queue = self.queue();
         let count = queue.fresh.len().min(BATCH_OWNERS_MAX);
@@ -120,7 +122,7 @@ impl Loader {
         }
     }
 
-    /// Answers those who waited for a load, and queues the next one for those who came after it
+    /// Answers the waiters of a load. Queues the next load for the waiters that came after it
     /// began.
     pub(super) fn answer(&self, owner: &Owner, answer: Answer) {
         let mut queue = self.queue();
@@ -144,7 +146,7 @@ impl Loader {
         let _ = listeners.send(answer);
     }
 
-    /// Answers all who wait for an owner, since nobody carries its load any more.
+    /// Fails all waiters of an owner, because no carrier is left for its load.
     fn fail(&self, owner: &Owner) {
         let Some(Waiting {
             listeners, later, ..
@@ -181,9 +183,9 @@ impl Loader {
     }
 }
 
-/// Who carries loads, until it is dropped: at its end, or with its runtime, which may end before
-/// the carrier has begun. Where no other is left, those who wait for a load that nobody has taken
-/// would wait for ever, and so would all who join them.
+/// A carrier of loads, until it is dropped: at its end, or with its runtime, perhaps before it has
+/// begun. The last carrier fails the loads that nobody has taken. Otherwise their waiters would
+/// wait for ever, and so would all later callers that join them.
 pub(super) struct Carrier(Loader);
 
 impl Drop for Carrier {
@@ -201,8 +203,8 @@ impl Drop for Carrier {
     }
 }
 
-/// Owners that a carrier has taken. Whoever is left when it ends, however it ends, gets an answer
-/// all the same.
+/// Owners that a carrier has taken. Owners that are left when the carrier ends get an answer, too,
+/// even after a panic.
 pub(super) struct Carried<'a> {
     loader: &'a Loader,
     pub(super) owners: Vec<Owner>,

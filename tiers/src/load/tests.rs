@@ -1,4 +1,4 @@
-//! What a load answers is believed as long as the hash is there that it was answered from.
+//! An answer of a load is valid as long as the hash behind it is there.
 
 use std::sync::Arc;
 

@@ -140,7 +140,7 @@ fn tiers_that_do_not_belong_together_are_refused_by_name_with_the_way_out() {
         (
             hot(has(1, 9, 7)),
             cold(Some(9), knows(2, 6)),
-            &["restored from before", "adopt"],
+            &["restored from an older backup", "adopt"],
         ),
         (
             hot(has(1, 9, 7)),

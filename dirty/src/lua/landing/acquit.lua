@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Ends the probation of marks: the database still is the one that they were landed to.
+-- Ends the probation of marks, since the database is still the one that they landed in.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
@@ -7,16 +7,17 @@
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7] lock
--- KEYS[8] owners to be evicted
+-- KEYS[8] owners to evict
 -- KEYS[9] sessions
 -- KEYS[10..] hash of the owner of each mark
 -- ARGV[1] token and holder
--- ARGV[2] epoch under which the database was looked at
+-- ARGV[2] epoch in which the caller checked the database
 -- ARGV[3] number of the window
 -- ARGV[4] time to live of landed data, milliseconds
 -- ARGV[5..] name of each mark
--- Reply: number of marks that went.
--- Invariant: refused under another epoch, nothing happens to another window (H33); an owner that a map names keeps its hash (R2).
+-- Reply: number of marks that ended their probation.
+-- Invariant: the call fails in another epoch, and marks of another window stay (H33). An owner that
+--   a map names keeps its hash (R2).
 expect(#KEYS >= 9 and #ARGV >= 4 and #KEYS - 9 == #ARGV - 4)
 local ttl = number(ARGV[4], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])

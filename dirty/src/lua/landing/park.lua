@@ -7,20 +7,22 @@
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7] lock
--- KEYS[8] owners to be evicted
+-- KEYS[8] owners to evict
 -- KEYS[9] sessions
 -- KEYS[10..] hash of the owner of each entry
 -- ARGV[1] token and holder
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the entries were read from
--- ARGV[4] first delay before another attempt, microseconds
+-- ARGV[4] first delay before a retry, microseconds
 -- ARGV[5] longest delay, microseconds
 -- ARGV[6] time to live of landed data, milliseconds
--- ARGV[7..] of each entry: 0 if it does not come from the snapshot, 1 if it does, 2 if it also goes on probation, since other fields
---   of it have landed; its name there; its name in the error map; number of faults; then of each fault: field, version, code and message
--- Reply: for each entry 1 if it is in the error map now, 0 if it was landed or parked meanwhile by another worker, or before.
--- Invariant: an entry is in the snapshot or in the error map, never in none; the greater version of a field stays; what landed of it
---   stays on probation (H33).
+-- ARGV[7..] of each entry: its source, its name there, its name in the error map, number of faults.
+--   Then of each fault: field, version, code and message. The source is 1 for the snapshot and 0
+--   for none. It is 2 if the entry also goes on probation, since other fields of it have landed.
+-- Reply: for each entry 1 if it is in the error map now. 0 if another worker or an earlier call has
+--   landed or moved it.
+-- Invariant: an entry is always in the snapshot or in the error map. The greater version of a field
+--   stays. Landed fields of an entry stay on probation (H33).
 expect(#KEYS >= 9 and #ARGV >= 6)
 local retry_min, retry_max = number(ARGV[4], 'the delay'), number(ARGV[5], 'the delay')
 local ttl = number(ARGV[6], 'the time to live')
@@ -55,8 +57,9 @@ local function park(name, field, version, code, message, again)
   local old = errors.fields[field]
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
   local stays = old_version and error_version(old_version) > version -- the greater version, with its reason
-  -- What was tried again and is gone from the error map, though another may be there, was landed meanwhile, or was lost with another
-  -- server: a mark made anew would name a hash that may have a time to live.
+  -- The error mark of a retried field may be gone, even if another one is there. Then the field has
+  -- landed, or the mark was lost with another server. A new mark would name a hash that can have a
+  -- time to live.
   if again and (not old or stays) then return 0 end
   attempts = (tonumber(attempts) or 0) + 1
   local delay = math.min(retry_max, retry_min * 2 ^ math.min(attempts - 1, 40))
@@ -76,7 +79,8 @@ for i, entry in ipairs(entries) do
     owners.add(entry.name, KEYS[OWNERS + i])
   end
   answers[i] = 0
-  -- An entry that is gone from the snapshot was landed or parked by another worker, or the scan brought it twice.
+  -- Another worker has landed or moved an entry that is gone from the snapshot, or the scan brought
+  -- the entry twice.
   if stored or not entry.moves then
     for fault = entry.from, entry.to, 4 do
       local version, again = number(ARGV[fault + 1], 'a fault'), not entry.moves
@@ -85,7 +89,8 @@ for i, entry in ipairs(entries) do
   end
 end
 
--- ORDER: onto probation and into the error map before out of the snapshot, so that a mark is always in one of them.
+-- ORDER: marks go on probation and into the error map before they leave the snapshot. So a mark is
+-- always in one of them.
 kept.write()
 local puts, names = {}, {}
 for _, name in ipairs(order) do
@@ -95,7 +100,7 @@ end
 for name in pairs(cleared) do names[#names + 1] = name end
 each_chunk('HSET', KEYS[ERRORS], puts)
 each_chunk('HDEL', KEYS[SNAPSHOT], names)
--- Of a mark that was put aside: its owner has another hash by now, which may have landed.
+-- The mark may have been put aside. Its owner has another hash by now, which may have landed.
 for i, entry in ipairs(entries) do
   if answers[i] == 1 and entry.hash ~= KEYS[EVICT] then call('PERSIST', entry.hash) end
 end

@@ -1,13 +1,15 @@
 #!lua flags=allow-oom
--- Says which of a partition's landed marks leave probation next; if none do, those that are on it now become the next.
+-- Says which of a partition's landed marks leave probation next.
+-- If none are leaving, the marks that are on probation now become the next.
 -- KEYS[1] marks on probation
 -- KEYS[2] marks whose probation ends
 -- KEYS[3] partition record
 -- KEYS[4] lock
 -- ARGV[1] token and holder
--- Reply: {"empty"}, {"lost"} after a change of the epoch, or {"leaves", epoch, number of the window}.
--- Invariant: the marks of a window that leaves were all settled before, in this epoch; one is never overwritten (R4). How long ago is
---   for the caller to measure, whose clock nobody sets (H11).
+-- Reply: {"empty"}, {"lost"} after a change of the epoch, or {"leaves", epoch, number of the
+--   window}.
+-- Invariant: all marks of a window that leaves were settled before, in this epoch. A window is
+--   never overwritten (R4). The caller measures the time since, by a clock that nobody sets (H11).
 expect(#KEYS == 4 and #ARGV == 1)
 local r = present(KEYS[3])
 held(KEYS[4], ARGV[1])

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Makes marks on probation live again, after a change of the epoch: the database may have lost what they landed.
+-- Makes marks on probation live again after a change of the epoch.
+-- The database may have lost the rows of these marks.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
@@ -10,7 +11,8 @@
 -- ARGV[1] token and holder
 -- ARGV[2..] name of each mark
 -- Reply: number of marks that became live.
--- Invariant: a mark is in one of the maps, never in none; where the dirty map has one of its name, the two become one.
+-- Invariant: a mark is always in one of the maps. It joins the mark of its name in the dirty map,
+--   if there is one.
 expect(#KEYS == 7 and #ARGV >= 1)
 local r = present(KEYS[PART])
 held(KEYS[LOCK], ARGV[1])
@@ -28,7 +30,8 @@ for i = 2, #ARGV do
   end
 end
 
--- ORDER: into the dirty map before out of the others, so that a mark is always in one of them.
+-- ORDER: marks go into the dirty map before they leave the others. So a mark is always in one of
+-- them.
 if live.write() and not r.first then call('HSET', KEYS[PART], 'first', digits(time())) end
 each_chunk('HDEL', KEYS[LANDED], gone)
 each_chunk('HDEL', KEYS[LEAVING], gone)

@@ -1,5 +1,5 @@
 #!lua flags=allow-oom
--- Clears marks whose rows were committed, and error marks of committed fields; or puts them on probation.
+-- Clears marks of committed rows and error marks of committed fields, or puts them on probation.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
@@ -7,20 +7,21 @@
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7] lock
--- KEYS[8] owners to be evicted
+-- KEYS[8] owners to evict
 -- KEYS[9] sessions
 -- KEYS[10..] hash of the owner of each mark, then of each row
--- ARGV[1] token and holder; empty if only error marks are cleared
+-- ARGV[1] token and holder. Empty if only error marks are cleared.
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the marks were read from
 -- ARGV[4] how far the commit reaches
 -- ARGV[5] time to live of landed data, milliseconds
--- ARGV[6] 1 if marks go on probation, 0 if not
+-- ARGV[6] 1 if marks go on probation, else 0
 -- ARGV[7] number of marks
--- ARGV[8..] name of each mark; then of each committed row the owner's name, field and version
+-- ARGV[8..] name of each mark. Then of each committed row the owner's name, field and version.
 -- Reply: {marks cleared, error marks cleared}.
--- Invariant: nothing is added to a snapshot, so marks are cleared only under its number (R5); an owner that a map names keeps its hash
---   (R2); a mark that goes on probation is in one map or the other (H33).
+-- Invariant: nothing is added to a snapshot, and marks are cleared only under its number (R5). An
+--   owner that a map names keeps its hash (R2). A mark that goes on probation is always in a map
+--   (H33).
 expect(#KEYS >= 9 and #ARGV >= 7)
 local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
 local count = number(ARGV[7], 'the number of marks')
@@ -45,7 +46,7 @@ local function names_of_marks()
   return there
 end
 
--- Drops the error marks that the rows clear; answers how many, and what the owners' entries become.
+-- Drops the error marks that the rows clear. Returns their number, and the owners' new entries.
 local function landed_errors()
   local entries, order, cleared = {}, {}, 0
   if rows == 0 or call('EXISTS', KEYS[ERRORS]) == 0 then return 0, {}, {} end
@@ -82,7 +83,7 @@ end
 local marks = names_of_marks()
 local errors, puts, drops = landed_errors()
 
--- ORDER: onto probation before out of the maps, so that a mark is always in one of them.
+-- ORDER: marks go on probation before they leave the maps. So a mark is always in one of them.
 if kept then kept.write() end
 local cleared = 0
 for from = 1, #marks, CHUNK do
@@ -90,11 +91,13 @@ for from = 1, #marks, CHUNK do
 end
 each_chunk('HSET', KEYS[ERRORS], puts)
 each_chunk('HDEL', KEYS[ERRORS], drops)
--- One that was not there any more is named by another map, or may expire.
+-- The owners of all marks. If a mark was gone already, another map names its owner, or the hash may
+-- expire.
 if #marks > 0 then
   for i = 1, count do owners.add(ARGV[7 + i], KEYS[OWNERS + i]) end
 end
--- What was just cleared is not in the snapshot; an owner of whom an error mark went may be.
+-- Cleared marks are gone from the snapshot. But the snapshot may name an owner that lost an error
+-- mark.
 owners.write(ttl, { DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors > 0 and SNAPSHOT or nil })
 if cleared > 0 then end_of_snapshot() end
 raise_landed(KEYS[PART], r, landed)

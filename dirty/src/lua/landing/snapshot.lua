@@ -6,7 +6,8 @@
 -- KEYS[4] lock
 -- ARGV[1] token and holder
 -- Reply: {"leftover", number}, {"taken", number} or {"empty"}.
--- Invariant: a snapshot is never overwritten (R4); refused under another incarnation or without the lock.
+-- Invariant: a snapshot is never overwritten (R4). The call fails under another incarnation or
+--   without the lock.
 expect(#KEYS == 4 and #ARGV == 1)
 present(KEYS[3])
 held(KEYS[4], ARGV[1])
@@ -15,7 +16,8 @@ local last = at[1] or '0'
 if call('EXISTS', KEYS[2]) == 1 then return { 'leftover', last } end
 if call('EXISTS', KEYS[1]) == 0 then return { 'empty' } end
 local next = digits(number(last, 'the number of the snapshot') + 1)
--- ORDER: the number first: what was read of an earlier snapshot is of none from now on.
+-- ORDER: the number first. From now on, entries that were read from an earlier snapshot belong to
+-- none.
 call('HSET', KEYS[3], 'snap', next)
 call('RENAME', KEYS[1], KEYS[2])
 if at[2] then

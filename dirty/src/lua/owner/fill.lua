@@ -1,5 +1,5 @@
 #!lua
--- Writes what was loaded from the cold tier, if nothing has happened since that could make it stale.
+-- Writes rows that were loaded from the cold tier, unless they can have become stale since.
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
@@ -12,10 +12,12 @@
 -- ARGV[1] time to live of landed data, milliseconds
 -- ARGV[2] time to live of a negative answer, milliseconds
 -- ARGV[3] the owner's name in the maps
--- ARGV[4..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored value,
---   version a row
--- Reply: {"refused"}; or {"filled", generation of the partition, all fields and values of the hash, reserved ones included}.
--- Invariant: a fill never replaces a newer value; a hash that it makes is clean, and has a number that no other had (R7, R15).
+-- ARGV[4..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), number of
+--   rows. Then of each row field, stored name, stored value and version.
+-- Reply: {"refused"}. Or {"filled", generation of the partition, all fields and values of the hash,
+--   reserved ones included}.
+-- Invariant: a fill never replaces a newer value. A hash that it makes is clean, and has a number
+--   that no other hash had (R7, R15).
 expect(#KEYS == 9 and #ARGV >= 8)
 local load = load_of(4)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')
@@ -29,7 +31,8 @@ if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.comp
 end
 local is_held = call('HGET', KEYS[9], ARGV[3])
 local _, is_marked = join_rows(load, hash, version, r, 4, ARGV[3])
--- ORDER: before the time to live, or a clock that is set back in between takes the whole hash away at once.
+-- ORDER: the hash is read before it gets a time to live. If the clock is set back in between, the
+-- whole hash expires at once.
 local held = call('HGETALL', KEYS[1])
 if not hash and not is_marked and not is_held then call('PEXPIRE', KEYS[1], digits(ttl)) end
 return { 'filled', digits(r.generation), held }

@@ -1,9 +1,10 @@
 #!lua flags=allow-oom
--- Drops the last calls of stores that are gone, so that a record does not grow for ever; names those that are left.
+-- Drops the last calls of stores that are gone, and names those that are left.
+-- So a record does not grow forever.
 -- KEYS[1] partition record
--- ARGV[1..] field of a last call and its number, of each that is to go
+-- ARGV[1..] field and number of each last call to drop
 -- Reply: field and number of each last call that is left.
--- Invariant: a call that was made since its number was read stays (R11).
+-- Invariant: the call of a store stays if its number has changed since the caller read it (R11).
 expect(#KEYS == 1 and #ARGV % 2 == 0)
 for i = 1, #ARGV, 2 do
   local stored = call('HGET', KEYS[1], ARGV[i])

@@ -1,5 +1,5 @@
 #!lua
--- Changes fields of one owner under a condition, together with the load that it builds on, if it needs one.
+-- Changes fields of one owner under a condition, with the load that it builds on, if it needs one.
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
@@ -11,29 +11,33 @@
 -- KEYS[9] marks on probation
 -- KEYS[10] marks whose probation ends
 -- KEYS[11] sessions
--- KEYS[12] sessions whose holder is gone
--- KEYS[13] owners that are asked for
+-- KEYS[12] lapsed sessions
+-- KEYS[13] requests for held owners
 -- KEYS[14] beats
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
--- ARGV[3] epoch that it is sent in; empty if nobody asks
+-- ARGV[3] epoch that the write was sent in. Empty if any epoch will do.
 -- ARGV[4] window of operation ids, microseconds
 -- ARGV[5] the owner's name in the maps
 -- ARGV[6] condition: "none", "absent" or the version wanted
--- ARGV[7] version and token of the session that writes; empty for a plain write
--- ARGV[8] 1 if the session ends with it, else 0; then it only sets
+-- ARGV[7] version and token of the session that writes. Empty for a plain write.
+-- ARGV[8] 1 if the session ends with the write, which then only sets, else 0
 -- ARGV[9] number of changes
--- ARGV[10..] field, operation (set, incr, remove, restore, purge) and argument of each change, by field name
--- then, with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored
---   value, version a row
--- Reply: "version changed counters…" as remembered under the id; or {"expired"}, {"moved", epoch, generation}, {"load", marker,
---   whether there is a hash (0 or 1), epoch}, {"version", current}, {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"};
---   {"held", session} of a plain write; {"fenced", session or ""}, {"grace", epoch}, {"unconfirmed", epoch} of a session's.
--- Invariant: as update.lua; nothing that the hash does not hold is guessed (R15).
+-- ARGV[10..] field, operation (set, incr, remove, restore, purge) and argument of each change,
+--   sorted by field. Then, with a load: observed marker, whether there was a hash (0 or 1), epoch,
+--   complete (0 or 1), number of rows. Then of each row field, stored name, stored value and
+--   version.
+-- Reply: "version changed counters…" as remembered under the id. Or {"expired"}, {"moved", epoch,
+--   generation}, {"load", marker, whether there is a hash (0 or 1), epoch}, {"version", current},
+--   {"exists", field}, {"integer", field}, {"overflow", field}, {"unlanded"}. Also {"held",
+--   session} to a plain write. Also {"fenced", session or ""}, {"grace", epoch}, {"unconfirmed",
+--   epoch} to a write of a session.
+-- Invariant: as in update.lua. No field that the hash does not hold is guessed (R15).
 expect(#KEYS == 14 and #ARGV >= 12)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[3])
--- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
+-- A connection leads to one process. While a request is on its way, the process can become a
+-- replica, and then a master with other data (R14).
 if string.match(r.incarnation, '/(%x+)$') ~= history() then
   refuse('UNPREPARED the record was made in another history of the server')
 end
@@ -43,15 +47,16 @@ local ids = KEYS[4 + round % 2]
 local seen = call('HMGET', ids, ':w', ARGV[1], ':j')
 local before = seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])
 if before then return before end
--- ORDER: ids before the deadline, so that a late repeat of what was applied in time learns that it was.
+-- ORDER: ids before the deadline. So a late repeat of a write that was applied in time learns its
+-- outcome.
 if now >= deadline then return { 'expired' } end
 local seen_round = seen[1] and number(seen[1], 'the window of ids')
 if deadline - now > window then refuse('DEADLINE the deadline lies further ahead than ids are remembered') end
--- Its id, and what was written after it, may have been forgotten since.
+-- The hot tier may have forgotten the id since, and later writes.
 if ARGV[3] ~= '' and ARGV[3] ~= r.epoch then return { 'moved', r.epoch, digits(r.generation) } end
 
--- Who may write (S1). One whose session was not opened or confirmed in this epoch may, once its grace has ended, on condition of the
--- version that it knows (S7).
+-- Whether the caller may write (S1). A session that was not opened or confirmed in this epoch may
+-- write once the grace has ended, on condition of the version that it knows (S7).
 local session = session_of(call('HGET', KEYS[11], ARGV[5]))
 if ARGV[7] == '' then
   if session then return { 'held', session.text } end
@@ -79,13 +84,14 @@ local function confirm()
   end
 end
 
--- Keeps the answer for repeats, and for copies that come after it: also that nothing was to be changed, or a copy that was held up
--- could still change what was written since.
+-- Keeps the answer for repeats and late copies, even if there was nothing to change. Otherwise a
+-- delayed copy could be applied after later writes.
 local window_fields = {}
--- Before anything else is written, as in update.lua.
+-- Called before anything else is written.
 local function make_room()
   local leaps = tonumber(seen[3]) or 0
-  -- As in update.lua: whether ids of an earlier window are old, or stay since they may be of just now (H11).
+  -- Ids of an earlier window are old. They stay if the clock may have leapt, since then they may be
+  -- recent (H11).
   local between = seen_round == round - 2 and tonumber(call('HGET', KEYS[5 - round % 2], ':w') or '')
   local is_new = seen_round and seen_round ~= round
   if is_new and between ~= round - 1 and (leaps < 3 or leaps < 100 and call('HLEN', ids) < 10000) then
@@ -111,7 +117,7 @@ local load = #ARGV >= load_at and load_of(load_at) or nil
 if load and not proved(load, hash, mark, r) then load = nil end
 if hash then version = hash.version end
 
--- The owner as the changes find it: the hash, and what the load adds.
+-- The owner as the changes find it: the hash, and the rows that the load adds.
 local out = changes()
 local base, generation, complete = version, r.generation, mark == '-'
 if load then
@@ -120,7 +126,7 @@ if load then
 elseif hash then
   generation, complete = hash.generation, hash.complete
 end
-if generation < r.generation then return needs_load end -- only all of its rows tell what a suspect hash has lost
+if generation < r.generation then return needs_load end -- a suspect hash needs all of its rows
 local names, blind = {}, ARGV[6] ~= 'absent'
 for i = 1, count do
   local field, op = ARGV[7 + 3 * i], ARGV[8 + 3 * i]
@@ -139,7 +145,8 @@ for i, name in ipairs(names) do
     cells[i] = false
   end
 end
--- A marker alone does not tell the version: in a hot tier that came back older it lies behind what has landed (R14).
+-- A marker alone does not tell the version: in a hot tier that came back older it lies behind
+-- landed data (R14).
 if not known and (ARGV[6] ~= 'none' and ARGV[6] ~= 'absent') and not hash then return needs_load end
 if ARGV[6] ~= 'none' and ARGV[6] ~= 'absent' and number(ARGV[6], 'the wanted version') ~= base then
   return { 'version', digits(base) }
@@ -156,7 +163,8 @@ if ARGV[6] == 'absent' then
   end
 end
 
--- Signed integers of 64 bits as hi * 10^9 + lo with 0 <= lo < 10^9: Lua's numbers hold only 53 bits exactly.
+-- Signed 64-bit integers as hi * 10^9 + lo with 0 <= lo < 10^9, since Lua's numbers hold only 53
+-- bits exactly.
 local function integer(text)
   local sign, body = string.match(text, '^(%-?)(%d+)$')
   if not body or #body > 19 or (text ~= '0' and string.sub(body, 1, 1) == '0') then return nil end
@@ -230,7 +238,8 @@ local function reply_of(at)
   table.insert(counters, 1, digits(at))
   return table.concat(counters, ' ')
 end
--- ORDER: the maps before anything is written, since one of another type refuses the call.
+-- ORDER: the maps are read before anything is written, since one of another type makes the call
+-- fail.
 local is_reborn, mark_held = not hash and is_named(6, ARGV[5]), call('HGET', KEYS[6], ARGV[5]) or ''
 make_room()
 if changed_count == 0 then
@@ -248,11 +257,13 @@ if is_reborn then
   mark_held = ''
 end
 if hash and mark_held == '' then call('PERSIST', KEYS[1]) end
--- ORDER: mark, then record and marker, then data, then id: whatever fails between, no data is without a mark.
+-- ORDER: mark, then record and marker, then data, then id. So no failure in between leaves data
+-- without a mark.
 call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))
 call('HSET', KEYS[3], 'src', digits(new), 'first', r.first or digits(now))
 if not r.first then
-  -- As in update.lua: a small map is a list that is searched one by one, until it has held a long value.
+  -- As in update.lua: Redis searches the marks of a small map one by one, until the map has held a
+  -- long value.
   call('HSET', KEYS[6], ':', string.rep(':', 65))
   call('HDEL', KEYS[6], ':')
 end

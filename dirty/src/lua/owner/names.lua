@@ -1,7 +1,8 @@
 #!lua flags=no-writes,allow-oom
--- An owner's hash without values, which may be large.
+-- Reads an owner's hash without its values, which can be large.
 -- KEYS[1] owner hash
--- Reply: names and values in turn; values only of reserved names, of tombstones only their first byte.
+-- Reply: names and values in turn. Only reserved names have a value, and tombstones only its first
+--   byte.
 -- Invariant: names, states and version belong together, since they are read in one step.
 expect(#KEYS == 1 and #ARGV == 0)
 local all = call('HGETALL', KEYS[1])

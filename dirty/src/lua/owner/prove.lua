@@ -1,13 +1,15 @@
 #!lua flags=no-writes,allow-oom
--- Checks a load as fill.lua does, for a server that has no memory to write it.
+-- Checks a load as fill.lua does, for a server that lacks the memory to write it.
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
--- ARGV[1..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored value,
---   version a row
--- Reply: {"refused"}; or {"proved", generation of the partition, the hash's fields and values, names that the rows put, names that
---   they drop, version, generation and flag of both together as in the hash, or "" if there is neither hash nor row}.
--- Invariant: same proof and same merge as fill.lua; nothing is written.
+-- ARGV[1..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), number of
+--   rows. Then of each row field, stored name, stored value and version.
+-- Reply: {"refused"}. Or {"proved", generation of the partition, fields and values of the hash,
+--   names and values that the rows put, names that they drop, head}. The head is version,
+--   generation and flag of both together, as in the hash. It is "" if there is neither hash nor
+--   row.
+-- Invariant: same proof and same merge as fill.lua. Nothing is written.
 expect(#KEYS == 3 and #ARGV >= 5)
 local load = load_of(1)
 local r = present(KEYS[3])

@@ -1,6 +1,8 @@
 #!lua
--- Sets or adds to fields of owners of one partition: the hot path, without the shared functions since making them costs time. The
--- writes share one call to the server, whether there is one write or a hundred. Whatever is not plain is left to mutate.lua.
+-- Sets fields of owners of one partition, or adds to them: the hot path.
+-- It does without the shared functions, since making them costs time. All writes share one call to
+-- the server, whether there is one write or a hundred. Writes that are not plain are left to
+-- mutate.lua.
 -- KEYS[1] dirty map
 -- KEYS[2] partition record
 -- KEYS[3] snapshot
@@ -12,20 +14,25 @@
 -- ARGV[1] how far ahead a deadline may lie, microseconds
 -- ARGV[2] the earliest deadline of the writes, microseconds since 1970
 -- ARGV[3] the latest
--- ARGV[4] epoch that they are sent in, empty if nobody asks
--- ARGV[5] 1 if each write is of another owner
--- ARGV[6] field of the record that keeps the caller's last call
+-- ARGV[4] epoch that the writes were sent in. Empty if any epoch will do.
+-- ARGV[5] 1 if each write is of another owner, else 0
+-- ARGV[6] field of the record for the caller's last call
 -- ARGV[7] number of this call
--- ARGV[8..] name in the maps of each write's owner; then of each: "N" to set N fields, "N=VERSION" if the owner has that version,
---   "N@VERSION TOKEN" if it is held by the session of that fence, "N+" to add to N fields; if there are several, all
---   fields as a mark names them, with U+001F between them; field and value, or the number to add, of each
--- Reply: a line for each write, as it is kept under the number of the call: "version", or "version changed counters…"; "moved epoch
---   generation" in another epoch; "version current" if another was wanted; "failed error"; "alone" if mutate.lua shall do it: if the
---   owner's session and the write's fence differ; if a deadline of the call has passed or lies too far ahead; if a value must be loaded
---   first or the hash is suspect; if a sum needs more than 15 digits; if the owner's hash is gone although a map names it.
--- Invariant: data, version, exist marker and mark change together or not at all (R1); a marked hash has no time to live (R2); a
---   write that makes a hash gives the marker another number (R7); a call is carried out once, whatever its answer was, and never
---   after a later one (R11).
+-- ARGV[8..] name in the maps of each write's owner. Then of each write its kind, its fields as one
+--   text if there are several, and its pairs. The kind is "N" to set N fields, "N=VERSION" to set
+--   them if the owner has that version, "N@VERSION TOKEN" if the session of that fence holds the
+--   owner, or "N+" to add to N fields. The text has the fields as a mark names them, with U+001F
+--   between them. A pair is a field and a value, or a field and the number to add.
+-- Reply: a line for each write, as it is kept under the number of the call. It is "version", or
+--   "version changed counters…". In another epoch it is "moved epoch generation". If the write
+--   wanted another version it is "version current". For an error it is "failed error". It is
+--   "alone" if mutate.lua must do the write, for one of these reasons. The owner's session and the
+--   write's fence differ. A deadline of the call has passed or lies too far ahead. A value must be
+--   loaded first, or the hash is suspect. A counter or its step is not an integer of at most 15
+--   characters. The owner's hash is gone although a map names the owner.
+-- Invariant: data, version, exist marker and mark change together or not at all (R1). A marked hash
+--   has no time to live (R2). A write that makes a hash gives the marker another number (R7). A
+--   call is carried out at most once, and never after a later one (R11).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 7) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 7 + 4 * writes then
@@ -36,13 +43,14 @@ local now = clock[1] * 1000000 + clock[2]
 local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', ARGV[6])
 local source, generation = tonumber(r[1]), tonumber(r[2])
 if not source or not generation then return redis.error_reply('UNPREPARED the partition has no record') end
--- A connection leads to one process, but while a request is on its way that may become a replica, and a master with other data (R14).
+-- A connection leads to one process. While a request is on its way, the process can become a
+-- replica, and then a master with other data (R14).
 local history = format('master_replid:%s\r', string.match(r[5] or '', '/(%x+)$') or '?')
 if not string.find(call('INFO', 'replication'), history, 1, true) then
   return redis.error_reply('UNPREPARED the record was made in another history of the server')
 end
 
--- ORDER: the number before all else, so that a late copy learns what became of its call.
+-- ORDER: the number before all else. So a late copy learns the outcome of its call.
 local number, last_call = tonumber(ARGV[7]), tonumber(string.match(r[6] or '0', '^%d+'))
 if not number or not last_call then return redis.error_reply('CORRUPT the number of a call') end
 if number == last_call then
@@ -51,7 +59,8 @@ if number == last_call then
 end
 if number <= last_call then return redis.error_reply('STALE the store has ended the call, or made a later one since') end
 
--- Keeps the answer for a copy that comes later, also where nothing was changed: the copy could still change something then.
+-- Keeps the answer for a late copy, even if nothing was changed. Otherwise the copy could still
+-- change something.
 local function answer(text)
   call('HSET', KEYS[2], ARGV[6], table.concat({ ARGV[7], ' ', text }))
   return text
@@ -59,18 +68,18 @@ end
 local function answer_all(line) return answer(format('%s%s', string.rep(format('%s\n', line), writes - 1), line)) end
 
 if ARGV[4] ~= r[3] and ARGV[4] ~= '' then
-  -- Its number, and what was written after it, may have been forgotten since.
+  -- The hot tier may have forgotten the number since, and later writes.
   return answer_all(format('moved %s %s', r[3], r[2]))
 end
 if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > tonumber(ARGV[1]) then
   return answer_all('alone')
 end
 
--- The marks that the owners have by now, and their sessions.
+-- The present marks of the owners, and their sessions.
 local held = call('HMGET', KEYS[1], unpack(ARGV, 8, 7 + writes))
 local sessions = call('EXISTS', KEYS[7]) == 1 and call('HMGET', KEYS[7], unpack(ARGV, 8, 7 + writes))
 
--- Whether another map than the dirty map names an owner. Mostly these maps are not there.
+-- Whether a map other than the dirty map names an owner. Usually these maps do not exist.
 local others
 local function is_named(name)
   if not others then
@@ -85,8 +94,9 @@ local function is_named(name)
   return false
 end
 
--- What the owner of a write is: its last version, generation and flag as they stand behind the version, whether it may hold tombstones,
--- why it can't be written here, and whether it has a hash.
+-- The owner of a write: its last version, then generation and flag as they stand behind the
+-- version. Then whether it may hold tombstones, why it can't be written here, and whether it has a
+-- hash.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
   local h = call('HMGET', KEYS[6 + 2 * w], ':v', ':t')
@@ -95,7 +105,7 @@ local function look(w)
     local lost = (held[w] or is_named(ARGV[7 + w])) and 'alone' or nil
     return tonumber(marker) or 0, marker == format('-%s', r[2]) and all_of or part_of, false, lost, false
   end
-  -- Cut in two, which takes half the time of a pattern.
+  -- The text is cut in two, which takes half the time of a pattern.
   local text, flags = sub(h[1], 1, -1 - #part_of), sub(h[1], -#part_of)
   local hash_generation = generation
   if flags ~= part_of and flags ~= all_of then
@@ -112,7 +122,7 @@ local function look(w)
   return version, flags, h[2], refused, true
 end
 
--- A mark's fields, as one text: those that it names, and these, which are every second item of ARGV.
+-- A mark's fields as one text: those that it names, and every second item of ARGV in a range.
 local function listed(names, from, to)
   local seen
   if to - from > 16 then
@@ -133,12 +143,12 @@ local function listed(names, from, to)
   return table.concat({ names, '\31', table.concat(more, '\31') })
 end
 
--- Integers are printed in a tenth of the time where they have 64 bits.
+-- A Lua with 64-bit integers prints them in a tenth of the time.
 local whole = format('%d', 9007199254740991) == '9007199254740991' and '%d' or '%.0f'
 local wide = whole ~= '%.0f'
 
--- The fields of a write that adds, and their sums; nil if mutate.lua shall look at them. `known` are fields as writes before it leave
--- them.
+-- The fields of a write that adds, and their sums. Nil if mutate.lua must do the write. `known` has
+-- the fields as earlier writes of the call leave them.
 local function added_up(hash, from, to, known, complete)
   local names, sums = {}, {}
   for i = from, to, 2 do names[#names + 1] = ARGV[i] end
@@ -155,12 +165,13 @@ local function added_up(hash, from, to, known, complete)
   return sums
 end
 
--- Of each write that is applied the field ':v', and where its fields begin and end in ARGV. What few writes have is kept apart, since tables are
--- most of the cost of a call.
+-- For each applied write the field ':v', and where its fields begin and end in ARGV. Data that few
+-- writes have is kept apart, since tables are most of the cost of a call.
 local heads, starts, ends, marks = {}, {}, {}, {}
-local summed, buried, lasting, markers, unlike -- sums; owners with tombstones; hashes to be made lasting; answers that are no version
+local summed, buried, lasting, markers, unlike -- sums, tombstones, to persist, markers, other lines
 local owners = not apart and {}
--- Writes of different owners have one version, unless their owner has a greater one. Most texts are made once then.
+-- Writes of different owners have one version, unless an owner has a greater one. So most texts are
+-- made only once.
 local base = math.max(source + 2, now)
 local base_text, base_mark = format(whole, base), wide and format('%014x', base)
 local base_all, base_part = base_text .. all_of, base_text .. part_of
@@ -234,7 +245,7 @@ for w = 1, writes do
       markers = markers or {}
       markers[#markers + 1], markers[#markers + 2] = KEYS[7 + 2 * w], v
     elseif not mark then
-      -- Who has a mark has no time to live.
+      -- A marked hash has no time to live already.
       lasting = lasting or {}
       lasting[w] = true
     end
@@ -258,17 +269,19 @@ if unlike then
 end
 if not last_given then return answer(table.concat(unlike, '\n')) end
 
--- ORDER: commands that are called here alone go while nothing is written. A user who lacks the right for one of them changes nothing
--- then, and data are followed only by commands that have passed before.
+-- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
+-- the right for it, nothing has changed. Data is followed only by commands that have run before.
 if not r[4] then call('HDEL', KEYS[1], ':') end
 
--- ORDER: marks, then record and markers, then data, then the answer: whatever fails between, no data is without a mark.
+-- ORDER: marks, then record and markers, then data, then the answer. So no failure in between
+-- leaves data without a mark.
 call('HSET', KEYS[1], unpack(marks))
 if r[4] then
   call('HSET', KEYS[2], 'src', format(whole, last_given))
 else
   call('HSET', KEYS[2], 'src', format(whole, last_given), 'first', format('%.0f', now))
-  -- A new map. Small ones are lists, in which some hundred marks are searched one by one; a long value makes it a table.
+  -- A new map. Redis keeps a small map as a list, and searches some hundred marks one by one. A
+  -- long value makes the map a table.
   call('HSET', KEYS[1], ':', string.rep(':', 65))
   call('HDEL', KEYS[1], ':')
 end
@@ -291,5 +304,5 @@ for w = 1, writes do
   end
 end
 
--- The answer comes last: a number without its data would have the call taken for carried out.
+-- The answer comes last. A number without its data would make the call look carried out.
 return unlike and answer(table.concat(unlike, '\n')) or answer_all(base_text)

@@ -3,18 +3,22 @@
 -- KEYS[1] partition record
 -- KEYS[2] marks on probation
 -- KEYS[3] marks whose probation ends
--- ARGV[1] incarnation of the record that was seen; empty if there was none
--- ARGV[2] incarnation of the server that was seen
--- ARGV[3] epoch, raised
--- ARGV[4] how far landings reach
--- ARGV[5] identity of the database that is landed to from now on; empty if it is not watched
--- ARGV[6] 1 if all that has landed was collected from this server, or one that it is a copy of; else 0
--- ARGV[7] 1 if every hash is to be compared with its rows, whatever has landed; else 0
--- ARGV[8] how far versions leap over those that a hot tier which came back older has given and forgotten, microseconds
--- Reply: 1 if it did, 0 if record, server or epoch are no longer those seen.
--- `landed` becomes what the database has, also if that is less: it lost commits, and only what it has counts.
--- Invariant: no version given later is below a landed one, nor that of a write that a rewind forgot; hashes from before it become
---   suspect; what was committed in an earlier epoch and is on probation is landed again (H33).
+-- ARGV[1] incarnation of the record that the caller saw. Empty if there was none.
+-- ARGV[2] incarnation of the server that the caller saw
+-- ARGV[3] the database's epoch, raised
+-- ARGV[4] how far landings reach, according to the database
+-- ARGV[5] identity of the database that landings go to from now on. Empty if it is not watched.
+-- ARGV[6] 1 if all landed data was collected from this server, or from one that it is a copy of,
+--   else 0
+-- ARGV[7] 1 if every hash must be compared with its rows in any case, else 0
+-- ARGV[8] how far versions leap over those that a hot tier gave before it came back older,
+--   microseconds
+-- Reply: 1 if it did, 0 if record, server or epoch are no longer those that the caller saw.
+-- `landed` becomes the version of the database, even if that is lower: the database lost commits,
+-- and only its own data counts.
+-- Invariant: no later version is below a landed one, or below that of a write that a rewind forgot.
+--   Hashes from before a rewind become suspect. Commits of an earlier epoch that are on probation
+--   land again (H33).
 expect(#KEYS == 3 and #ARGV == 8)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[8], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
@@ -24,8 +28,9 @@ if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
   if epoch <= number(old[2], 'the epoch') then return 0 end
   local landed, source, collected = number(old[5], 'landed'), number(old[4], 'the version source'), number(old[6] or '0', 'collected')
-  -- What was collected here reaches as far as `collected`, unless that was forgotten with it; so a commit that was not settled is told
-  -- from a forgotten one. What another may have landed is not.
+  -- Landed data that was collected from this server is still here, up to `collected`. So a commit
+  -- up to there was not settled, but it is not forgotten. That does not hold if another server may
+  -- have given landed data.
   local forgotten = landed < last and not (ARGV[6] == '1' and last <= collected)
   local suspect = forgotten or ARGV[7] == '1'
   local generation = suspect and ARGV[3] or old[3]
@@ -37,7 +42,8 @@ else
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3], 'src', begun, 'begun', begun, 'landed', digits(last))
 end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
--- Before the first adoption ever, which has epoch 1, there was no session; later one may have been forgotten.
+-- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
+-- forgotten.
 if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end
 if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end
 return 1

@@ -1,14 +1,14 @@
 #!lua flags=allow-oom
--- Announces a worker, and forgets those whose announcement ran out.
--- KEYS[1] announcements by the time they run out
+-- Announces a worker, and forgets workers whose announcements ran out.
+-- KEYS[1] announcements, sorted by the time at which they run out
 -- ARGV[1] name of the worker
 -- ARGV[2] time to live, milliseconds
 -- Reply: names of all announced workers.
--- Invariant: time is this server's, so that workers' clocks don't matter.
+-- Invariant: the time is this server's, so the workers' clocks do not matter.
 expect(#KEYS == 1 and #ARGV == 2)
 local now = time()
 local ends = digits(now + number(ARGV[2], 'the time to live') * 1000)
--- A clock that was set back would let the announcements of those who died last for as long (H8).
+-- If the clock was set back, the announcements of dead workers would last longer by as much (H8).
 for _, name in ipairs(call('ZRANGEBYSCORE', KEYS[1], table.concat({ '(', ends }), '+inf')) do
   call('ZADD', KEYS[1], ends, name)
 end

@@ -1,8 +1,10 @@
 #!lua flags=no-writes,allow-oom
--- The partition's record beside the server's incarnation.
+-- Reads the partition's record and the server's incarnation.
 -- KEYS[1] partition record
--- Reply: {incarnation now; then recorded incarnation, epoch, generation, source and landed, each false without a record; then the
---   identity of the database, false if it is not watched; the source when values were last collected}.
+-- Reply: {incarnation now, recorded incarnation, epoch, generation, source, landed, identity of the
+--   database, `collected`}. Without a record the values between first and last are false. The
+--   identity is also false if the database is not watched. The last value is the version source of
+--   the last collection, or 0.
 -- Invariant: both are of one moment.
 expect(#KEYS == 1 and #ARGV == 0)
 local r = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'db', 'collected')

@@ -1,15 +1,16 @@
 #!lua flags=no-writes,allow-oom
--- What waits in a partition, since when, and who lands it.
+-- Reads the sizes of the maps of a partition, how long marks have waited, and the lock.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
--- KEYS[4] landed marks on probation
--- KEYS[5] landed marks of the window before
+-- KEYS[4] marks on probation
+-- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7] lock
--- Reply: {entries of the five maps; then since when dirty map and snapshot have marks, and whether probation is to end, each false if
---   it is not so; then token and holder, false if nobody holds the lock}.
--- Invariant: all is of one moment.
+-- Reply: {entries of each of the five maps, since when the dirty map has marks, since when the
+--   snapshot has marks, whether marks on probation must become live again, token and holder of the
+--   lock}. Each of the last four is false if there is no such thing.
+-- Invariant: all values are of one moment.
 expect(#KEYS == 7 and #ARGV == 0)
 local reply = {}
 for map = 1, 5 do reply[map] = call('HLEN', KEYS[map]) end

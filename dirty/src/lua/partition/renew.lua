@@ -3,7 +3,7 @@
 -- KEYS[1] lock
 -- ARGV[1] token and holder
 -- ARGV[2] time to live, milliseconds
--- Reply: 1 if it did, 0 if the lock ran out or somebody else holds it.
+-- Reply: 1 if it did, 0 if the lock ran out or another holder has it.
 -- Invariant: nobody prolongs another's lock.
 expect(#KEYS == 1 and #ARGV == 2)
 local last = time() + number(ARGV[2], 'the time to live') * 1000

@@ -1,9 +1,11 @@
 #!lua flags=no-writes,allow-oom
--- Which commands that the scripts call the user may not run. It changes nothing: a script that may not write is refused each writing
--- command, but the server looks at the user's rights before that.
+-- Lists the commands of the scripts that the user may not run.
+-- It changes nothing. Redis rejects every writing command of a read-only script, but it checks the
+-- rights of the user first.
 -- ARGV[1] a key that is named as all keys are
--- Reply: of each command that is refused for want of a right, its name and the server's words.
--- Invariant: all that a script calls is in the list, so that no right is found missing in the middle of its writes (R10).
+-- Reply: of each command that is rejected for want of a right, its name and the error text.
+-- Invariant: the list has every command that a script calls. So no script misses a right in the
+--   middle of its writes (R10).
 local key, refused = ARGV[1], {}
 local commands = {
   { 'TIME' },

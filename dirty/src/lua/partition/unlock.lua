@@ -1,9 +1,9 @@
 #!lua flags=allow-oom
--- Gives a lock back. One that ran out meanwhile is nobody's, but its key would stay.
+-- Releases a lock, even one that ran out meanwhile, since the key would stay.
 -- KEYS[1] lock
 -- ARGV[1] token and holder
--- Reply: 1 if it did, 0 if there is none, or somebody else has taken it.
--- Invariant: nobody gives another's lock back.
+-- Reply: 1 if it did, 0 if there is no lock or another holder has taken it.
+-- Invariant: nobody releases another's lock.
 expect(#KEYS == 1 and #ARGV == 1)
 if last_holder(KEYS[1]) ~= ARGV[1] then return 0 end
 return call('DEL', KEYS[1])

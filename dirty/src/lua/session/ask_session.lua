@@ -1,14 +1,15 @@
 #!lua flags=allow-oom
 -- Asks the holder of a session for the owner.
 -- KEYS[1] sessions
--- KEYS[2] owners that are asked for
+-- KEYS[2] requests for held owners
 -- KEYS[3] partition record
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
--- ARGV[4] who asks
--- Reply: 1 if the session is still that one, else 0.
--- Invariant: who holds the owner does not change; refused under another incarnation than the recorded one, whose sessions may be older.
+-- ARGV[4] name of the process that asks
+-- Reply: 1 if the owner still has that session, else 0.
+-- Invariant: the holder of the owner does not change. The call fails under another incarnation than
+--   the recorded one, since its sessions may be older.
 expect(#KEYS == 3 and #ARGV == 4)
 present(KEYS[3])
 local session = session_of(call('HGET', KEYS[1], ARGV[1]))

@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- Raises a holder's beat, so that nobody takes it for gone, and answers the beats of all holders.
+-- Raises a holder's beat, which shows that it is alive, and returns the beats of all holders.
 -- KEYS[1] partition record
 -- KEYS[2] beats
--- ARGV[1] holder; empty if no beat is raised
--- ARGV[2] beat; one that is not greater than the holder's last changes nothing
--- Reply: {epoch, 1 if its grace has ended, else 0, {holder, beat, ...}}.
--- Invariant: a copy of an earlier beat, which comes late, does not make a holder look silent (S5). Refused under another incarnation
---   than the recorded one, whose sessions may be older.
+-- ARGV[1] holder. Empty if no beat is raised.
+-- ARGV[2] beat. It changes nothing unless it is greater than the holder's last one.
+-- Reply: {epoch, 1 if its grace has ended (else 0), {holder, beat, ...}}.
+-- Invariant: a late copy of an earlier beat does not make a holder look silent (S5). The call fails
+--   under another incarnation than the recorded one, since its sessions may be older.
 expect(#KEYS == 2 and #ARGV == 2)
 local r = present(KEYS[1])
 local beat = number(ARGV[2], 'the beat')

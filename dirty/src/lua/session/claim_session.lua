@@ -1,22 +1,25 @@
 #!lua flags=allow-oom
--- Claims a session after a change of the epoch: the greatest fence wins, over any that was neither opened nor confirmed since.
+-- Claims a session after a change of the epoch.
+-- The greatest fence wins, over any session that was neither opened nor confirmed since.
 -- KEYS[1] owner hash
 -- KEYS[2] partition record
 -- KEYS[3] sessions
--- KEYS[4] sessions whose holder is gone
--- KEYS[5] owners that are asked for
+-- KEYS[4] lapsed sessions
+-- KEYS[5] requests for held owners
 -- KEYS[6] beats
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
--- ARGV[4] epoch in which it was opened or last confirmed
+-- ARGV[4] epoch in which the session was opened or last confirmed
 -- ARGV[5] holder
--- ARGV[6] what people call the holder
--- ARGV[7] greatest version of the owner that it was told of
--- Reply: {"yes", epoch, 1 if its grace has ended, else 0, version at which the epoch began}; {"no", session}, or {"no"} if there is none.
--- Invariant: of two sessions the later one keeps the owner (S8); what was ended in this epoch is not claimed again,
---   and once the grace has ended nothing is that is not there: another session may have come and gone. Versions go on above
---   those that the session knows, also if the clock was set back (S1).
+-- ARGV[6] the holder's name for people
+-- ARGV[7] greatest version of the owner that was acknowledged to the session
+-- Reply: {"yes", epoch, 1 if its grace has ended (else 0), version at which the epoch began}. Or
+--   {"no", session}, or {"no"} if there is no session.
+-- Invariant: of two sessions the later one keeps the owner (S8). A session that was ended in this
+--   epoch can't be claimed again. After the grace, a session that is not there can't be claimed,
+--   since another one may have come and gone. Versions go on above those that the session knows,
+--   even if the clock was set back (S1).
 expect(#KEYS == 6 and #ARGV == 7)
 local r = present(KEYS[2])
 local above = math.max(number(ARGV[2], 'a fence'), number(ARGV[7], 'a version'))

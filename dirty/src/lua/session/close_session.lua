@@ -1,26 +1,27 @@
 #!lua flags=allow-oom
 -- Ends a session without a save.
 -- KEYS[1] owner hash
--- KEYS[2] owners to be evicted
+-- KEYS[2] owners to evict
 -- KEYS[3] dirty map
 -- KEYS[4] snapshot
 -- KEYS[5] error map
 -- KEYS[6] marks on probation
 -- KEYS[7] marks whose probation ends
 -- KEYS[8] sessions
--- KEYS[9] sessions whose holder is gone
--- KEYS[10] owners that are asked for
+-- KEYS[9] lapsed sessions
+-- KEYS[10] requests for held owners
 -- KEYS[11] partition record
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] version of the fence
 -- ARGV[3] token of the fence
 -- ARGV[4] time to live of landed data, milliseconds
--- Reply: 1 if it was there, 0 if the owner has another session or none, or if the grace of the epoch has not ended.
--- Invariant: an owner that a map names keeps its hash (R2); refused under another incarnation than the recorded one, whose sessions may be
---   older.
+-- Reply: 1 if the session was there. 0 if the owner has another session or none, or if the grace of
+--   the epoch has not ended.
+-- Invariant: an owner that a map names keeps its hash (R2). The call fails under another
+--   incarnation than the recorded one, since its sessions may be older.
 expect(#KEYS == 11 and #ARGV == 4)
 local r = present(KEYS[11])
--- It may be all that tells of a steal which the hot tier has forgotten (S8).
+-- The session may be the only trace of a steal that the hot tier has forgotten (S8).
 if not is_graced(KEYS[11], r) then return 0 end
 local ttl, found = number(ARGV[4], 'the time to live'), 0
 for map = 8, 9 do

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Forgets lapsed sessions that nobody took: their holders, should they come back, have lost them.
+-- Forgets lapsed sessions that nobody took. A holder that comes back has lost its session.
 -- KEYS[1] partition record
--- KEYS[2] sessions whose holder is gone
+-- KEYS[2] lapsed sessions
 -- ARGV[1..] of each session the owner's name in the maps, version and token of the fence
--- Reply: number of sessions that were forgotten.
--- Invariant: a session that goes on, or that another one replaced, stays.
+-- Reply: number of forgotten sessions.
+-- Invariant: a session that goes on, or that has replaced a lapsed one, stays.
 expect(#KEYS == 2 and #ARGV >= 3 and #ARGV % 3 == 0)
 present(KEYS[1])
 expect_hashes(2, 2)

@@ -1,26 +1,27 @@
 #!lua flags=allow-oom
--- Says that a holder is gone: its sessions lapse, and anybody may take their owners.
+-- Declares a holder gone. Its sessions lapse, and any process may take their owners.
 -- KEYS[1] beats
--- KEYS[2] owners to be evicted
+-- KEYS[2] owners to evict
 -- KEYS[3] dirty map
 -- KEYS[4] snapshot
 -- KEYS[5] error map
 -- KEYS[6] marks on probation
 -- KEYS[7] marks whose probation ends
 -- KEYS[8] sessions
--- KEYS[9] sessions whose holder is gone
--- KEYS[10] owners that are asked for
+-- KEYS[9] lapsed sessions
+-- KEYS[10] requests for held owners
 -- KEYS[11] partition record
 -- KEYS[12..] hash of each owner
 -- ARGV[1] holder
--- ARGV[2] its beat when it was seen last; 0 if it had none
+-- ARGV[2] its last known beat, or 0 if it had none
 -- ARGV[3] time to live of landed data, milliseconds
 -- ARGV[4] 1 if these are the last of its owners, so that its beat goes, else 0
 -- ARGV[5..] name in the maps of each owner
--- Reply: number of sessions that lapsed; -1 if the holder is not gone.
--- Invariant: a holder that has beaten since keeps its sessions (S5); one that lapsed keeps its fence, and goes on if nobody took or
---   changed the owner meanwhile (S6); an owner that a map names keeps its hash (R2). Refused under another incarnation than the recorded
---   one, whose beats and sessions may be older.
+-- Reply: number of lapsed sessions, or -1 if the holder is not gone.
+-- Invariant: a holder that has beaten since keeps its sessions (S5). A lapsed session keeps its
+--   fence, and goes on if no other process took or changed the owner meanwhile (S6). An owner that
+--   a map names keeps its hash (R2). The call fails under another incarnation than the recorded
+--   one, since its beats and sessions may be older.
 expect(#KEYS >= 11 and #ARGV >= 4 and #KEYS - 11 == #ARGV - 4)
 present(KEYS[11])
 local ttl = number(ARGV[3], 'the time to live')

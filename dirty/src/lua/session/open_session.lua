@@ -1,5 +1,5 @@
 #!lua
--- Opens a session of an owner that is free, or takes the place of the session named.
+-- Opens a session of a free owner, or replaces the session that is named.
 -- KEYS[1] owner hash
 -- KEYS[2] exist marker
 -- KEYS[3] partition record
@@ -9,22 +9,23 @@
 -- KEYS[7] marks on probation
 -- KEYS[8] marks whose probation ends
 -- KEYS[9] sessions
--- KEYS[10] sessions whose holder is gone
--- KEYS[11] owners that are asked for
+-- KEYS[10] lapsed sessions
+-- KEYS[11] requests for held owners
 -- KEYS[12] beats
 -- ARGV[1] the owner's name in the maps
 -- ARGV[2] token of the session
 -- ARGV[3] holder
--- ARGV[4] what people call the holder
--- ARGV[5] version and token of the session whose place it takes; empty if only a free owner is taken
+-- ARGV[4] the holder's name for people
+-- ARGV[5] version and token of the session to replace. Empty if only a free owner is taken.
 -- ARGV[6] deadline, microseconds since 1970
 -- ARGV[7] time to live of a negative answer, milliseconds
--- ARGV[8..] with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name,
---   stored value, version a row
--- Reply: {"open", version, epoch, generation of the partition, all fields and values of the hash}; {"load", marker, whether there is a
---   hash (0 or 1), epoch}; {"held", session}; {"grace", epoch}; {"expired"}.
--- Invariant: a session is opened with the whole owner, or not at all (S2); its fence is above every version that was given (S1); the
---   hash has no time to live while it is held.
+-- ARGV[8..] with a load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or
+--   1), number of rows. Then of each row field, stored name, stored value and version.
+-- Reply: {"open", version, epoch, generation of the partition, all fields and values of the hash}.
+--   Or {"load", marker, whether there is a hash (0 or 1), epoch}, {"held", session}, {"grace",
+--   epoch}, {"expired"}.
+-- Invariant: a session is opened with the whole owner, or not at all (S2). Its fence is above every
+--   version given before (S1). The hash has no time to live while the session holds the owner.
 expect(#KEYS == 12 and #ARGV >= 7)
 local deadline, absent_ttl = number(ARGV[6], 'the deadline'), number(ARGV[7], 'the time to live')
 local r = present(KEYS[3])
@@ -35,7 +36,7 @@ local function opened(fence)
   return { 'open', fence, r.epoch, digits(r.generation), call('HGETALL', KEYS[1]) }
 end
 if current then
-  -- Its answer was lost.
+  -- The call is a repeat: the first answer was lost.
   if current.token == ARGV[2] and current.epoch == r.epoch then return opened(current.version) end
   if table.concat({ current.version, ' ', current.token }) ~= ARGV[5] then return { 'held', current.text } end
 end

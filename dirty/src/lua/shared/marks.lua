@@ -1,12 +1,13 @@
--- Shared by the scripts that move and clear marks. All of them name these keys of their partition first, up to the last that they
--- need; and those that clear marks then the hash of each mark's owner, or the key of the owners to be evicted where no hash is to be
--- released: of a mark that can't be read, or was put aside.
+-- Shared by the scripts that move and clear marks. Each names these keys of its partition first, up
+-- to the last that it needs. A script that clears marks then names the hash of each mark's owner.
+-- If a mark has no hash to release, the script names the key of the owners to evict instead. Such a
+-- mark is unreadable, or was put aside.
 local DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, PART, LOCK, EVICT, SESSIONS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 9
 
--- Whether this server reads hexadecimal numbers of 64 bits.
+-- Whether this server's Lua reads 64-bit hexadecimal numbers.
 local WIDE = tonumber('fffffffffffff', 16) == 4503599627370495
 
--- A mark's version. What somebody else wrote there counts as 0, as it does for the scan that found it.
+-- A mark's version. An unreadable one counts as 0, as in the scan that found the mark.
 local function mark_version(text)
   local digits14 = string.sub(text, 1, 14)
   if #digits14 ~= 14 or string.find(digits14, '[^0-9a-f]') then return 0 end
@@ -15,7 +16,7 @@ local function mark_version(text)
   return value <= VERSION_MAX and value or 0
 end
 
--- Two marks of one owner as one: the fields of both, and the greater version.
+-- Joins two marks of one owner: the fields of both, and the greater version.
 local function joined(one, other)
   if not one or one == other then return other end
   local version, more = math.max(mark_version(one), mark_version(other)), {}
@@ -23,7 +24,7 @@ local function joined(one, other)
   return marked_with(one, version, more)
 end
 
--- Marks that are added to a map, where marks of the same names may stand already.
+-- Collects marks for a map. A mark joins the one of the same name, if there is one.
 local function adder(map)
   local self, puts = {}, {}
   function self.put(name, text)
@@ -41,7 +42,7 @@ local function adder(map)
   return self
 end
 
--- The error marks of an owner, in the order they were made: of each field its line without the name.
+-- The error marks of an owner: for each field its line without the name, then the fields in order.
 local function error_lines(text)
   local fields, order = {}, {}
   for line in string.gmatch(text or '', '[^\n]+') do
@@ -68,11 +69,12 @@ local function error_version(line)
   return value and value <= VERSION_MAX and value or 0
 end
 
--- Owners of whom an entry was removed. One that no map names any more, and no session holds, may expire, or goes at once if that was
--- asked for (R2). Entries that were put aside are of a hash that is gone, and keep none.
+-- Collects owners that lose an entry. If no map names such an owner any more and no session holds
+-- it, its hash gets a time to live (R2). The hash is dropped instead if that was requested. An
+-- entry that was put aside belongs to a lost hash, and keeps no hash.
 local function releaser()
   local self, names, keys, known = {}, {}, {}, {}
-  -- Before anything is written: a key of another type refuses the call.
+  -- Read before anything is written, since a key of another type makes the call fail.
   for _, map in ipairs({ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, EVICT, SESSIONS }) do call('HLEN', KEYS[map]) end
   function self.add(name, key)
     if key ~= KEYS[EVICT] and not known[name] then
@@ -80,7 +82,7 @@ local function releaser()
       names[#names + 1], keys[#keys + 1] = name, key
     end
   end
-  -- Looks into each of these maps.
+  -- Releases the owners that none of these maps names.
   function self.write(ttl, maps)
     if #names == 0 then return end
     local named = {}
@@ -103,10 +105,10 @@ local function releaser()
   return self
 end
 
--- Whether the snapshot is the one of this number.
+-- Whether the snapshot has this number.
 local function is_snapshot(wanted) return (call('HGET', KEYS[PART], 'snap') or '0') == wanted end
 
--- The part of a snapshot's first-mark time goes with its last mark.
+-- Drops the time of the snapshot's first mark once its last mark is gone.
 local function end_of_snapshot()
   if call('EXISTS', KEYS[SNAPSHOT]) == 0 then call('HDEL', KEYS[PART], 'first_saving') end
 end

@@ -1,7 +1,8 @@
--- Shared by the scripts that build on an owner's values: what the hash holds, and rows taken together with it (R7, R14, R15).
+-- Shared by the scripts that build on an owner's values: those of its hash, and those of loaded
+-- rows (R7, R14, R15).
 local function tombstone(field) return table.concat({ ':d:', field }) end
 
--- What the hash says of itself; nil if there is none.
+-- The header of the hash. Nil if there is no hash.
 local function header(key)
   local head = call('HGET', key, ':v')
   if not head then return nil end
@@ -13,10 +14,12 @@ local function header(key)
   }
 end
 
--- A negative answer as it is stored: of this generation, since what came before a rewind tells nothing of what has landed (R14).
+-- A negative answer as it is stored. It holds its generation, since a negative answer from before a
+-- rewind says nothing of landed data (R14).
 local function absence(r) return table.concat({ '-', digits(r.generation) }) end
 
--- The exist marker: '?' unknown, '-' absent, or the number of the hash made last; and that number, or 0.
+-- The exist marker: '?' for unknown, '-' for absent, or the number of the last hash. Then that
+-- number, or 0.
 local function marker(key, r)
   local text = call('GET', key) or '?'
   if text == absence(r) then return '-', 0 end
@@ -24,8 +27,9 @@ local function marker(key, r)
   return text, number(text, 'the exist marker')
 end
 
--- ARGV from `at` on: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), rows; then field, stored name, stored
--- value, version a row.
+-- Reads a load from ARGV, from `at` on: observed marker, whether there was a hash (0 or 1), epoch,
+-- complete (0 or 1), number of rows. Then for each row field, stored name, stored value and
+-- version.
 local function load_of(at)
   local load = { marker = ARGV[at], present = ARGV[at + 1] == '1', epoch = ARGV[at + 2], complete = ARGV[at + 3] == '1', rows = {}, newest = 0 }
   local count = number(ARGV[at + 4], 'the number of rows')
@@ -39,16 +43,19 @@ local function load_of(at)
   return load
 end
 
--- Whether nothing happened since the load observed the owner that could make its rows stale: no hash was made, since each gives the marker
--- another number, and one that was there is there. It holds all that was written since.
+-- Whether the load still holds: nothing happened since its observation that can have made its rows
+-- stale. Each new hash gives the marker another number. So with the same marker no hash was made
+-- since, and a hash that is still there holds all writes since.
 local function proved(load, hash, mark, r)
   if load.epoch ~= r.epoch then return false end
   if load.marker ~= mark then return false end
   return load.present == (hash ~= nil)
 end
 
--- Whoever makes a hash of an owner that a map names has found that the hash of these marks is lost (R6). Its marks are put aside, under a
--- name that nothing joins, and the hash says when it was born, so that they are told from its own. KEYS from `at` on are the five maps.
+-- Gives the marks of a lost hash a name of their own (R6). A script that makes a hash for an owner
+-- that a map names has found that the former hash is lost. Nothing joins the marks that are put
+-- aside. The new hash says when it was born, which tells its own marks from them. The five maps are
+-- the KEYS from `at` on.
 local function put_aside(at, name)
   for _, map in ipairs({ KEYS[at], KEYS[at + 3], KEYS[at + 4] }) do
     local text = call('HGET', map, name)
@@ -59,7 +66,8 @@ local function put_aside(at, name)
   end
 end
 
--- What is to be written to a hash: names to values, and names to drop. A later call about a name overrides an earlier one.
+-- Changes of a hash: values by name, and names to drop. A later change of a name overrides an
+-- earlier one.
 local function changes()
   local self = { puts = {}, drops = {} }
   function self.put(name, value)
@@ -80,13 +88,14 @@ local function changes()
       pairs_list[#pairs_list + 1] = ':t'
       pairs_list[#pairs_list + 1] = '1'
     end
-    each_chunk('HDEL', key, names) -- first: a right that is missing for it leaves all as it was
+    each_chunk('HDEL', key, names) -- first: without the right the hash stays as it was
     each_chunk('HSET', key, pairs_list)
   end
   return self
 end
 
--- Adds the rows that win over the hash: of fields that it does not hold; of a suspect hash also those newer than it.
+-- Adds the rows that win over the hash: rows of fields that it does not hold. If the hash is
+-- suspect, newer rows win, too.
 local function overlay(load, hash, key, r, out)
   local held_names = {}
   if hash then
@@ -107,7 +116,7 @@ local function overlay(load, hash, key, r, out)
   end
 end
 
--- Version, generation and completeness of the owner once the proved load is taken together with the hash.
+-- Version, generation and completeness of the proved load and the hash together.
 local function merged(load, hash, version, r)
   if not hash then return load.newest > 0 and load.newest or version, r.generation, load.complete end
   if hash.generation < r.generation and load.complete then
@@ -121,8 +130,9 @@ local function head(version, generation, complete)
   return table.concat({ digits(version), ' ', digits(generation), complete and 'a' or 'p' })
 end
 
--- Writes what a proved load brings to the hash, KEYS[1], and makes it if there is none. KEYS[2] is its marker, KEYS[3] the record, and KEYS
--- from `at` on are the five maps. Answers the version source after it, and whether a map names the owner of a hash that was made.
+-- Writes the rows of a proved load to the hash (KEYS[1]), and makes it if there is none. Its marker
+-- is KEYS[2], the record KEYS[3], and the five maps are the KEYS from `at` on. Returns the new
+-- version source, and whether a map names the owner of a new hash.
 local function join_rows(load, hash, version, r, at, name)
   local out = changes()
   overlay(load, hash, KEYS[1], r, out)
@@ -136,7 +146,7 @@ local function join_rows(load, hash, version, r, at, name)
     if is_marked then
       put_aside(at, name)
       out.put(':b', digits(source))
-      is_marked = is_named(at, name) -- what has just been put aside keeps no hash
+      is_marked = is_named(at, name) -- a mark that was just put aside keeps no hash
     end
     call('SET', KEYS[2], digits(source))
   end

@@ -1,8 +1,8 @@
--- Shared by the scripts that name it in the registry; put behind their first line.
--- A refusal is raised before anything is written, so the state after it is the state before it (R10).
+-- Shared functions. The registry puts this text behind the first line of each script that names it.
+-- A script rejects a call before it writes anything, so a rejected call changes nothing (R10).
 local call = redis.call
 local VERSION_MAX = 9007199254740991
-local CHUNK = 4000 -- arguments of one variadic call; unpack fails at about 8,000
+local CHUNK = 4000 -- arguments of one variadic call, since unpack fails at about 8,000
 
 local function refuse(text) error({ err = text }) end
 
@@ -10,10 +10,11 @@ local function expect(ok)
   if not ok then refuse('BADCALL the script was called with the wrong number of KEYS or ARGV') end
 end
 
--- Lua prints large numbers rounded unless told otherwise (H7).
+-- Without a format Lua rounds large numbers when it prints them (H7).
 local function digits(number) return string.format('%.0f', number) end
 
--- A version as the maps of marks keep it: 14 hexadecimal digits, for which Redis allocates half of what 16 decimal ones take.
+-- A version as the maps of marks keep it: 14 hexadecimal digits. Redis allocates half as much for
+-- them as for 16 decimal digits.
 local function mark_text(version)
   return string.format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
 end
@@ -31,21 +32,21 @@ local function time()
   return parts[1] * 1000000 + parts[2]
 end
 
--- Which replication history this server is in.
+-- The replication history that this server is in, by its id.
 local function history()
   local id = string.match(call('INFO', 'replication'), 'master_replid:(%x+)')
   if not id then refuse('CORRUPT INFO names no replication id') end
   return id
 end
 
--- Which process in which replication history runs this script (R14).
+-- The incarnation that runs this script: the process and its replication history (R14).
 local function incarnation()
   local run = string.match(call('INFO', 'server'), 'run_id:(%x+)')
   if not run then refuse('CORRUPT INFO names no run id') end
   return table.concat({ run, '/', history() })
 end
 
--- The record in partition key `key`; refused if there is none.
+-- The record in the partition key `key`. Fails if there is none.
 local function record(key)
   local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first')
   if not r[1] or not r[2] or not r[3] or not r[4] or not r[5] then refuse('UNPREPARED the partition has no record') end
@@ -59,30 +60,30 @@ local function record(key)
   }
 end
 
--- The record, if this server made it.
+-- The record. Fails if another incarnation made it.
 local function present(key)
   local r = record(key)
   if r.incarnation ~= incarnation() then refuse('UNPREPARED the record was made under another incarnation') end
   return r
 end
 
--- The record, if this server made it and the epoch is still this one.
+-- The record. Fails if another incarnation made it, or if its epoch is another one.
 local function in_epoch(key, epoch)
   local r = present(key)
   if r.epoch ~= epoch then refuse('EPOCH the partition is in another epoch') end
   return r
 end
 
--- A lock's key holds the moment when it runs out, then who holds it.
+-- The key of a lock holds the time at which it runs out, then its holder.
 local function hold(key, holder, ends) call('SET', key, table.concat({ digits(ends), ' ', holder })) end
 
--- Who took a lock last, and until when; nil if it was given back.
+-- The last holder of a lock, and when the lock runs out. Nil if the holder released it.
 local function last_holder(key)
   local ends, holder = string.match(call('GET', key) or '', '^(%d+) (.*)$')
   return holder, tonumber(ends)
 end
 
--- Who holds a lock, and until when; nil if nobody does any more.
+-- The present holder of a lock, and when the lock runs out. Nil if nobody holds it.
 local function holder_of(key)
   local holder, ends = last_holder(key)
   if not holder or ends <= time() then return nil end
@@ -93,7 +94,7 @@ local function held(key, lock)
   if holder_of(key) ~= lock then refuse('LOCKLOST the lock is held by somebody else, or ran out') end
 end
 
--- `landed` and the version source never fall, so that no later write is below a landed one.
+-- Raises `landed`. The version source follows, so no later write is below a landed one.
 local function raise_landed(key, r, landed)
   if landed > r.landed then call('HSET', key, 'landed', digits(landed)) end
   if landed > r.source then call('HSET', key, 'src', digits(landed)) end
@@ -113,7 +114,7 @@ local function each_chunk(command, key, list)
   for from = 1, #list, CHUNK do call(command, key, unpack(list, from, math.min(from + CHUNK - 1, #list))) end
 end
 
--- Whether one of the five maps of marks, which are KEYS from `at` on, names the owner.
+-- Whether one of the five maps of marks names the owner. The maps are the KEYS from `at` on.
 local function is_named(at, name)
   for map = at, at + 4 do
     if call('HGET', KEYS[map], name) then return true end
@@ -121,8 +122,8 @@ local function is_named(at, name)
   return false
 end
 
--- A mark with these fields too, and with this version. `text` is the mark that was there, empty if there was none. No name of a field
--- holds the separator.
+-- The mark `text` with more fields and another version. `text` is empty if there was no mark. No
+-- field name holds the separator.
 local function marked_with(text, version, more)
   local seen, names = {}, {}
   local function add(name)

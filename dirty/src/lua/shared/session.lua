@@ -1,6 +1,8 @@
--- Shared by the scripts that look at sessions. A session is kept under its owner's name as "version token epoch holder asked
--- name": its fence, the epoch in which it was opened or confirmed (0 once its holder was gone), the process that renews it, who asked
--- for the owner ("-" if nobody did) and what people call the process.
+-- Shared by the scripts that look at sessions. Redis keeps a session under its owner's name as
+-- "version token epoch holder asked name".
+-- Version and token are its fence. The epoch is the one in which it was opened or confirmed, or 0
+-- once its holder is gone. The holder is the process that renews the session, and the name is the
+-- holder's name for people. `asked` is the name of the process that asks for the owner, or "-".
 local function session_of(text)
   if not text then return nil end
   local version, token, epoch, holder, asked, name = string.match(text, '^(%d+) (%x+) (%d+) (%x+) (%S+) (.*)$')
@@ -14,8 +16,8 @@ end
 
 local function is_of(session, version, token) return session.version == version and session.token == token end
 
--- Whether a session has a greater fence than this one. Texts are compared byte by byte, since Lua orders them by the server's
--- locale.
+-- Whether a session has a greater fence than this one. Tokens are compared byte by byte, since Lua
+-- orders texts by the server's locale.
 local function is_later(session, version, token)
   local a, b = number(session.version, 'a fence'), number(version, 'a fence')
   if a ~= b then return a > b end
@@ -26,7 +28,7 @@ local function is_later(session, version, token)
   return false
 end
 
--- The holder of a session has a beat from then on, so that it is missed if it dies before it beats.
+-- Gives the holder of a session a beat. So the holder is missed if it dies before it beats.
 local function expect_beats(key, holder)
   if not call('HGET', key, holder) then call('HSET', key, holder, '0') end
 end
@@ -34,7 +36,7 @@ end
 -- Whether the grace of the record's epoch has ended.
 local function is_graced(key, r) return call('HGET', key, 'graced') == r.epoch end
 
--- Before anything is written: a key of another type refuses the call.
+-- Called before anything is written, since a key of another type makes the call fail.
 local function expect_hashes(from, to)
   for i = from, to do call('HLEN', KEYS[i]) end
 end

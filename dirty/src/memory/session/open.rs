@@ -14,11 +14,11 @@ use crate::{Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRec
 
 const OPERATION: &str = "open_session";
 
-/// Opens a session of an owner that is free, or takes the place of the session named.
+/// Opens a session of a free owner, or replaces the session that is named.
 ///
 /// # Errors
-/// `Unprepared`, `OutOfMemory` if it does not fit and nothing can be evicted, `Corrupt` if versions
-/// ran out. Nothing changed.
+/// `Unprepared`, `OutOfMemory` if the session does not fit and nothing can be evicted, `Corrupt` if
+/// versions ran out. Nothing changed.
 pub fn open(
     state: &mut PartState,
     present: &Present,
@@ -52,7 +52,7 @@ pub fn open(
         &open.owner,
         OPERATION,
     )?;
-    // Nothing is refused from here on.
+    // Nothing fails from here on.
     if let Some(merged) = merged {
         keep(state, present, &open.owner, merged, None);
     }
@@ -67,9 +67,8 @@ pub fn open(
     ))
 }
 
-/// What the session that holds the owner makes of an opening: its own answer again, if that was
-/// lost, or that somebody else has the owner. None if the owner is free, or the opening names that
-/// session.
+/// The answer to an opening that the present session decides. It is the session's own answer again,
+/// if that was lost, or `Held`. `None` if the owner is free, or if the opening names that session.
 fn of_holder(state: &PartState, record: &PartitionRecord, open: &OpenSession) -> Option<Opened> {
     let session = state.sessions.get(&open.owner)?;
     if session.fence.token == open.token && session.epoch == record.epoch {
@@ -81,7 +80,7 @@ fn of_holder(state: &PartState, record: &PartitionRecord, open: &OpenSession) ->
     (!is_named && !session.is_lapsed()).then(|| Opened::Held(session.clone()))
 }
 
-/// Why nothing is opened now, whoever holds the owner.
+/// Why nothing is opened now, for any holder.
 fn refusal(
     state: &PartState,
     present: &Present,
@@ -94,8 +93,8 @@ fn refusal(
     (state.sessions.graced != record.epoch).then_some(Opened::Grace(record.epoch))
 }
 
-/// Whether all of the owner is known: by the load, if one is proved, or by what is here. A suspect
-/// hash may lack what has landed.
+/// Whether the whole owner is known: by a proved load, or else by hash and marker. A suspect hash
+/// may lack landed data.
 fn is_whole(
     state: &PartState,
     record: &PartitionRecord,
@@ -114,8 +113,8 @@ fn is_whole(
     })
 }
 
-/// The newest version that the fence has to be above: of the partition, of the owner's hash and of
-/// its rows.
+/// The newest version that the fence must exceed: of the partition, of the owner's hash and of its
+/// rows.
 fn newest(
     state: &PartState,
     record: &PartitionRecord,
@@ -129,7 +128,7 @@ fn newest(
         .max(hash.map(|hash| hash.version).unwrap_or_default())
 }
 
-/// The session itself: who holds the owner from now on.
+/// Makes the session, which holds the owner from now on.
 fn take(
     state: &mut PartState,
     record: &PartitionRecord,

@@ -1,4 +1,4 @@
-//! Where a Redis is, as its URL says.
+//! The address of a Redis, parsed from its URL.
 
 use std::path::Path;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use redis::{Client, ConnectionAddr, ConnectionInfo, TlsCertificates};
 use crate::redis::RedisOptions;
 use crate::redis::error::Failure;
 
-/// Where to start, with everything a connection needs to know.
+/// The addresses to start from, with all settings that a connection needs.
 #[derive(Debug, Clone)]
 pub(crate) enum Addresses {
     /// One server.
@@ -17,17 +17,17 @@ pub(crate) enum Addresses {
     Cluster(Vec<ConnectionInfo>),
     /// The Sentinels of a master.
     Sentinel {
-        /// Each with its own login.
+        /// The Sentinels, each with its own login.
         sentinels: Vec<ConnectionInfo>,
-        /// The name under which they know the master.
+        /// The name under which the Sentinels know the master.
         master: String,
-        /// How the master is connected to, but for its address.
+        /// The settings of a connection to the master, without the address.
         server: ConnectionInfo,
     },
 }
 
 impl Addresses {
-    /// Reads the options' URL.
+    /// Parses the URL of the options.
     pub(crate) fn of(options: &RedisOptions) -> Result<Self, Failure> {
         let (scheme, rest) = options
             .url
@@ -44,8 +44,8 @@ impl Addresses {
             )));
         }
         if plain == "rediss" {
-            // Without a provider rustls panics; if the program has chosen one already, this fails
-            // and nothing changes.
+            // Without a provider rustls panics. If the program has chosen one already, this fails
+            // and changes nothing.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
         match kind {
@@ -101,12 +101,12 @@ fn sentinel(plain: &str, rest: &str, options: &RedisOptions) -> Result<Addresses
     })
 }
 
-/// What an error and a table call an address.
+/// The name of an address in errors and tables.
 pub(crate) fn label(info: &ConnectionInfo) -> String {
     info.addr().to_string()
 }
 
-/// The same connection to another node.
+/// The same settings, with the address of another node.
 pub(crate) fn sibling(info: &ConnectionInfo, host: &str, port: u16) -> ConnectionInfo {
     let host = host.to_owned();
     let addr = match info.addr().clone() {
@@ -137,7 +137,7 @@ fn settings(text: &str) -> Failure {
     Failure::Settings(text.to_owned())
 }
 
-/// `user:password@`, or nothing; and the rest.
+/// `user:password@` or nothing, and the rest.
 fn split_login(rest: &str) -> (&str, &str) {
     rest.rfind('@')
         .and_then(|at| rest.split_at_checked(at + 1))

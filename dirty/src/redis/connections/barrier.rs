@@ -1,11 +1,11 @@
 //! Writes that wait for replicas or for the disk.
 //!
-//! They have connections of their own, since a WAIT holds up all that comes behind it. Whatever
-//! waits for the same thing while one group is under way goes together in the next, under one WAIT:
-//! scripts, a write, the WAIT, in one pipeline on one connection. A WAIT elsewhere would say
-//! nothing of them: a connection that wrote nothing is told that all is well (H19). So when the
-//! connection breaks, nothing is known of what was on it, and a repeat waits anew behind a write of
-//! its own.
+//! These writes have connections of their own, since a WAIT holds up all commands behind it. Writes
+//! that wait for the same thing while one group is under way go together in the next group. A group
+//! is one pipeline on one connection: the scripts, a write, one WAIT. A WAIT on another connection
+//! would say nothing of the group: a connection that wrote nothing is told that all is well (H19).
+//! So if the connection breaks, the durability of its writes is unknown. A retry waits again,
+//! behind a write of its own.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -26,16 +26,16 @@ use crate::redis::reply;
 /// The most commands under one WAIT.
 const GROUP_MAX: usize = 512;
 
-/// What the answer of a command waits for.
+/// The durability that the answer of a command waits for.
 #[derive(Debug, Clone)]
 pub(crate) struct Barrier {
     pub(crate) until: Durability,
-    /// What is written before the WAIT, in the command's slot.
+    /// The write before the WAIT, in the command's slot.
     sync: Box<Command>,
 }
 
 impl Barrier {
-    /// Whether a write that is to be so safe waits.
+    /// Whether a write of this durability waits.
     pub(crate) fn is_of(until: Durability) -> bool {
         matches!(
             until,
@@ -43,7 +43,7 @@ impl Barrier {
         )
     }
 
-    /// None for a write that does not wait.
+    /// `None` for a write that does not wait.
     pub(crate) fn of(until: Durability, sync: impl FnOnce() -> Command) -> Option<Self> {
         Self::is_of(until).then(|| Self {
             until,
@@ -52,11 +52,11 @@ impl Barrier {
     }
 }
 
-/// The writes to one node that wait for one kind of thing.
+/// The writes to one node that wait for one kind of durability.
 #[derive(Default)]
 pub(in crate::redis) struct Waiting {
     pub(in crate::redis) lane: Arc<Lane>,
-    /// Written by callers, emptied by the group that goes next.
+    /// Filled by callers, emptied by the next group.
     queue: Mutex<Vec<Request>>,
     /// Held by the group under way.
     turn: tokio::sync::Mutex<()>,
@@ -71,7 +71,7 @@ struct Request {
 }
 
 impl Waiting {
-    /// What goes together next: all that waits for the same as the first one.
+    /// The next group: all requests that wait for the same as the first one.
     fn group(&self) -> Vec<Request> {
         let mut queue = locked(&self.queue);
         queue.retain(|request| !request.answer.is_closed());
@@ -89,7 +89,7 @@ impl Waiting {
 }
 
 impl Node {
-    /// Sends commands, and answers for each that was applied when it is so safe.
+    /// Sends commands. An applied command is answered once it has this durability.
     pub(crate) async fn commit(
         self: &Arc<Self>,
         until: Durability,
@@ -104,8 +104,8 @@ impl Node {
             answer,
         };
         locked(&self.waiting(until).queue).push(request);
-        // In a task, so that a caller who goes away takes nobody with it. There are as many tasks
-        // as requests, so none is left.
+        // In a task, so that a caller that goes away harms no other. There are as many tasks as
+        // requests, so none is left.
         let node = Arc::clone(self);
         tokio::spawn(async move { node.carry(until).await });
         let lost = |_| {
@@ -131,7 +131,7 @@ impl Node {
             .into_iter();
         for request in group {
             let part = answers.by_ref().take(request.commands.len()).collect();
-            // Nobody waits any more for an answer that can't be given.
+            // If an answer can't be given, its caller no longer waits.
             let _ = request.answer.send(part);
         }
     }
@@ -152,7 +152,7 @@ impl Node {
             .iter()
             .all(|command| self.refusal(command, &ready, like.asking).is_some())
         {
-            // Nothing is sent, so nothing is waited for.
+            // Nothing is sent, so there is nothing to wait for.
             return self.send_on(ready, commands, like.asking).await;
         }
         let Some(sync) = last.barrier.as_ref().map(|barrier| &*barrier.sync) else {
@@ -162,8 +162,8 @@ impl Node {
         };
         ready.patience(self.response_timeout().saturating_add(timeout(like.until)));
         let mut sent: Vec<&Command> = commands.to_vec();
-        // ORDER: the write goes behind the scripts and before the WAIT, which covers what its own
-        // connection wrote last; a script that only found its id again wrote nothing.
+        // ORDER: the write goes behind the scripts and before the WAIT. The WAIT covers the last
+        // write of its own connection, and a script that only found its id again wrote nothing.
         sent.push(sync);
         let elsewhere = broken("H19-elsewhere");
         sent.extend(wait.as_ref().filter(|_| !elsewhere));
@@ -185,8 +185,8 @@ impl Node {
             .collect()
     }
 
-    /// The connection of writes that wait, and the command that waits, if one is needed. Looks at
-    /// the server first, so that what can't be had is refused before anything is written.
+    /// The connection of writes that wait, and the command that waits, if one is needed. Checks the
+    /// server first, so that an impossible durability is rejected before anything is written.
     async fn prepared(
         &self,
         waiting: &Waiting,
@@ -194,7 +194,7 @@ impl Node {
     ) -> Result<(Ready, Option<Command>), Failure> {
         let ready = self.ready_in(&waiting.lane).await?;
         let replicated = matches!(until, Durability::Replicated { .. });
-        // Waiting for nothing: it answers at once, and shows whether the command is there and
+        // A wait for nothing. It answers at once, and shows whether the command exists and is
         // allowed.
         let probe: &[&str] = if replicated {
             &["WAIT", "0", "0"]
@@ -231,8 +231,8 @@ impl Node {
             }
             _ if !info.appends => return Err(no_append_only_file(&info)),
             _ if probe.is_ok() => Some(wait("WAITAOF", &[1, 0, millis(timeout(until))])),
-            // Then the server answers no write before it is on the disk; unless it stops that while
-            // it rewrites the file.
+            // Then the server answers no write before it is on the disk, unless the server stops
+            // that while it rewrites the file.
             _ if setting(fsync)? == "always"
                 && (setting(pauses)? == "no" || broken("H53-rewrite")) =>
             {
@@ -263,7 +263,7 @@ fn timeout(until: Durability) -> Duration {
     }
 }
 
-/// Never 0, which is for ever.
+/// Never 0, since 0 waits forever.
 fn millis(timeout: Duration) -> u64 {
     u64::try_from(timeout.as_millis())
         .unwrap_or(u64::MAX)
@@ -305,7 +305,7 @@ fn no_waitaof(info: &ServerInfo) -> Failure {
     ))
 }
 
-/// The value that CONFIG GET answers for one name; none if the server has none or does not tell.
+/// The value that CONFIG GET answers for one name. Empty if the server has none or does not tell.
 fn setting(answer: Answer) -> Result<String, Failure> {
     match answer {
         Ok(value) => match reply::pairs(value)?.into_iter().next() {
@@ -317,14 +317,14 @@ fn setting(answer: Answer) -> Result<String, Failure> {
     }
 }
 
-/// Whether as many answered as were asked for.
+/// Fails unless as many answered as the write asked for.
 fn reached(until: Durability, answer: Answer) -> Result<(), Failure> {
     match until {
         Durability::Replicated { replicas, timeout } => {
             let reached: u32 = reply::number(answer?)?;
             let message = || {
                 format!(
-                    "{reached} of {replicas} replicas had it after {timeout:?}; it is written and lands later"
+                    "{reached} of {replicas} replicas had the write after {timeout:?}; it is written and lands later"
                 )
             };
             if reached >= replicas {
@@ -337,7 +337,7 @@ fn reached(until: Durability, answer: Answer) -> Result<(), Failure> {
             let [local, _] = reply::array(answer?)?;
             let message = || {
                 format!(
-                    "it was not on the disk after {:?}; it is written and lands later",
+                    "the write was not on the disk after {:?}; it is written and lands later",
                     timeout(until)
                 )
             };
@@ -350,15 +350,15 @@ fn reached(until: Durability, answer: Answer) -> Result<(), Failure> {
     }
 }
 
-/// The answer of a script behind which the barrier ended so. A refusal changed nothing, so there is
-/// nothing to be safe.
+/// The answer of a script, given the result of the barrier behind it. A refusal changed nothing, so
+/// it stands.
 fn guarded(answer: Answer, reached: &Result<(), Failure>) -> Answer {
     match (answer, reached) {
         (Ok(Value::BulkString(_) | Value::SimpleString(_)), Err(failure)) => Err(match failure {
             Failure::NotReached(text) => Failure::NotReached(text.clone()),
-            // The repeat finds its id again, and waits anew.
+            // A retry finds its id again, and waits again.
             other => Failure::Lost(format!(
-                "nothing is known of how safe the write is: {}",
+                "the durability of the write is unknown: {}",
                 other.text()
             )),
         }),

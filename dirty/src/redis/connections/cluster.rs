@@ -12,15 +12,14 @@ use super::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 
-/// The table after `known`, of the first node that answers. `seeds` are asked after the nodes known
-/// already.
+/// The table after `known`, from the first node that answers. Known nodes are asked before `seeds`.
 pub(crate) async fn look(
     seeds: &[ConnectionInfo],
     known: &Topology,
     common: &Arc<Common>,
 ) -> Result<Topology, Failure> {
     let mut nodes = known.nodes.clone();
-    // Another node first each time, and those that hang last.
+    // Another node is asked first each time, and nodes that hang are asked last.
     if let Some(shift) = usize::try_from(known.generation)
         .ok()
         .and_then(|turn| turn.checked_rem(nodes.len()))
@@ -63,7 +62,7 @@ async fn table_of(
         let mut next = || row.next().unwrap_or_default();
         let (first, last) = (reply::number(next())?, reply::number(next())?);
         let mut master = reply::list(next())?.into_iter();
-        // A node that does not know its own name says nothing: it is the one that was asked.
+        // A node that does not know its own name gives none. It is the node that was asked.
         let host = reply::maybe(master.next().unwrap_or_default())?
             .map(|host| String::from_utf8_lossy(&host).into_owned());
         let host = host

@@ -1,4 +1,5 @@
-//! What all nodes of one engine share: time limits, the gate, and the numbers of incarnations.
+//! The state that all nodes of one engine share: time limits, the gate, and the numbers of
+//! incarnations.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,21 +14,21 @@ use super::transport::{Dial, Gate};
 use crate::redis::RedisOptions;
 use crate::redis::error::Failure;
 
-/// What all nodes of one engine share.
+/// The state that all nodes of one engine share.
 pub(crate) struct Common {
     pub(crate) connections: usize,
     pub(crate) connect_timeout: Duration,
     pub(crate) response_timeout: Duration,
     pub(crate) wait_timeout: Duration,
-    /// Whether commands that write are refused.
+    /// Whether commands that write are rejected.
     pub(crate) read_only: bool,
     /// A key that is named as all keys are, for questions about rights.
     pub(crate) some_key: String,
     gate: Option<Arc<dyn Gate>>,
-    /// What opens connections in place of the network.
+    /// Opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
-    /// Numbers of incarnations, so that the hot path compares numbers. Written by whoever opens a
-    /// connection.
+    /// The number of each incarnation, so that the hot path compares numbers. An incarnation gets
+    /// its number when it is first seen.
     incarnations: Mutex<HashMap<String, u64>>,
     serials: AtomicU64,
 }
@@ -48,7 +49,7 @@ impl Common {
         })
     }
 
-    /// The number that stands for an incarnation; never 0.
+    /// The number that stands for an incarnation. Never 0.
     pub(crate) fn number_of(&self, incarnation: &str) -> u64 {
         let mut numbers = locked(&self.incarnations);
         let next = u64::try_from(numbers.len())
@@ -57,13 +58,13 @@ impl Common {
         *numbers.entry(incarnation.to_owned()).or_insert(next)
     }
 
-    /// A number above all that were given before: the order in which connections are opened and
+    /// A number above all earlier ones. It tells the order in which connections are opened and
     /// used.
     pub(crate) fn next_serial(&self) -> u64 {
         self.serials.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Before commands of these names are sent.
+    /// Called before commands of these names are sent.
     pub(crate) async fn pass(&self, names: &[&'static str]) -> Result<(), Failure> {
         let Some(gate) = &self.gate else {
             return Ok(());
@@ -73,12 +74,12 @@ impl Common {
             .map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))
     }
 
-    /// Whether there is a gate that wants to know the names.
+    /// Whether there is a gate, which gets the names of commands.
     pub(crate) fn is_gated(&self) -> bool {
         self.gate.is_some()
     }
 
-    /// After they were answered.
+    /// Called after the commands were answered.
     pub(crate) async fn passed(&self, names: &[&'static str]) -> Result<(), Failure> {
         let Some(gate) = &self.gate else {
             return Ok(());
@@ -88,7 +89,7 @@ impl Common {
             .map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
     }
 
-    /// Whether they are to be sent once more.
+    /// Whether the commands must be sent once more.
     pub(crate) async fn passes_again(&self, names: &[&'static str]) -> bool {
         let Some(gate) = &self.gate else { return false };
         gate.again(names).await
@@ -101,7 +102,7 @@ impl Common {
             .set_response_timeout(Some(self.response_timeout))
     }
 
-    /// The longest that a call with one answer takes.
+    /// The longest time that a call with one answer takes.
     pub(crate) fn patience(&self) -> Duration {
         self.wait_timeout
             .saturating_add(self.connect_timeout)
@@ -109,7 +110,7 @@ impl Common {
     }
 }
 
-/// A poisoned lock is taken as it is: what it guards is replaced whole, never half.
+/// Locks a mutex, even a poisoned one. The guarded value is replaced as a whole, never in part.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

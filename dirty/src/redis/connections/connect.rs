@@ -1,9 +1,9 @@
 //! One server and the few long-lived connections to it, which every call shares.
 //!
-//! The pool opens connections and bounds how many there are; nothing is checked out per call. A
-//! connection that breaks, times out or answers that the server's role has changed is *retired*:
-//! the next call opens another (`opening.rs`), which reads the server's version, policy and
-//! incarnation, and loads the scripts if they may be missing, before anything else is sent on it.
+//! The pool opens connections and bounds how many there are. Calls do not check connections out. A
+//! connection is *retired* if it breaks, times out or answers that the server's role has changed.
+//! The next call opens another (`opening.rs`). Before anything else is sent on it, the node reads
+//! the server's version, policy and incarnation, and loads the scripts if they may be missing.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -26,12 +26,12 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 
-/// Connections of writes that wait, beside those that all calls share.
+/// How many connections there are for writes that wait, beside those that all calls share.
 const WAITING: usize = 2;
 
-/// How many calls go over one connection at a time before the next is used, too. Over one, both
-/// sides read and write more at once, which costs each call less; over another, a call does not
-/// wait for all that a crowd has asked, or for a large answer among it.
+/// How many calls share one connection before the next is used, too. On one connection both sides
+/// read and write more at once, which costs each call less. On another connection a call does not
+/// wait for the answers of a crowd, or for a large answer among them.
 const CROWD: usize = 128;
 
 /// One server.
@@ -42,26 +42,26 @@ pub(crate) struct Node {
     pub(crate) name: String,
     pub(in crate::redis) common: Arc<Common>,
     pub(in crate::redis) pool: Pool,
-    /// What all calls share.
+    /// The connections that all calls share.
     pub(in crate::redis) lanes: Vec<Arc<Lane>>,
-    /// Of writes that wait for replicas, and of those that wait for the disk.
+    /// Writes that wait for replicas, and writes that wait for the disk.
     replicated: Waiting,
     fsynced: Waiting,
-    /// Answers in a row that did not come in time. Written after each exchange.
+    /// The number of timeouts in a row. Written after each exchange.
     pub(in crate::redis) timeouts: AtomicU32,
-    /// The incarnation that has all scripts, as far as is known; 0 for none. Written when they were
-    /// loaded, and when one was missing.
+    /// The incarnation that has all scripts, as far as is known. 0 for none. Written when the
+    /// scripts were loaded, and when one was missing.
     pub(in crate::redis) equipped: AtomicU64,
-    /// Why the server may not be trusted with unlanded data. Written when a connection is opened
-    /// and by `recheck`.
+    /// Why the server can't be trusted with unlanded data. Written when a connection is opened and
+    /// by `recheck`.
     unsafe_policy: Mutex<Option<String>>,
     pub(in crate::redis) rights: Rights,
-    /// Whether a connection was ever opened, so that the settings are right.
+    /// Whether a connection was ever opened. Then the settings are right.
     reached: AtomicBool,
 }
 
 impl Node {
-    /// A node without connections; the first call opens one.
+    /// A node without connections. The first call opens one.
     pub(crate) fn new(info: ConnectionInfo, common: &Arc<Common>) -> Result<Arc<Self>, Failure> {
         let manager = Manager::new_with_config(silent(&info), common.connection_config())
             .map_err(Failure::from)?;
@@ -90,9 +90,9 @@ impl Node {
         }))
     }
 
-    /// Sends commands in one pipeline; the answers come in order. With `asking`, an ASKING goes
-    /// before each, on the same connection, and the server's incarnation does not matter since the
-    /// slot is only on its way there.
+    /// Sends commands in one pipeline. The answers come in order. With `asking`, an ASKING goes
+    /// before each command, on the same connection. Then the server's incarnation does not matter,
+    /// since the slot is only on its way there.
     pub(crate) async fn pipeline(&self, commands: &[&Command], asking: bool) -> Vec<Answer> {
         match self.ready(commands.len()).await {
             Ok((ready, _passage)) => self.send_on(ready, commands, asking).await,
@@ -171,8 +171,8 @@ impl Node {
             .collect()
     }
 
-    /// Whether what a server says of itself is what it said when the connection was opened. If not,
-    /// the connection is given up.
+    /// Whether the server is still the incarnation that the connection was opened to. If it is not,
+    /// all connections are retired.
     pub(in crate::redis) fn is_still(&self, info: &ServerInfo, ready: &Ready) -> bool {
         self.judge(info);
         let same = self.common.number_of(&info.incarnation) == ready.incarnation;
@@ -182,7 +182,7 @@ impl Node {
         same
     }
 
-    /// The writes that wait for the same kind of thing.
+    /// The writes that wait for the same kind of durability.
     pub(in crate::redis) fn waiting(&self, until: Durability) -> &Waiting {
         if matches!(until, Durability::Replicated { .. }) {
             &self.replicated
@@ -201,8 +201,8 @@ impl Node {
         self.timeouts.load(Ordering::Relaxed) >= 2
     }
 
-    /// Reads anew what the server says of itself; an error if it is not to be trusted with unlanded
-    /// data, or lets the user not run what the scripts call.
+    /// Reads the server's INFO again. Fails if the server can't be trusted with unlanded data, or
+    /// if the user lacks a right that the scripts need.
     pub(crate) async fn recheck(&self) -> Result<(), Failure> {
         if self.common.read_only {
             self.info().await?;
@@ -216,12 +216,12 @@ impl Node {
             .map_or(Ok(()), |why| Err(Failure::Policy(why)))
     }
 
-    /// What the server says of itself now.
+    /// The server's INFO now.
     pub(crate) async fn info(&self) -> Result<ServerInfo, Failure> {
         Ok(self.ask(&[]).await?.0)
     }
 
-    /// What the server says of itself now, and its answers to more commands.
+    /// The server's INFO now, and its answers to more commands.
     async fn ask(&self, more: &[&Command]) -> Result<(ServerInfo, Vec<Value>), Failure> {
         let (ready, _passage) = self.ready(1).await?;
         let (incarnation, began) = (ready.incarnation, self.common.next_serial());
@@ -290,8 +290,8 @@ impl Node {
         Ok(values)
     }
 
-    /// Draws from an exchange what concerns the node: whether it hangs, and whether the connection
-    /// is still to be used.
+    /// Learns from an exchange whether the node hangs, and whether its connections can still be
+    /// used.
     fn learn(&self, began: u64, exchanged: Result<&[Value], &Failure>) {
         let broken = match exchanged {
             Ok(values) => {
@@ -321,8 +321,8 @@ impl Node {
         }
     }
 
-    /// Gives up all connections that were open when an exchange began. What befell one has mostly
-    /// befallen all, and a write that is sent on a dead connection ends unknown.
+    /// Retires all connections that were open when an exchange began. A failure of one connection
+    /// mostly means a failure of all. A write on a dead connection ends with an unknown outcome.
     pub(in crate::redis) fn retire(&self, began: u64) {
         for lane in self
             .lanes
@@ -333,9 +333,9 @@ impl Node {
         }
     }
 
-    /// A connection for a call of so many commands, opened if need be: the first that is not
-    /// crowded, or the one with the fewest calls. Several commands begin at the second, so that few
-    /// who ask for one thing wait behind all their answers.
+    /// A connection for a call with this many commands, opened if need be. It is the first that is
+    /// not crowded, or the one with the fewest calls. Calls with several commands begin at the
+    /// second connection. So few callers that ask for one thing wait behind all these answers.
     async fn ready(&self, commands: usize) -> Result<(Ready, Passage<'_>), Failure> {
         let mut lanes = self
             .lanes
@@ -386,8 +386,8 @@ async fn send(
     })
 }
 
-/// An address as the driver is told it: it sends nothing by itself over a new connection, since
-/// what it would send has a round trip of its own. `opening.rs` sends all of that at once.
+/// The address as the driver gets it. The driver then sends nothing by itself over a new
+/// connection, which would cost a round trip of its own. `opening.rs` sends all of that at once.
 pub(in crate::redis) fn silent(info: &ConnectionInfo) -> ConnectionInfo {
     info.clone()
         .set_redis_settings(RedisConnectionInfo::default().set_skip_set_lib_name())
@@ -399,7 +399,7 @@ impl fmt::Debug for Node {
     }
 }
 
-/// Errors after which the server may be another than it was, or have forgotten the scripts.
+/// Whether after this error the server may be another one, or may have forgotten the scripts.
 fn changes_role(code: &str) -> bool {
     matches!(
         code,

@@ -1,21 +1,20 @@
-//! Work that is done once for all who ask for it while it is under way.
+//! Single flight: work that is done once for all callers that ask for it while it is under way.
 //!
-//! It runs in a task of its own. Done by one of the callers, or in their turn under a lock, it
-//! would stand still as soon as that one's future is not polled, as happens to what waits beside
-//! the branch of a `select!` that runs: and if that branch needs the same, both stand still for
-//! ever.
+//! The work runs in a task of its own. If a caller did it, alone or in turn under a lock, the work
+//! would stand still as soon as that caller's future is not polled. That happens beside the running
+//! branch of a `select!`. If that branch needs the same work, both stand still forever.
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-// Not `watch`, which wakes those who wait in random order: then no schedule could be played again.
+// Not `watch`, which wakes waiting tasks in random order. Then no schedule could be replayed.
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
 use super::common::locked;
 
-/// What tells those who wait, while something is under way.
+/// The sender to the waiting callers, while work is under way.
 type UnderWay<T> = Arc<Mutex<Option<broadcast::Sender<T>>>>;
 
 /// Work that is under way, or none.
@@ -27,7 +26,7 @@ impl<T> Default for Flight<T> {
     }
 }
 
-/// The work's own end of it. Dropped without an answer, it has nobody wait any longer.
+/// The work's own end. If it is dropped without an answer, no caller waits any longer.
 struct Answer<T> {
     under_way: UnderWay<T>,
     given: bool,
@@ -37,7 +36,7 @@ impl<T> Answer<T> {
     fn give(mut self, found: T) {
         self.given = true;
         if let Some(tell) = locked(&self.under_way).take() {
-            // Nobody may be waiting any more.
+            // All callers may have gone away.
             let _ = tell.send(found);
         }
     }
@@ -52,9 +51,10 @@ impl<T> Drop for Answer<T> {
 }
 
 impl<T: Clone + Send + 'static> Flight<T> {
-    /// What the work under way finds, or that which `begin` begins now. None if it panics, its
-    /// runtime ends, or it takes longer than the limit: then its runtime stands still, as one does
-    /// that is left without being dropped, and whoever comes next begins anew.
+    /// The result of the work under way, or of the work that `begin` begins now. `None` if the work
+    /// panics, if its runtime ends, or after the limit. In the last case the runtime stands still,
+    /// for example because it was left without being dropped. Then the next caller begins the work
+    /// again.
     pub(in crate::redis) async fn join<W>(
         &self,
         limit: Duration,
@@ -67,7 +67,7 @@ impl<T: Clone + Send + 'static> Flight<T> {
         if let Ok(found) = timeout(limit, found.recv()).await {
             return found.ok();
         }
-        // Not a later one, which others wait for.
+        // Not a later flight, which other callers wait for.
         drop(locked(&self.0).take_if(|tell| tell.subscribe().same_channel(&found)));
         None
     }
@@ -82,7 +82,8 @@ impl<T: Clone + Send + 'static> Flight<T> {
         }
         let (tell, found) = broadcast::channel(1);
         *under_way = Some(tell);
-        // ORDER: before the task, which a runtime that ends drops at once.
+        // ORDER: the lock is released before the task begins. A runtime that ends drops the task at
+        // once, and the drop takes the lock.
         drop(under_way);
         let (work, answer) = (
             begin(),

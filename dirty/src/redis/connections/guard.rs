@@ -1,4 +1,4 @@
-//! Which partitions were found to belong to the server that holds them now (R14).
+//! The partitions that were verified to belong to the server that holds them now (R14).
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,21 +14,22 @@ use crate::redis::operations::partition::state_of;
 use crate::redis::scripts;
 use crate::{PartitionRecord, PartitionState};
 
-/// For each partition the number of the incarnation that it was last verified under; 0 at first,
-/// and when it was adopted since. Written by `verify`, read by every call that builds on what the
-/// server remembers. A number never comes back, so nothing is ever verified by mistake.
+/// For each partition the number of the incarnation that it was last verified under. It is 0 at
+/// first, and after an adoption. `verify` writes it. Every call that relies on the server's memory
+/// reads it. Each incarnation has a number of its own, so no partition is verified by mistake.
 #[derive(Debug)]
 pub(in crate::redis) struct Guard(Vec<Verified>);
 
-/// What a partition was last verified as.
+/// The last verified state of a partition.
 #[derive(Debug, Default)]
 struct Verified {
     incarnation: AtomicU64,
-    // Written before the incarnation is, since whoever reads under that incarnation relies on it.
+    // Written before the incarnation, since readers under that incarnation rely on it.
     generation: AtomicU64,
-    /// The epoch of its record, or a later one that something was answered under.
+    /// The epoch of its record, or a later epoch of an answer.
     epoch: AtomicU64,
-    /// When the question was asked whose answer is known; held by whoever writes the others.
+    /// When the question of the last known answer was asked. Held by the writer of the other
+    /// fields.
     asked: Mutex<u64>,
 }
 
@@ -53,8 +54,7 @@ impl Guard {
         self.verified(partition) == Under::Incarnation(incarnation)
     }
 
-    /// The generation that the partition had when it was verified; a hash of a lower one is
-    /// suspect.
+    /// The generation of the partition when it was verified. A hash of a lower one is suspect.
     pub(in crate::redis) fn generation(&self, partition: Partition) -> Epoch {
         Epoch(
             self.entry(partition)
@@ -62,7 +62,7 @@ impl Guard {
         )
     }
 
-    /// What was found by looking at the record; `asked` is the serial number of the question.
+    /// Notes the result of a look at the record. `asked` is the serial number of the question.
     fn set(
         &self,
         partition: Partition,
@@ -75,7 +75,7 @@ impl Guard {
         };
         let mut last = locked(&entry.asked);
         if asked < *last {
-            return; // something newer was learned meanwhile
+            return; // a newer answer came meanwhile
         }
         *last = asked;
         entry
@@ -88,7 +88,7 @@ impl Guard {
         entry.incarnation.store(incarnation, Ordering::Release);
     }
 
-    /// Whether something was answered under a later epoch than the one verified: somebody has
+    /// Whether the epoch of an answer is later than the verified one. Then another process has
     /// adopted the partition since.
     fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
         self.entry(partition)
@@ -96,7 +96,7 @@ impl Guard {
             && !broken("R14-untold")
     }
 
-    /// Has the record looked at before anything more is read: hashes may have become suspect.
+    /// Forces a look at the record before the next read, since hashes may have become suspect.
     fn forget(&self, partition: Partition, now: u64, epoch: Epoch) {
         let Some(entry) = self.entry(partition) else {
             return;
@@ -110,9 +110,9 @@ impl Guard {
 
 impl RedisStore {
     /// Sends commands, each only to the incarnation that its partition's record was made under. A
-    /// new connection that leads to another incarnation costs one more round trip, in which the
-    /// record is compared; nothing is sent to a server that forgot. With `together`, those of one
-    /// partition that stand in a row are answered in their order.
+    /// new connection to another incarnation costs one more round trip, in which the record is
+    /// compared. Nothing is sent to a server that has forgotten data. With `together`, commands of
+    /// one partition that stand in a row are answered in their order.
     pub(in crate::redis) async fn send_verified(
         &self,
         mut commands: Vec<Command>,
@@ -124,15 +124,15 @@ impl RedisStore {
         let mut pending: Vec<usize> = (0..commands.len()).collect();
         for round in 0..TRIES {
             if round + 1 == TRIES {
-                // Verified, and refused again: connections are older than what their server says of
-                // itself by now.
+                // The partitions were verified, and the commands were refused again. So connections
+                // are older than the present incarnation of their server.
                 futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all()))
                     .await;
             }
             let mut last: Option<(Partition, Under)> = None;
             for (command, partition) in commands.iter_mut().zip(partitions) {
-                // Once for commands of one partition in a row, so that all of them are sent or
-                // none, and keep their order.
+                // Looked up once for commands of one partition in a row. So either all of them are
+                // sent or none, and they keep their order.
                 let known = last.filter(|(at, _)| at == partition);
                 let (_, under) = *last
                     .insert(known.unwrap_or_else(|| (*partition, self.guard.verified(*partition))));
@@ -176,8 +176,8 @@ impl RedisStore {
         answers
     }
 
-    /// As [`RedisStore::send_verified`], for one command: the hot path. What it seldom needs is
-    /// boxed, so that the future that is boxed and moved for each call is small.
+    /// As [`RedisStore::send_verified`], for one command: the hot path. The rare steps are boxed,
+    /// so that the future that is boxed and moved for each call is small.
     pub(in crate::redis) async fn send_one_verified(
         &self,
         mut command: Command,
@@ -196,8 +196,8 @@ impl RedisStore {
             .unwrap_or(Err(Failure::Unverified))
     }
 
-    /// Remembers that a partition's record belongs to this incarnation. `asked` is the
-    /// [`RedisStore::asking`] of the look at it.
+    /// Remembers that a partition's record belongs to this incarnation. `asked` is the number that
+    /// [`RedisStore::asking`] gave before the look at it.
     pub(in crate::redis) fn verified(
         &self,
         partition: Partition,
@@ -212,20 +212,20 @@ impl RedisStore {
         );
     }
 
-    /// A number that tells the order of questions, to be taken before one is sent.
+    /// A number that tells the order of questions. It must be taken before the question is sent.
     pub(in crate::redis) fn asking(&self) -> u64 {
         self.router.common.next_serial()
     }
 
-    /// Takes note of the epoch that something was answered under.
+    /// Notes the epoch of an answer.
     pub(in crate::redis) fn answered(&self, partition: Partition, epoch: Epoch) {
         if self.guard.is_outdated(partition, epoch) {
             self.guard.forget(partition, self.asking(), epoch);
         }
     }
 
-    /// Compares records with the servers that hold them; answers the partitions that can't be used,
-    /// and why.
+    /// Compares records with the servers that hold them. Answers the partitions that can't be used,
+    /// with the reason.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
         let commands: Vec<_> = partitions
             .iter()
@@ -239,7 +239,7 @@ impl RedisStore {
             .map(|(partition, answer)| (*partition, answer.and_then(state_of)));
         judged
             .filter_map(|(partition, state)| match state {
-                // Without a record there is nothing to be believed: the scripts refuse writes, and
+                // Without a record there is nothing to believe: the scripts reject writes, and
                 // reads find nothing.
                 Ok(state)
                     if state.record.is_none() || state.is_current() || broken("R14-unverified") =>
@@ -247,7 +247,7 @@ impl RedisStore {
                     self.verified(partition, asked, &state);
                     None
                 }
-                // It may be older than what has landed, so none of its hashes is believed alone.
+                // The data may be older than landed data, so no hash is believed alone.
                 Ok(mut state) if self.router.common.read_only => {
                     if let Some(record) = &mut state.record {
                         record.generation = Epoch(u64::MAX);
@@ -256,7 +256,7 @@ impl RedisStore {
                     None
                 }
                 Ok(_) => Some((partition, Failure::Unverified)),
-                // A question before the command: of that nothing was sent.
+                // The question came before the command, so nothing of the command was sent.
                 Err(failure) => Some((partition, failure.before_sending("the record"))),
             })
             .collect()

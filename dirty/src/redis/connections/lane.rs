@@ -16,39 +16,39 @@ use crate::redis::error::Failure;
 /// A place for one connection.
 #[derive(Default)]
 pub(in crate::redis) struct Lane {
-    /// Held for moments only, never across an await. Emptied by whoever meets a failure, filled by
-    /// whoever comes next.
+    /// Held for moments only, never across an await. A caller that meets a failure empties it, and
+    /// the next caller fills it.
     line: Mutex<Option<Line>>,
     /// The opening under way, or the question whether the connection still leads to the same
     /// server.
     pub(in crate::redis) opening: Flight<Result<Ready, Failure>>,
-    /// How many calls are under way over it.
+    /// How many calls are under way over this connection.
     calls: AtomicUsize,
 }
 
-/// A call that is under way over a lane, until it is dropped.
+/// A call that is under way over a lane. It ends when this is dropped.
 pub(in crate::redis) struct Passage<'a>(&'a Lane);
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands
 /// it out again.
 pub(in crate::redis) struct Line {
-    /// None for a connection that was dialled.
+    /// `None` for a connection that was dialled.
     pub(in crate::redis) pooled: Option<Connection>,
     pub(in crate::redis) ready: Ready,
     pub(in crate::redis) driven: Driven,
 }
 
-/// Whether the runtime is there that a connection was opened in: it drives the connection. What is
-/// sent over one that nobody drives any more has an unknown outcome, though it never left this
-/// process.
+/// Whether the runtime in which a connection was opened is still there. That runtime drives the
+/// connection. A command over a connection that nothing drives has an unknown outcome, although it
+/// never left this process.
 pub(in crate::redis) struct Driven {
     ended: Arc<AtomicBool>,
-    /// Ends the task that watches, with the connection.
+    /// Ends the watching task together with the connection.
     _watched: oneshot::Sender<()>,
 }
 
 impl Driven {
-    /// By the present runtime.
+    /// Driven by the present runtime.
     pub(in crate::redis) fn here() -> Self {
         struct End(Arc<AtomicBool>);
         impl Drop for End {
@@ -69,18 +69,18 @@ impl Driven {
     }
 }
 
-/// What a call needs of a connection.
+/// The part of a connection that a call needs.
 #[derive(Clone)]
 pub(in crate::redis) struct Ready {
     pub(in crate::redis) connection: MultiplexedConnection,
     pub(in crate::redis) incarnation: u64,
     pub(in crate::redis) serial: u64,
-    /// Before its server was last asked which one it is.
+    /// A moment before its server was last asked which one it is.
     pub(in crate::redis) asked: Instant,
 }
 
 impl Ready {
-    /// Waits so long for answers.
+    /// Sets how long to wait for answers.
     pub(in crate::redis) fn patience(&mut self, timeout: Duration) {
         self.connection.set_response_timeout(timeout);
     }
@@ -101,7 +101,7 @@ impl Drop for Passage<'_> {
 }
 
 impl Lane {
-    /// How many calls are under way over it.
+    /// How many calls are under way over this connection.
     pub(in crate::redis) fn calls(&self) -> usize {
         self.calls.load(Ordering::Relaxed)
     }
@@ -112,7 +112,7 @@ impl Lane {
         Passage(self)
     }
 
-    /// The connection that is there.
+    /// The connection, if there is one and its runtime is there.
     pub(in crate::redis) fn ready(&self) -> Option<Ready> {
         let line = locked(&self.line);
         line.as_ref()
@@ -120,14 +120,14 @@ impl Lane {
             .map(|line| line.ready.clone())
     }
 
-    /// Puts a connection there, and answers it.
+    /// Puts a connection in, and returns its part for calls.
     pub(in crate::redis) fn fill(&self, line: Line) -> Ready {
         let ready = line.ready.clone();
         *locked(&self.line) = Some(line);
         ready
     }
 
-    /// Takes note that a connection was asked about, if it is still there.
+    /// Notes that a connection was checked, if it is still there.
     pub(in crate::redis) fn confirm(&self, known: &Ready) {
         if let Some(line) = &mut *locked(&self.line)
             && line.ready.serial == known.serial
@@ -136,7 +136,7 @@ impl Lane {
         }
     }
 
-    /// Gives up a connection that was opened before `began`.
+    /// Retires a connection that was opened before `began`.
     pub(in crate::redis) fn retire(&self, began: u64) {
         let retired = locked(&self.line).take_if(|line| line.ready.serial < began);
         drop(retired);

@@ -1,13 +1,13 @@
-//! Connections: where the servers are, which of them gets a command, and what each says of itself.
+//! Connections: the addresses of the servers, the way of a command to one of them, and their state.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `address` | the URL, taken apart |
-//! | `transport` | one command and its answer; [`Gate`](super::Gate) and [`Dial`](super::Dial), through which all pass |
+//! | `transport` | one command and its answer, and [`Gate`](super::Gate) and [`Dial`](super::Dial), which all commands pass |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `connect`, `opening`, `lane`, `common` | one server: its connections, and the settings that all share |
-//! | `server`, `rights`, `unreached` | what a server says of itself, what its user may not run, why it can't be reached |
+//! | `server`, `rights`, `unreached` | a server's INFO, the rights that its user lacks, the reasons why it can't be reached |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `guard` | partitions whose server was replaced (R14) |
 //! | `flight` | single flight: work that is done once for all callers that wait for it |

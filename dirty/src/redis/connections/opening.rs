@@ -1,5 +1,5 @@
-//! The connections of a node: opened when a call needs one, and asked again who is behind them
-//! before they are used later.
+//! Opens the connections of a node when a call needs them. Before a later use it asks again which
+//! server is behind a connection.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -18,16 +18,17 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts::SCRIPTS;
 
-/// How long a connection is believed to lead to the server that it was found to lead to. A server
-/// that became a replica and then a primary again keeps its connections and may have lost what they
-/// saw (R14). It has been a replica for longer than this: one of a Redis Cluster waits at least 500
-/// ms before it stands for election (`clusterHandleSlaveFailover` in Redis' cluster.c), after it
-/// found its primary dead; Sentinels close the connections of a server that they demote.
+/// How long a connection is believed to lead to the same server after a check. A server that became
+/// a replica and then a primary again keeps its connections, and may have lost data that they saw
+/// (R14). Such a server was a replica for longer than this. A replica of a Redis Cluster that found
+/// its primary dead waits at least 500 ms before it stands for election
+/// (`clusterHandleSlaveFailover` in Redis' cluster.c). Sentinels close the connections of a server
+/// that they demote.
 const BELIEVED: Duration = Duration::from_millis(250);
 
 impl Node {
-    /// The connection of a lane, opened or asked about if need be. Whoever comes while that is
-    /// under way shares its failure: else a thousand callers would try one after the other.
+    /// The connection of a lane, opened or checked if need be. Callers that come meanwhile share a
+    /// failure. Otherwise a thousand callers would try one after the other.
     pub(in crate::redis) async fn ready_in(&self, lane: &Arc<Lane>) -> Result<Ready, Failure> {
         if let Some(ready) = lane.ready().filter(is_believed) {
             return Ok(ready);
@@ -50,11 +51,11 @@ impl Node {
             .unwrap_or_else(|| Err(ended()))
     }
 
-    /// Asks over all open connections who they lead to. If one leads to another server than it did,
-    /// all are given up.
+    /// Asks over all open connections which server they lead to. If one leads to another server
+    /// than before, all are retired.
     pub(in crate::redis) async fn ask_all(&self) {
         for ready in self.lanes.iter().filter_map(|lane| lane.ready()) {
-            // What breaks shows when it is used.
+            // A broken connection shows at its next use.
             let _ = self.asked_again(ready).await;
         }
     }
@@ -69,9 +70,9 @@ impl Node {
         Ok(lane.fill(self.open().await?))
     }
 
-    /// Asks the server of a connection whether it still is the one it was; else, or if the
-    /// connection is broken, gives it up. Nothing of a call was sent yet, so a connection that
-    /// broke while nobody used it costs no call its answer.
+    /// Asks the server of a connection whether it is still the same one. If it is not, or if the
+    /// connection is broken, all connections are retired. Nothing of a call was sent yet. So a
+    /// connection that broke while nobody used it costs no call its answer.
     async fn asked_again(&self, ready: Ready) -> Result<Option<Ready>, Failure> {
         let began = self.common.next_serial();
         let mut known = Ready {
@@ -103,8 +104,8 @@ impl Node {
         Ok(None)
     }
 
-    /// Opens a connection, and looks at the server, in one round trip; in a second one loads the
-    /// scripts into a server that has not been given them yet.
+    /// Opens a connection and checks the server, in one round trip. A second round trip loads the
+    /// scripts into a server that does not have them yet.
     async fn open(&self) -> Result<Line, Failure> {
         let (pooled, connection) = match &self.common.dial {
             Some(dial) => (None, self.dialled(dial.as_ref()).await?),
@@ -147,9 +148,8 @@ impl Node {
         Ok(line)
     }
 
-    /// Logs in, chooses the database, and asks who is there, together. Without the scripts, since a
-    /// server that wants a login closes the connection over a command as long as one of them, and
-    /// says nothing.
+    /// Logs in, selects the database and reads INFO, together. The scripts do not go along. A
+    /// server that wants a login closes the connection over such a long command, without an answer.
     async fn greet(&self, line: &mut Line) -> Result<Value, Failure> {
         let settings = self.info.redis_settings();
         let mut greeting = Pipeline::new();
@@ -160,7 +160,7 @@ impl Node {
         });
         let selects = (settings.db() != 0).then(|| greeting.cmd("SELECT").arg(settings.db()));
         let (logs_in, selects) = (logs_in.is_some(), selects.is_some());
-        // For whoever looks at the server's list of clients. One that does not know the command, or
+        // A name for the server's list of clients. A server that does not know the command, or
         // forbids it, is used all the same.
         greeting
             .cmd("CLIENT")
@@ -214,8 +214,8 @@ impl Node {
         Ok(connection)
     }
 
-    /// What a new connection answers. Nothing of a call was sent yet, so whatever breaks here, the
-    /// call did not take place.
+    /// The answers of a new connection. Nothing of a call was sent yet, so after any failure here
+    /// the call did not take place.
     async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
         let answers = line
             .ready

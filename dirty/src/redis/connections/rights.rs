@@ -1,6 +1,6 @@
-//! The rights of the user behind a connection. What is missing is found out before anything is
-//! written: Redis looks at the right for a command when a script calls it, so one that is missing
-//! would end a script in the middle of its writes.
+//! The rights of the user behind a connection. A missing right must be found before anything is
+//! written. Redis checks the right for a command when a script calls it, so a missing right would
+//! end a script in the middle of its writes.
 
 use std::sync::Mutex;
 
@@ -11,22 +11,22 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts::SCRIPTS;
 
-/// Commands before which no script of a write has changed anything.
+/// If the user lacks the right for one of these commands, no script of a write changes anything.
 const BEFORE_ALL_WRITES: [&str; 4] = ["TIME", "INFO", "HMGET", "HSET"];
 
-/// What a right that is missing inside a script ended.
+/// A failure of a script because the user lacks a right.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Forbidden {
-    /// The command; none if neither the server names it nor the script's line.
+    /// The command. `None` if neither the server nor the script's line names it.
     pub(crate) command: Option<String>,
-    /// Whether it is a key that is out of reach, and not a command.
+    /// Whether the right to a key is missing, and not the right to a command.
     of_keys: bool,
-    /// What is wrong and the way out, in words.
+    /// The reason and the way out, as text.
     pub(crate) text: String,
 }
 
 impl Forbidden {
-    /// Reads the server's words. None for any other error.
+    /// Parses the server's words. `None` for any other error.
     pub(crate) fn of(words: &str) -> Option<Self> {
         let of_rights = words.contains("ACL failure in script")
             || words.contains("The user executing the script can't");
@@ -52,7 +52,7 @@ impl Forbidden {
         })
     }
 
-    /// Whether it ended the script before its first write.
+    /// Whether the script ended before its first write.
     pub(crate) fn changed_nothing(&self) -> bool {
         self.command
             .as_deref()
@@ -72,8 +72,7 @@ fn quoted(words: &str) -> Option<&str> {
         .filter(|word| word.chars().all(|letter| letter.is_ascii_alphabetic()))
 }
 
-/// The command that a script calls in the line where it ended, which Redis 7.0 does not name
-/// itself.
+/// The command in the line where the script ended. Redis 7.0 does not name the command itself.
 fn called(words: &str) -> Option<&'static str> {
     let (sha, rest) = words
         .split_once(" script: ")?
@@ -84,7 +83,7 @@ fn called(words: &str) -> Option<&'static str> {
     line.split_once("call('")?.1.split('\'').next()
 }
 
-/// What the script of rights found missing; none if nothing is.
+/// The missing rights that `rights.lua` found. `None` if the user has all rights.
 fn missing(answer: Value) -> Result<Option<String>, Failure> {
     let found = reply::pairs(answer)?;
     if found.is_empty() {
@@ -105,8 +104,8 @@ fn missing(answer: Value) -> Result<Option<String>, Failure> {
     ))))
 }
 
-/// Which right of the scripts the user of a server lacks, as far as is known. While it lacks one,
-/// no write is sent.
+/// The right of the scripts that the user of a server lacks, as far as is known. While a right is
+/// missing, no write is sent.
 #[derive(Debug, Default)]
 pub(crate) struct Rights(Mutex<Option<String>>);
 
@@ -118,11 +117,11 @@ impl Rights {
             .map(|why| Failure::server("NOPERM", why))
     }
 
-    /// Takes note of the answer to `rights.lua`. One that does not tell changes nothing.
+    /// Notes the answer of `rights.lua`. An answer that does not tell changes nothing.
     pub(in crate::redis) fn learn(&self, node: &str, answer: Value) -> Result<(), Failure> {
         match answer {
-            // Such as a script that is forgotten, or a server that is at something else: the calls
-            // themselves tell.
+            // For example, the script is forgotten or the server is busy. The calls themselves will
+            // tell.
             Value::ServerError(error) if error.code() != "NOPERM" => return Ok(()),
             Value::ServerError(error) => return Err(Failure::from(&error)),
             found => self.note(node, missing(found)?),
@@ -130,7 +129,7 @@ impl Rights {
         self.lacks().map_or(Ok(()), Err)
     }
 
-    /// Takes note of an error that some command was answered with.
+    /// Notes an error that a command was answered with.
     pub(in crate::redis) fn hear(&self, node: &str, error: &ServerError) {
         if let Some(forbidden) = error.details().and_then(Forbidden::of) {
             self.note(node, Some(forbidden.text));

@@ -1,9 +1,9 @@
 //! Which node gets which command: one server, the masters of a cluster, or the master that
 //! Sentinels name.
 //!
-//! The table slot → node of a cluster or of Sentinels is found anew when a node says that it is not
-//! the one (any more), can't be reached or hangs. Only what certainly was not executed is sent
-//! again, a bounded number of times; an answer that was lost is for the caller.
+//! With a cluster or Sentinels, the router finds the table slot → node again when a node can't be
+//! reached, hangs, or says that it does not serve the slot. It resends only commands that were
+//! certainly not executed, a bounded number of times. The caller handles a lost answer.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -27,39 +27,39 @@ use crate::redis::error::Failure;
 
 /// How often a command is sent at most, redirections included.
 const TRIES: u32 = 12;
-/// The longest pause before a node is asked again that could not do it just now.
+/// The longest pause before a node that could not run a command is asked again.
 const PAUSE_MAX: Duration = Duration::from_millis(80);
 
-/// Who knows the nodes.
+/// The source of the nodes.
 enum Source {
-    /// The settings: there is one.
+    /// The settings, which name one node.
     Server,
-    /// The nodes of a cluster, these among them.
+    /// The nodes of a cluster, with these seeds among them.
     Cluster(Vec<ConnectionInfo>),
-    /// Its Sentinels.
+    /// The Sentinels of a master.
     Sentinel(Box<Sentinels>),
 }
 
-/// Where commands go.
+/// Sends each command to its node.
 pub(crate) struct Router {
     pub(crate) common: Arc<Common>,
     source: Arc<Source>,
     /// Read by every call, replaced whole by `refresh`.
     topology: Arc<RwLock<Arc<Topology>>>,
-    /// The reading of the table under way.
+    /// The lookup of the table that is under way.
     refreshing: Flight<Result<(), Failure>>,
 }
 
 /// A node, and the commands of a round that go there, with their places in the call.
 type Group<'a> = (&'a Arc<Node>, Vec<(usize, &'a Command)>);
 
-/// What is to be done about an answer.
+/// The next step after an answer.
 enum Next {
-    /// It stands.
+    /// The answer stands.
     Done,
-    /// The command was not executed: send it again where the new table says.
+    /// The command was not executed. It is sent again, by the new table.
     Again,
-    /// The command was not executed: send it there, with ASKING.
+    /// The command was not executed. It is sent to this node, with ASKING.
     Ask(Arc<Node>),
 }
 
@@ -118,8 +118,8 @@ impl Router {
             .unwrap_or_default()
     }
 
-    /// Sends commands, one pipeline to each node, all at once. With `together`, commands are sent
-    /// again all or none, so that the last one is always answered after the others.
+    /// Sends commands, one pipeline to each node, all at once. With `together`, either all commands
+    /// are sent again or none. So the last one is always answered after the others.
     pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
         let mut pending: Vec<(usize, Option<Arc<Node>>)> =
@@ -166,8 +166,8 @@ impl Router {
         answers
     }
 
-    /// Sends one command that waits for nothing, once; the hot path. None if it was not executed
-    /// and is to be sent anew, by [`Router::send`].
+    /// Sends one command without a barrier, once. This is the hot path. `None` if the command was
+    /// not executed, and [`Router::send`] must send it again.
     pub(crate) async fn send_once(&self, command: &Command) -> Option<Answer> {
         let topology = self.topology();
         let node = topology.nodes.get(topology.node_of(command.slot)?)?;
@@ -179,7 +179,7 @@ impl Router {
         matches!(self.next(&answer, &topology), Next::Done).then_some(answer)
     }
 
-    /// Sends what is pending, once.
+    /// Sends the pending commands, once.
     async fn round(
         &self,
         topology: &Topology,
@@ -230,7 +230,7 @@ impl Router {
 
     fn next(&self, answer: &Answer, topology: &Topology) -> Next {
         match answer {
-            // The connection has been retired; the next one loads the scripts.
+            // The connection has been retired. The next one loads the scripts.
             Err(Failure::Server { code, .. }) if code == "NOSCRIPT" => Next::Again,
             Err(Failure::NoConnection(_)) if self.moves() => Next::Again,
             Err(Failure::Server { code, text }) if self.moves() => match code.as_str() {
@@ -256,7 +256,7 @@ impl Router {
         topology.node_at(info, &self.common).ok()
     }
 
-    /// Finds the nodes anew, unless somebody did since `generation`.
+    /// Finds the nodes again, unless another caller did so since `generation`.
     async fn refresh(&self, generation: u64) -> Result<(), Failure> {
         let (source, common, topology) = (
             self.source.clone(),
@@ -287,11 +287,12 @@ impl Router {
             .unwrap_or_else(ended)
     }
 
-    /// Asks the Sentinels whether the master still is the master. A server or a cluster says so by
-    /// itself when it no longer is; a master that was cut off from its Sentinels does not know.
+    /// Asks the Sentinels whether the master is still the master. A server or a cluster reports
+    /// such a change by itself. A master that is cut off from its Sentinels does not know of it.
     ///
     /// # Errors
-    /// They do not answer, or know no master; the one that was found before is used further on.
+    /// The Sentinels do not answer, or know no master. The master that was found before stays in
+    /// use.
     pub(crate) async fn ask_again(&self) -> Result<(), Failure> {
         match &*self.source {
             Source::Sentinel(_) => self.refresh(self.topology().generation).await,
@@ -304,8 +305,9 @@ impl Router {
     }
 }
 
-/// How long to wait before the next try. Not after the first, since a table that was old may have
-/// been the reason; nor if all commands go to other nodes now, as when one has just taken over.
+/// How long to wait before the next attempt. The second attempt does not wait, since an old table
+/// may have been the reason. An attempt does not wait either if all commands go to other nodes now,
+/// as after a failover.
 fn pause(attempt: u32, some_stay: bool) -> Option<Duration> {
     (attempt > 0 && some_stay).then(|| Duration::from_millis(5 << attempt).min(PAUSE_MAX))
 }

@@ -1,11 +1,10 @@
 //! The master that Sentinels name.
 //!
-//! All Sentinels of the URL are asked at once, each with a time limit, and the address that most of
-//! them name is believed: one that hangs costs no time, and one that was cut off from the others
-//! does not lead to a master that has been replaced. Where as many of those that answer name one as
-//! another, the master that is known is kept, and a process that knows none waits. Whether the
-//! server there is a master is checked on each new connection, as with any server; a replica is
-//! never read.
+//! All Sentinels of the URL are asked at once, each with a time limit. The address that most of
+//! them name is believed. So a Sentinel that hangs costs no time, and a Sentinel that was cut off
+//! from the others does not lead to a replaced master. In a tie the known master is kept, and a
+//! process that knows none waits. Each new connection checks that the server is a master, as with
+//! any server. A replica is never read.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -27,7 +26,7 @@ use crate::redis::reply;
 pub(crate) struct Sentinels {
     sentinels: Vec<ConnectionInfo>,
     master: String,
-    /// How the master is connected to, but for its address.
+    /// The settings of a connection to the master, without the address.
     server: ConnectionInfo,
 }
 
@@ -65,8 +64,7 @@ impl Sentinels {
         Ok(Topology::of_one(known.generation + 1, node))
     }
 
-    /// The address that most of the Sentinels name; of several that as many name, the one that is
-    /// known.
+    /// The address that most of the Sentinels name. In a tie, the known one.
     async fn vote(
         &self,
         common: &Common,
@@ -106,7 +104,7 @@ impl Sentinels {
                 .join(" and ");
             named.retain(is_known);
             return named.pop().ok_or_else(|| {
-                Failure::NoConnection(format!("as many Sentinels name {all} as the master"))
+                Failure::NoConnection(format!("equally many Sentinels name {all} as the master"))
             });
         }
         match named.pop() {
@@ -119,7 +117,7 @@ impl Sentinels {
         }
     }
 
-    /// What one Sentinel says, and what it is called.
+    /// The name of a Sentinel, and its answer.
     async fn ask(
         &self,
         info: &ConnectionInfo,
@@ -153,7 +151,7 @@ impl Sentinels {
     }
 }
 
-/// Why no Sentinel gave an answer. A login that is refused says more than one that can't be
+/// Why no Sentinel gave an answer. A rejected login says more than a Sentinel that can't be
 /// reached.
 fn no_answer(failures: Vec<(String, Failure)>) -> Failure {
     let refused = |failure: &Failure| matches!(failure, Failure::Server { code, .. } if matches!(code.as_str(), "NOAUTH" | "WRONGPASS"));

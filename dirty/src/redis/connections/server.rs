@@ -1,4 +1,4 @@
-//! What a server says of itself.
+//! The state that a server reports by INFO.
 
 use storage_model::sabotage::broken;
 
@@ -8,9 +8,9 @@ use crate::redis::error::Failure;
 /// The part of INFO that decides whether and how a server is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ServerInfo {
-    /// Which process in which replication history answers, as the scripts name it (R14).
+    /// The process that answers and its replication history, as the scripts name them (R14).
     pub(crate) incarnation: String,
-    /// Why unlanded data is not safe there, if it is not.
+    /// Why unlanded data is not safe on the server. `None` if it is safe.
     pub(crate) unsafe_policy: Option<String>,
     /// Its program and version, for messages.
     pub(crate) program: String,
@@ -18,12 +18,12 @@ pub(crate) struct ServerInfo {
     pub(crate) appends: bool,
     /// How many replicas follow it.
     pub(crate) replicas: u32,
-    /// How full it is; none without a limit, or while there is landed data that it may evict.
+    /// The memory in use. `None` without a limit, or while there is landed data to evict.
     pub(crate) memory: Option<MemoryUse>,
 }
 
 impl ServerInfo {
-    /// Reads INFO. Refuses a server that is too old, or a replica.
+    /// Parses INFO. Fails for a server that is too old, and for a replica.
     pub(crate) fn parse(info: &str) -> Result<Self, Failure> {
         let value = |name: &str| value_of(info, name);
         let required = |name: &str| {
@@ -59,7 +59,7 @@ impl ServerInfo {
     }
 }
 
-/// The incarnation that INFO tells of; none of a replica.
+/// The incarnation that INFO tells. `None` for a replica.
 pub(in crate::redis) fn primary(info: &str) -> Option<String> {
     let value = |name: &str| value_of(info, name);
     (value("role")? == "master").then_some(())?;
@@ -76,8 +76,8 @@ fn value_of<'a>(info: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// How full the server is. With a policy that evicts landed data it looks full all the time: then
-/// only once almost no key has a time to live any more.
+/// The memory in use. With a policy that evicts landed data the server looks full all the time.
+/// Then the use counts only once almost no key has a time to live any more.
 fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
     let number = |name: &str| value_of(info, name)?.parse().ok();
     let (used, limit) = (

@@ -8,7 +8,7 @@ pub(crate) fn slot_of(key: &[u8]) -> u16 {
     crc16(tag(key).unwrap_or(key)) % SLOTS
 }
 
-/// What stands between the first '{' and the first '}' after it, if anything does.
+/// The text between the first '{' and the first '}' after it. `None` if there is no such text.
 fn tag(key: &[u8]) -> Option<&[u8]> {
     let open = key.iter().position(|byte| *byte == b'{')?;
     let rest = key.get(open + 1..)?;

@@ -5,7 +5,7 @@ use storage_model::{Owner, Partition};
 use super::slot::slot_of;
 use crate::key::Keys;
 
-/// Where things are: keys by partition, and the slot of each partition.
+/// The keys by partition, and the slot of each partition.
 #[derive(Debug, Clone)]
 pub(crate) struct Space {
     pub(crate) keys: Keys,

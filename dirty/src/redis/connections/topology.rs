@@ -14,7 +14,7 @@ use crate::redis::error::Failure;
 /// Which node serves which slot.
 #[derive(Debug, Default)]
 pub(crate) struct Topology {
-    /// Greater for each later table.
+    /// The number of the table. It rises with each later table.
     pub(crate) generation: u64,
     pub(crate) nodes: Vec<Arc<Node>>,
     /// The first slot of each range, to its last slot and the index of its node.
@@ -22,7 +22,7 @@ pub(crate) struct Topology {
 }
 
 impl Topology {
-    /// One node for everything.
+    /// One node for all slots.
     pub(crate) fn of_one(generation: u64, node: Arc<Node>) -> Self {
         Self {
             generation,
@@ -37,7 +37,7 @@ impl Topology {
         (slot <= *last).then_some(*node)
     }
 
-    /// Whether the same node serves a slot as in another table, or none in either.
+    /// Whether the same node serves a slot as in another table, or no node in either.
     pub(crate) fn serves_as(&self, other: &Self, slot: u16) -> bool {
         let home = |table: &Self| Some(Arc::as_ptr(table.nodes.get(table.node_of(slot)?)?));
         home(self) == home(other)

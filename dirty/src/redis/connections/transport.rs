@@ -1,5 +1,4 @@
-//! The seam between the engine and its connections: what is sent, what comes back, and who may
-//! stand between.
+//! The seam between the engine and its connections: commands, answers, and the hooks of tests.
 
 use std::{fmt, io};
 
@@ -10,26 +9,25 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::barrier::Barrier;
 use crate::redis::error::Failure;
 
-/// Stands between the engine and its connections, so that tests can count, hold back and break what
-/// is sent.
+/// A hook between the engine and its connections. Tests count, delay and break pipelines with it.
 #[async_trait]
 pub trait Gate: Send + Sync + fmt::Debug {
-    /// Before a pipeline is sent. An error keeps it from being sent, as a connection that can't be
-    /// opened does.
+    /// Called before a pipeline is sent. An error keeps it from being sent, like a connection that
+    /// can't be opened.
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken>;
 
-    /// After a pipeline was answered. An error loses the answers, as a connection that breaks does.
+    /// Called after a pipeline was answered. An error loses the answers, like a connection that
+    /// breaks.
     async fn after(&self, commands: &[&'static str]) -> Result<(), Broken>;
 
-    /// Whether a pipeline that was answered is sent once more, as by something on the way that
-    /// repeats; the second answers count.
+    /// Whether an answered pipeline is sent once more, as if the network had repeated it. The
+    /// second answers count.
     async fn again(&self, _commands: &[&'static str]) -> bool {
         false
     }
 }
 
-/// Opens the streams that connections speak over, in place of the network, so that tests can stand
-/// in for the server.
+/// Opens the streams of connections in place of the network. Tests stand in for the server with it.
 #[async_trait]
 pub trait Dial: Send + Sync + fmt::Debug {
     /// A stream to the server of this address.
@@ -44,35 +42,35 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug> Stream for S {}
 
-/// The link is broken, says a [`Gate`].
+/// The error of a [`Gate`] that breaks the link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Broken;
 
-/// Under which server a command may run.
+/// The server that a command may run under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Under {
-    /// Under any: the command checks for itself, or needs no check.
+    /// Any server. The command checks for itself, or needs no check.
     Any,
-    /// Only under the incarnation of this number; under another it is not sent.
+    /// Only the incarnation of this number. The command is not sent to another one.
     Incarnation(u64),
 }
 
 /// One command of a pipeline.
 #[derive(Clone)]
 pub(crate) struct Command {
-    /// What a gate and an error call it.
+    /// The name of the command in gates and errors.
     pub(crate) name: &'static str,
-    /// What is sent.
+    /// The command as it is sent.
     pub(crate) cmd: Cmd,
     /// The slot of its keys.
     pub(crate) slot: u16,
-    /// Whether it may change something, so that its outcome is unknown when its answer is lost.
+    /// Whether it may change something. Then its outcome is unknown if its answer is lost.
     pub(crate) writes: bool,
     /// Whether it acknowledges data that must not be evicted.
     pub(crate) needs_policy: bool,
-    /// Under which server it may run.
+    /// The server that it may run under.
     pub(crate) under: Under,
-    /// What its answer waits for.
+    /// The durability that its answer waits for.
     pub(crate) barrier: Option<Barrier>,
 }
 
@@ -105,5 +103,5 @@ impl fmt::Debug for Command {
     }
 }
 
-/// What came back for one command.
+/// The answer to one command.
 pub(crate) type Answer = Result<Value, Failure>;

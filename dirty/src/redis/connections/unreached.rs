@@ -1,5 +1,4 @@
-//! What it means that a server could not be reached, or said no to the login: every such failure
-//! names the address and what to do.
+//! Failures to reach a server or to log in. Each names the address and the way out.
 
 use deadpool_redis::PoolError;
 use redis::ConnectionAddr;
@@ -8,18 +7,19 @@ use storage_model::{is_failed_handshake, is_unknown_host};
 use super::connect::Node;
 use crate::redis::error::Failure;
 
-/// A server that could not be used, and what is known of it.
+/// A server that could not be used, and the known facts about it.
 pub(in crate::redis) struct Unreached<'a> {
     /// Its address.
     pub(in crate::redis) name: &'a str,
-    /// Whether it is spoken to over TLS.
+    /// Whether its connections use TLS.
     pub(in crate::redis) tls: bool,
-    /// Whether a connection to it was ever opened: then the settings are right, and it is away.
+    /// Whether a connection to it was ever opened. Then the settings are right, and the server is
+    /// away.
     pub(in crate::redis) known: bool,
 }
 
 impl Unreached<'_> {
-    /// What a failure means before anything of a call was sent.
+    /// The meaning of a failure before anything of a call was sent.
     fn failure(&self, failure: Failure) -> Failure {
         let name = self.name;
         match failure {
@@ -56,8 +56,8 @@ impl Unreached<'_> {
         }
     }
 
-    /// A mistake that shows as silence, or as a connection that ends. Of no use once it was
-    /// reached.
+    /// The mistake that may show as silence, or as a connection that ends. Empty once the server
+    /// was reached.
     fn hint(&self) -> &'static str {
         match (self.known, self.tls) {
             (true, _) => "",
@@ -81,7 +81,7 @@ fn is_of_database(text: &str) -> bool {
 }
 
 impl Node {
-    /// What a failure means before anything of a call was sent.
+    /// The meaning of a failure before anything of a call was sent.
     pub(in crate::redis) fn unsent(&self, failure: Failure) -> Failure {
         let tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
         Unreached {

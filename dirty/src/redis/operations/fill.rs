@@ -1,4 +1,4 @@
-//! What was loaded from the cold tier is written.
+//! Writes rows that were loaded from the cold tier.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ impl RedisStore {
             .map(|load| scripts::fill(&self.space, load, self.clean_ttl, self.absent_ttl))
             .collect();
         let mut answers = self.router.send(&commands, false).await;
-        // At the memory limit the script is refused before it starts; the proof needs no memory
+        // At the memory limit Redis rejects the script before it starts. The proof needs no memory
         // (R13).
         let full = |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM" && !broken("R13-unread"));
         let unwritten: Vec<usize> = (0..answers.len())
@@ -71,7 +71,7 @@ pub(in crate::redis) fn decode(value: Value) -> Result<Filled, Failure> {
     Ok(Filled::Accepted(read::judged(read, generation)))
 }
 
-/// The hash as it would be had the rows been written.
+/// The hash as if the rows had been written.
 fn proved(hash: Value, puts: Value, drops: Value, head: Value) -> Result<HotRead, Failure> {
     let head = reply::bytes(head)?;
     if head.is_empty() {

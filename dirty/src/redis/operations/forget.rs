@@ -1,4 +1,4 @@
-//! Stores that are gone: what a partition remembers of their calls is dropped in time.
+//! Stores that are gone. In time, partitions forget the calls of such stores.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -15,27 +15,27 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 
-/// A store is gone that made no call for so long: twice as long as a copy of a call may be under
-/// way until its deadline.
+/// A store that made no call for so long is gone. It is twice as long as a copy of a call may be
+/// under way until its deadline.
 const GONE_AFTER: Duration = scripts::ID_WINDOW.saturating_mul(2);
-/// How often a partition is looked at, at most.
+/// The shortest time between two looks at a partition.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
 /// The stores whose calls partitions remember. Judged by this process' own clock, since the
-/// server's may leap.
+/// server's clock may leap.
 #[derive(Debug, Default)]
 pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, Seen>>);
 
-/// What was seen in a partition.
+/// The state of a partition at the last look.
 #[derive(Debug, Default)]
 struct Seen {
     at: Option<Instant>,
-    /// The number of each store's last call, and since when it is that.
+    /// The number of each store's last call, and the time since which the number is the same.
     calls: BTreeMap<String, (String, Instant)>,
 }
 
 impl Stores {
-    /// The last calls that are to be forgotten now; none if it is too early to look.
+    /// The last calls to forget now. `None` if it is too early to look.
     fn gone(&self, partition: Partition, now: Instant) -> Option<Vec<(String, String)>> {
         let mut all = locked(&self.0);
         let seen = all.entry(partition).or_default();
@@ -56,7 +56,7 @@ impl Stores {
         )
     }
 
-    /// The last calls that the partition remembers now.
+    /// Notes the last calls that the partition remembers now.
     fn saw(&self, partition: Partition, left: Vec<(String, String)>, now: Instant) {
         let mut all = locked(&self.0);
         let seen = all.entry(partition).or_default();

@@ -1,4 +1,4 @@
-//! What a worker does with marks.
+//! A worker's calls about marks.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::{
     Parked, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
-/// Digits of a mark's version, before its fields.
+/// How many digits a mark's version has. The fields follow.
 const MARK_VERSION_BYTES: usize = 14;
 /// [`mark::SEPARATOR`] as it is stored.
 const SEPARATOR_BYTE: u8 = 0x1f;
@@ -120,8 +120,8 @@ impl RedisStore {
             .iter()
             .zip(&fields)
             .map(|((owner, _), fields)| self.read_command(partition, owner, fields));
-        // ORDER: the check goes last, on the same connection: then the values before it were this
-        // incarnation's too.
+        // ORDER: the check goes last, on the same connection. So the values before it are of this
+        // incarnation, too.
         let commands: Vec<_> = reads
             .chain([
                 self.has_errors(partition),
@@ -162,7 +162,7 @@ impl RedisStore {
             epoch: settle.epoch,
             clean_ttl: self.clean_ttl,
         };
-        // Without the lock marks are left to the worker.
+        // A call without the lock is a flush. It leaves its marks to the worker.
         let marks = if settle.lock.is_some() || broken("R5-flush") {
             settle.marks.as_slice()
         } else {
@@ -174,8 +174,8 @@ impl RedisStore {
             .iter()
             .map(|(owner, field, version)| of_row(owner, field, *version))
             .collect();
-        // Marks and error marks go together, so that what fits in one script is settled whole or
-        // not at all.
+        // Marks and error marks go together. So a call that fits in one script is settled as a
+        // whole or not at all.
         let (mut marks, mut rows) = (marks.chunks(MARKS_MAX), rows.chunks(MARKS_MAX));
         let calls = marks.len().max(rows.len()).max(1);
         let mut call =
@@ -236,8 +236,9 @@ impl RedisStore {
     }
 }
 
-/// Entries with some `MARKS_MAX` faults together; an entry is never cut, since it moves in one
-/// step. One empty chunk if there are no entries, so that epoch and lock are checked all the same.
+/// Chunks of entries, each with at most `MARKS_MAX` faults or a single entry. An entry is never
+/// cut, since it moves in one step. Without entries there is one empty chunk, so that epoch and
+/// lock are checked all the same.
 fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
     let none = parked.is_empty().then_some(parked);
     let mut rest = parked;
@@ -259,8 +260,8 @@ fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
     chunks.next().unwrap_or_default()
 }
 
-/// An owner's read; nothing, if what is stored there is no owner's hash: then its marks are parked,
-/// and others are landed.
+/// An owner's read. Empty if the stored data is no owner's hash. Then its marks are parked, and
+/// other marks land.
 fn readable(owner: &Owner, read: Result<HotRead, Failure>) -> Result<HotRead, Failure> {
     match read {
         Err(failure) if failure.is_of_stored_data() => {
@@ -321,8 +322,8 @@ pub(in crate::redis) fn settled_of(value: Value) -> Result<Settled, Failure> {
     })
 }
 
-/// An entry of a map of marks: its value is a version and then the fields. What somebody else wrote
-/// there is an entry, too: without a mark, or of version 0.
+/// An entry of a map of marks. Its value is a version and then the fields. The data of another
+/// program is an entry, too: without a mark, or of version 0.
 pub(in crate::redis) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
     let (version, fields) = value
         .split_at_checked(MARK_VERSION_BYTES)
@@ -332,8 +333,7 @@ pub(in crate::redis) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
     Entry { raw, mark, version }
 }
 
-/// An entry of the error map as one mark: all fields that it has lines of, and the greatest version
-/// of any.
+/// An entry of the error map as one mark: the fields of all its lines, and their greatest version.
 pub(in crate::redis) fn refused_of(raw: Bytes, value: Bytes) -> Entry {
     let owner = mark::owner_of(&raw);
     let lines = error_entries_of(raw.clone(), value);
@@ -353,8 +353,8 @@ pub(in crate::redis) fn refused_of(raw: Bytes, value: Bytes) -> Entry {
     Entry { raw, mark, version }
 }
 
-/// The error marks of an entry of the error map. An entry that nobody here wrote is one that can't
-/// be read.
+/// The error marks of an entry of the error map. The data of another program comes as entries that
+/// can't be read.
 pub(in crate::redis) fn error_entries_of(raw: Bytes, value: Bytes) -> Vec<ErrorEntry> {
     let owner = mark::owner_of(&raw);
     value
@@ -363,8 +363,8 @@ pub(in crate::redis) fn error_entries_of(raw: Bytes, value: Bytes) -> Vec<ErrorE
         .collect()
 }
 
-/// A line: field, then version, attempts, first, last and next time, code, message, with a space
-/// between them.
+/// A line: the field, a separator, then version, attempts, first, last and next time, code and
+/// message, with a space between them.
 fn error_entry_of(raw: &Bytes, owner: Option<&Owner>, line: &[u8]) -> ErrorEntry {
     let separated = line.iter().position(|byte| *byte == SEPARATOR_BYTE);
     let (field, rest) = separated

@@ -1,4 +1,4 @@
-//! The operations of the contract, by concern: each builds its commands and reads their answers.
+//! The operations of the contract, by concern. Each builds its commands and reads their answers.
 //!
 //! | module | concept |
 //! | --- | --- |

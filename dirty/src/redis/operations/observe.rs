@@ -1,9 +1,9 @@
-//! What a reader remembers before it asks the cold tier (R7, R14, R15).
+//! Observations: the state that a reader remembers before it asks the cold tier (R7, R14, R15).
 //!
-//! Three plain commands an owner, since a script costs Redis several times as much. What happens
-//! between them is harmless: the epoch is read first, so a load under it is refused if somebody
-//! adopts the partition meanwhile; the marker before the hash, so a hash that is made in between
-//! has given the marker another number, and the load is refused, too.
+//! An observation takes three plain commands an owner, since a script costs Redis several times as
+//! much. Changes between the commands are harmless. The epoch is read first. So a load under it is
+//! refused if a process adopts the partition meanwhile. The marker is read before the hash. A hash
+//! that is made in between gives the marker another number, so that load is refused, too.
 
 use redis::Value;
 use storage_model::sabotage::broken;
@@ -36,7 +36,7 @@ impl RedisStore {
             .iter()
             .flat_map(|partition| [*partition; COMMANDS])
             .collect();
-        // ORDER: together, or the part that is redirected would come after the others.
+        // ORDER: together. Otherwise a redirected part would come after the others.
         let mut answers = self
             .send_verified(commands, &of_each, !broken("R7-apart"))
             .await
@@ -47,7 +47,7 @@ impl RedisStore {
             reorder(&mut parts);
             let [record, marker, hash] = parts;
             let seen = self.observed(*partition, record, marker, hash)?;
-            // ORDER: before the caller reads the hash, which is to be judged by what was observed.
+            // ORDER: before the caller reads the hash, which this observation judges.
             self.answered(*partition, seen.epoch);
             Ok(seen)
         });
@@ -91,7 +91,7 @@ impl RedisStore {
     }
 }
 
-/// Puts the parts of an observation into an order that keeps no rule, or back.
+/// Puts the parts of an observation into an order that breaks a rule, or back.
 fn reorder<T>(parts: &mut [T; COMMANDS]) {
     if broken("R7-order") {
         parts.swap(1, 2);
@@ -114,13 +114,13 @@ pub(in crate::redis) fn record_of(value: Value) -> Result<(String, Epoch, Epoch)
     ))
 }
 
-/// What a marker says in a partition of this generation.
+/// The meaning of a marker in a partition of this generation.
 pub(in crate::redis) fn marker_of(marker: Value, generation: Epoch) -> Result<Marker, Failure> {
     let Some(text) = reply::maybe(marker)? else {
         return Ok(Marker::Unknown);
     };
     match text.strip_prefix(b"-") {
-        // What came before a rewind tells nothing of what has landed (R14).
+        // A negative answer from before a rewind says nothing of landed data (R14).
         Some(of) if reply::epoch(of) == Ok(generation) || broken("R14-absent") => {
             Ok(Marker::Absent)
         }

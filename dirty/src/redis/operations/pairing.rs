@@ -1,4 +1,4 @@
-//! Which database the hot tier belongs to.
+//! The database that the hot tier belongs to.
 
 use redis::Value;
 use storage_model::{LAYOUT, Partition, Timestamp, Token};

@@ -1,4 +1,4 @@
-//! Owner hashes as they are.
+//! Reads of owner hashes, and the leases, evictions and times to live of owners.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,8 +18,8 @@ use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
 /// The reserved name that every read carries: version, generation and flag.
 pub(in crate::redis) const HEAD: &str = ":v";
 
-/// The reserved name that a worker's reads carry, too: when the hash was born, if a map named its
-/// owner then.
+/// The reserved name that a worker's reads carry, too. It tells when the hash was born, if a map
+/// named its owner then.
 const BORN: &str = ":b";
 
 impl RedisStore {
@@ -103,7 +103,7 @@ impl RedisStore {
             Fields::Live(asked) | Fields::Cells(asked) => asked,
         };
         let cells = matches!(fields, Fields::Cells(_));
-        // Made whole at once, since this is what game servers ask most.
+        // Allocated at once, since this is the most frequent command of game servers.
         let (count, bytes) = (
             asked.len(),
             asked
@@ -130,8 +130,7 @@ impl RedisStore {
         Command::read("read", slot, cmd)
     }
 
-    /// Plain commands: who is refused only waits, so nothing has to be taken and judged in one
-    /// step.
+    /// By plain commands. A caller that gets no lease only waits, so no step must be atomic.
     pub(in crate::redis) async fn lease_all(
         &self,
         owners: &[Owner],
@@ -160,7 +159,7 @@ impl RedisStore {
                 took,
             )
             .await;
-        // A clock that was set back would let the lease of somebody who died last for as long (H8).
+        // If the clock was set back, the lease of a dead holder would last longer by as much (H8).
         let shorten = |owner: &Owner| {
             let mut command = self.on_lease("lease", owner, "PEXPIRE");
             command.cmd.arg(scripts::millis(ttl)).arg("LT");
@@ -266,7 +265,7 @@ impl RedisStore {
     }
 }
 
-/// The read with its hash called suspect if it is of a lower generation than the partition's.
+/// The read. Its hash is suspect if its generation is lower than the partition's.
 pub(in crate::redis) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
     if let Some(header) = &mut read.header {
         header.suspect = header.generation < generation && !broken("R14-trusting");
@@ -340,8 +339,8 @@ pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Fai
     })
 }
 
-/// What `:v` says, as `head` in `owner.lua` writes it: version, generation, and whether the hash is
-/// complete.
+/// The content of `:v`, as `head` in `owner.lua` writes it: version, generation, and whether the
+/// hash is complete.
 pub(in crate::redis) fn header_of(head: &[u8]) -> Result<Header, Failure> {
     let nonsense = || {
         Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned())
@@ -367,7 +366,7 @@ pub(in crate::redis) fn header_of(head: &[u8]) -> Result<Header, Failure> {
     })
 }
 
-/// The header with what `:b` says; few hashes have one.
+/// The header with the content of `:b`, which few hashes have.
 fn born_at(header: Header, born: Option<&[u8]>) -> Result<Header, Failure> {
     Ok(Header {
         born: born.map_or(Ok(Version::ZERO), reply::version)?,

@@ -177,7 +177,7 @@ impl RedisStore {
         Ok(lapsed)
     }
 
-    /// The wanted sessions of a partition, of those that have lapsed or of the others.
+    /// The wanted sessions of a partition, from the lapsed ones or from the others.
     pub(in crate::redis) async fn sessions_in(
         &self,
         partition: Partition,
@@ -242,7 +242,7 @@ impl RedisStore {
     }
 }
 
-/// "version token epoch holder asked name".
+/// Reads "version token epoch holder asked name".
 pub(in crate::redis) fn session_of(text: &[u8]) -> Result<Session, Failure> {
     let wrong = || Failure::Nonsense("a session can't be read".to_owned());
     let text = std::str::from_utf8(text).map_err(|_| wrong())?;
@@ -366,11 +366,11 @@ fn beats_of(value: Value) -> Result<Beats, Failure> {
     })
 }
 
-/// "holder version token by" of each owner; those of one holder.
+/// The requests for the owners of one holder. The value of each owner is "holder version token by".
 fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
     let mut all = Vec::new();
     for (name, text) in reply::pairs(value)? {
-        let nonsense = || Failure::Nonsense("who asks for a session can't be read".to_owned());
+        let nonsense = || Failure::Nonsense("a request for an owner can't be read".to_owned());
         let text = std::str::from_utf8(&text).map_err(|_| nonsense())?;
         let [of, version, token, by] =
             <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>())

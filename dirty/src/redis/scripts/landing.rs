@@ -1,4 +1,4 @@
-//! Calls about marks: snapshots, and what becomes of a snapshot's marks.
+//! Calls about marks: snapshots, and the settling and parking of their marks.
 
 use std::time::Duration;
 
@@ -24,16 +24,16 @@ pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Comm
     SCRIPTS.snapshot.write(space.slot(partition), cmd)
 }
 
-/// What a script is told of a mark.
+/// A mark as a script gets it.
 #[derive(Debug, Clone)]
 pub(crate) struct MarkRef<'a> {
     pub(crate) name: &'a [u8],
-    /// Whose hash may expire once no map names it any more; none for a mark that can't be read, or
-    /// was put aside.
+    /// The owner whose hash may expire once no map names it. `None` for a mark that can't be read,
+    /// or was put aside.
     pub(crate) owner: Option<&'a Owner>,
 }
 
-/// What `settle.lua` is told of a committed row.
+/// A committed row as `settle.lua` gets it.
 #[derive(Debug, Clone)]
 pub(crate) struct RowRef<'a> {
     pub(crate) owner: &'a Owner,
@@ -41,7 +41,7 @@ pub(crate) struct RowRef<'a> {
     pub(crate) version: Version,
 }
 
-/// The head of a call about marks: which partition, under which lock and epoch.
+/// The head of a call about marks: its partition, lock and epoch.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Head<'a> {
     pub(crate) partition: Partition,
@@ -63,7 +63,7 @@ pub(crate) fn settle(
         .map(|mark| mark.owner)
         .chain(rows.iter().map(|row| Some(row.owner)));
     let keys = keys(space, head.partition, owners);
-    // A name behind its length, and as much for the end of both.
+    // Each name comes with its length and two line ends.
     let bytes =
         256 + marks.iter().map(|mark| mark.name.len() + 16).sum::<usize>() + 128 * rows.len();
     let mut cmd = SCRIPTS
@@ -89,7 +89,7 @@ pub(crate) fn settle(
 
 /// `park.lua`, for some of a call's entries.
 pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked]) -> Command {
-    // Also of a mark that was put aside, so that the hash that its owner has now stays.
+    // A mark that was put aside names its owner, too, so that the present hash of the owner stays.
     let keys = keys(
         space,
         head.partition,
@@ -118,7 +118,7 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
                         .arg(one_line(&fault.message));
                 }
             }
-            // What can't be read names no field; it keeps its own name, so that it is not lost.
+            // An unreadable mark names no field. It keeps its own name, so that it is not lost.
             None => {
                 let message = parked
                     .faults
@@ -141,8 +141,8 @@ fn one_line(message: &str) -> String {
     message.replace(['\n', '\r'], " ")
 }
 
-/// The keys of a call about marks, as `marks.lua` names them; in place of an owner's hash, if there
-/// is none, that of the owners to be evicted.
+/// The keys of a call about marks, as `marks.lua` names them. A mark without an owner has the key
+/// of the owners to evict in place of a hash.
 pub(super) fn keys<'a>(
     space: &Space,
     partition: Partition,

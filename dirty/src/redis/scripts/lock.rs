@@ -46,12 +46,12 @@ pub(crate) fn unlock(space: &Space, partition: Partition, lock: &Lock) -> Comman
     SCRIPTS.unlock.write(space.slot(partition), cmd)
 }
 
-/// Who holds a lock: the token, then the holder's name.
+/// The stored value of a lock: the token, then the name of the holder.
 pub(super) fn lock_value(lock: &Lock) -> String {
     format!("{}\n{}", lock.token, lock.holder)
 }
 
-/// The holder's name of what [`lock`] stored.
+/// The holder's name in a value that [`lock`] stored.
 pub(crate) fn holder_of(value: &str) -> &str {
     value.split_once('\n').map_or(value, |(_, holder)| holder)
 }

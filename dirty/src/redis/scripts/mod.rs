@@ -32,7 +32,7 @@ pub(crate) use session::{
     open_session, scan_sessions, sessions_of,
 };
 
-/// How long operation ids are remembered at least, and therefore how far ahead a deadline may lie.
+/// How long operation ids are remembered at least. No deadline lies further ahead.
 pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
 
 const PRELUDE: &str = include_str!("../../lua/shared/prelude.lua");
@@ -40,7 +40,7 @@ const OWNER: &str = include_str!("../../lua/shared/owner.lua");
 const MARKS: &str = include_str!("../../lua/shared/marks.lua");
 const SESSION: &str = include_str!("../../lua/shared/session.lua");
 
-/// A constant script: its text never depends on data, so that a server keeps each once.
+/// A constant script. Its text never depends on data, so a server keeps each script once.
 pub(crate) struct Script {
     pub(in crate::redis) name: &'static str,
     source: String,
@@ -72,7 +72,7 @@ impl Script {
         self.call_with_room(keys, 16, 256)
     }
 
-    /// A call with room for so many arguments after the keys, of so many bytes together.
+    /// A call with room for this many arguments after the keys, and this many bytes of arguments.
     fn call_with_room(&self, keys: &[String], arguments: usize, bytes: usize) -> Cmd {
         let key_bytes: usize = keys.iter().map(String::len).sum();
         let mut cmd = Cmd::with_capacity(
@@ -114,7 +114,7 @@ macro_rules! scripts {
                 self.all().into_iter().find(|script| script.sha == sha).map(Script::source)
             }
 
-            /// Every script, to be loaded.
+            /// Every script, for loading.
             pub(crate) fn all(&self) -> Vec<&Script> {
                 vec![$($(&self.$name,)*)*]
             }
@@ -172,11 +172,11 @@ scripts! {
 /// The registry.
 pub(crate) static SCRIPTS: LazyLock<Scripts> = LazyLock::new(Scripts::new);
 
-/// The most fields of a write that `update.lua` takes: values of one unpack.
+/// The most fields of a write that `update.lua` takes. Their values go through one unpack.
 const UPDATE_FIELDS_MAX: usize = 2_000;
 
-/// Whether `update.lua` takes the write: one that sets, or only adds. Of a session, one that sets,
-/// and does not end it.
+/// Whether `update.lua` takes the write. It takes a plain write that only sets or only adds. It
+/// takes a write of a session that only sets and does not end the session.
 pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     let all = |kind: fn(&Change) -> bool| mutation.changes.iter().all(|(_, change)| kind(change));
     let sets = all(|change| matches!(change, Change::Set(_)));
@@ -190,8 +190,8 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
     fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
-/// `update.lua`: a call of a store, of this number, for writes of one partition that it takes and
-/// that wait for nothing.
+/// `update.lua`: a call of a store, with this number, for writes of one partition that it takes.
+/// None of them waits for replicas or the disk.
 pub(crate) fn update<'a>(
     space: &Space,
     partition: Partition,
@@ -327,12 +327,12 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     }
 }
 
-/// Until when a copy of a mutation may be applied.
+/// The time until which a copy of a mutation may be applied.
 fn deadline(mutation: &Mutation) -> u64 {
     deadline_of(mutation.deadline)
 }
 
-/// Lua's numbers hold no more than 53 bits; a deadline so far away is refused anyway.
+/// Lua's numbers hold no more than 53 bits. A deadline so far away fails anyway.
 fn deadline_of(deadline: Timestamp) -> u64 {
     deadline.0.min(Version::MAX.get())
 }
@@ -348,7 +348,7 @@ fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
     }
 }
 
-/// The fence of the session that writes; empty for a plain write.
+/// The fence of the session that writes. Empty for a plain write.
 fn fence_of(mutation: &Mutation) -> String {
     mutation
         .fence
@@ -480,7 +480,7 @@ pub(crate) fn marked(space: &Space, owner: &Owner, epoch: Option<Epoch>) -> Comm
     SCRIPTS.marked.read(space.slot(partition), cmd)
 }
 
-/// `rights.lua`. On any node: no slot is asked for, since nothing is read that matters.
+/// `rights.lua`, on any node. It needs no slot, since it reads no data.
 pub(crate) fn rights(some_key: &str) -> Command {
     let mut cmd = SCRIPTS.rights.call(&[]);
     cmd.arg(some_key);
@@ -592,7 +592,7 @@ pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
     )
 }
 
-/// Whole milliseconds, at least 1: Redis refuses a time to live of 0.
+/// Whole milliseconds, at least 1, since Redis rejects a time to live of 0.
 pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
     const CENTURY: u64 = 3_155_760_000_000; // keeps sums with the present time far below 2^53 microseconds
     u64::try_from(duration.as_millis())

@@ -44,7 +44,7 @@ pub(crate) fn acquit(
     SCRIPTS.acquit.write(space.slot(head.partition), cmd)
 }
 
-/// `relive.lua`. The epoch of the head is not looked at.
+/// `relive.lua`. The epoch of the head is ignored.
 pub(crate) fn relive(space: &Space, head: Head<'_>, marks: &[MarkRef<'_>]) -> Command {
     let all = &space.keys;
     let record = [all.part(head.partition), all.lock(head.partition)];

@@ -1,14 +1,14 @@
-//! Scripts that keep a rule no more, for `scripts/sabotage`.
+//! Scripts that break a rule on purpose, for `scripts/sabotage`.
 
 use storage_model::sabotage::broken;
 
-/// One change of one script: the switch, the script, a text that occurs in it exactly once, and
-/// what takes its place.
+/// One change of one script: the switch, the script, a text that occurs in it exactly once, and the
+/// replacement of that text.
 type Break = (&'static str, &'static str, &'static str, &'static str);
 
 const BREAKS: &[Break] = &[
-    // Data changes without a mark; or before its mark, so that a failure between the two leaves it
-    // without.
+    // Data changes without a mark. Or it changes before its mark, so that a failure in between
+    // leaves it without one.
     (
         "R1-unmarked",
         "update",
@@ -46,12 +46,12 @@ const BREAKS: &[Break] = &[
         "marked_with(mark_held, new",
         "marked_with('', new",
     ),
-    // A clean hash that is written keeps its time to live; a hash with unlanded changes is dropped
+    // A clean hash that is written keeps its time to live. A hash with unlanded changes is dropped
     // on request.
     ("R2-expires", "update", "call('PERSIST', hash)", ""),
     ("R2-evicts", "evict", "is_named(3, ARGV[1])", "false"),
-    // A field that the database refused is no reason to keep the hash; a fill lets a hash with
-    // unlanded changes expire.
+    // A field that the database rejected does not keep its hash. A fill lets a hash with unlanded
+    // changes expire.
     (
         "R2-parked",
         "park",
@@ -64,7 +64,7 @@ const BREAKS: &[Break] = &[
         "if not hash and not is_marked and not is_held then call('PEXPIRE'",
         "if true then call('PEXPIRE'",
     ),
-    // An owner that was written meanwhile may expire, since the dirty map is not looked at.
+    // An owner that was written concurrently may expire, since the script ignores the dirty map.
     (
         "R2-settled",
         "settle",
@@ -83,7 +83,7 @@ const BREAKS: &[Break] = &[
         "local cleared = 0\nfor from",
         "local cleared = call('DEL', KEYS[SNAPSHOT])\nfor from",
     ),
-    // The number of the snapshot is not looked at.
+    // The script ignores the number of the snapshot.
     (
         "R5-number",
         "settle",
@@ -102,8 +102,8 @@ const BREAKS: &[Break] = &[
         "if line and error_version(line) <= version then",
         "if line then",
     ),
-    // Marks are cleared by whoever asks, of whatever snapshot; an error mark outlives its landing,
-    // or loses to an older one; a flush settles marks, which it does without the lock.
+    // Any caller clears marks, of any snapshot. An error mark outlives its landing, or loses to an
+    // older one. A flush settles marks, without the lock.
     (
         "R5-unlocked",
         "settle",
@@ -135,7 +135,7 @@ const BREAKS: &[Break] = &[
         "true",
     ),
     // A hash that is made while a map names its owner does not say so, and joins the marks of the
-    // one before.
+    // hash before.
     (
         "R6-birth",
         "mutate",
@@ -148,8 +148,8 @@ const BREAKS: &[Break] = &[
         "not hash and is_named(at, name)",
         "false",
     ),
-    // A fill takes the marker for proof whatever it is, or does not ask whether the hash is there;
-    // or gives the hash that it makes no number.
+    // A fill takes any marker for proof, or ignores whether the hash is there. Or it gives the hash
+    // that it makes no number.
     (
         "R7-marker",
         "fill",
@@ -181,14 +181,14 @@ const BREAKS: &[Break] = &[
         "if not hash then call('SET', KEYS[2]",
         "if not hash and version == 0 then call('SET', KEYS[2]",
     ),
-    // A row replaces what the hash holds.
+    // A row replaces a value of the hash.
     (
         "R7-row-wins",
         "fill",
         "if not known or (suspect",
         "if true or (suspect",
     ),
-    // An owner that nothing is known of counts as absent; an absent one is remembered for good.
+    // An unknown owner counts as absent. An absent one is remembered for good.
     (
         "R8-complete",
         "update",
@@ -214,22 +214,22 @@ const BREAKS: &[Break] = &[
         "absence(r), 'PX', digits(absent_ttl)",
         "absence(r)",
     ),
-    // The first counter is written before the second is looked at.
+    // The first counter is written before the second is checked.
     (
         "R10-half",
         "mutate",
         "out.put(field, counters[#counters])",
         "call('HSET', KEYS[1], field, counters[#counters])",
     ),
-    // Counters are added as Lua adds.
+    // Counters are added with Lua's rounding.
     (
         "R10-rounded",
         "mutate",
         "text_of(new)",
         "digits(tonumber(live or '0') + tonumber(argument))",
     ),
-    // A call is carried out whatever its number; its end leaves no trace; the calls of a store that
-    // is not gone are forgotten.
+    // A call is carried out under any number. Its end leaves no trace. The calls of a store that is
+    // not gone are forgotten.
     (
         "R11-number",
         "update",
@@ -254,8 +254,8 @@ const BREAKS: &[Break] = &[
         "if stored and string.match(stored, '^%d+') == ARGV[i + 1] then",
         "if stored then",
     ),
-    // Ids are not looked up at all, or not those of the window before, or of one that the clock
-    // leapt over; a late copy is applied.
+    // Ids are not looked up at all, or not those of the window before, or of a window that the
+    // clock leapt over. A late copy is applied.
     ("R11-ids", "mutate", "if before then return before end", ""),
     (
         "R11-void",
@@ -316,7 +316,7 @@ const BREAKS: &[Break] = &[
         "digits(ends), ' ', holder }))",
         "digits(ends), ' ', holder }), 'PX', '60000')",
     ),
-    // A record of another incarnation is believed; versions start below what has landed; old hashes
+    // A record of another incarnation is believed. Versions start below landed ones. Old hashes
     // stay trusted.
     (
         "R14-incarnation",
@@ -385,7 +385,7 @@ const BREAKS: &[Break] = &[
         "and not hash then return needs_load end",
         "and not hash and mark == '?' then return needs_load end",
     ),
-    // What is on its way while the server's data are replaced is applied to what they became.
+    // A write that is on its way while the server's data is replaced is applied to the new data.
     (
         "R14-on-its-way",
         "update",
@@ -402,7 +402,7 @@ const BREAKS: &[Break] = &[
     ("R14-sessions", "close_session", "present(KEYS[11])\n", ""),
     ("R14-sessions", "ask_session", "present(KEYS[3])\n", ""),
     ("R14-sessions", "lapse", "present(KEYS[11])\n", ""),
-    // A negative answer counts whatever happened since.
+    // A negative answer counts in any generation.
     (
         "R14-absent",
         "fill",
@@ -422,8 +422,7 @@ const BREAKS: &[Break] = &[
         "return '-'",
     ),
     ("R14-absent", "update", "format('-%s', r[2])", "'-'"),
-    // What the hash does not hold is taken as absent; what was read under another epoch is
-    // believed.
+    // A field that the hash lacks is taken as absent. A read under another epoch is believed.
     (
         "R15-guess",
         "mutate",
@@ -460,7 +459,8 @@ const BREAKS: &[Break] = &[
         "if load.epoch ~= r.epoch then return false end",
         "",
     ),
-    // A former holder writes, or somebody who holds nothing; a fence is told by its version alone.
+    // A former holder writes, or a process that holds nothing. A fence is recognized by its version
+    // alone.
     (
         "S1-unfenced",
         "update",
@@ -497,8 +497,8 @@ const BREAKS: &[Break] = &[
         "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then",
         "if session.version ~= string.match(ARGV[7], '^%d+') then",
     ),
-    // Any session is taken by whoever wants to take some; one is opened with a part of its owner;
-    // its hash may expire.
+    // A caller that may replace one session takes any. A session is opened with a part of its
+    // owner. Its hash may expire.
     (
         "S2-any",
         "open_session",
@@ -517,9 +517,9 @@ const BREAKS: &[Break] = &[
         "call('PERSIST', KEYS[1])\nreturn opened(fence)",
         "return opened(fence)",
     ),
-    // The hash of a held owner gets a time to live when a mark is settled, an error mark cleared,
-    // an entry parked or a probation ended, or when a fill makes it; it keeps the one that it has
-    // when its session is claimed; it is dropped on request.
+    // The hash of a held owner gets a time to live when a mark is settled, an entry is parked or a
+    // probation ends. It also gets one when an error mark is cleared or a fill makes it. It keeps
+    // its time to live when its session is claimed. It is dropped on request.
     (
         "S2-settled",
         "settle",
@@ -569,7 +569,7 @@ const BREAKS: &[Break] = &[
         "if ARGV[8] == '1' then",
         "if false then",
     ),
-    // A holder is called gone that has beaten since; the sessions of one that is gone stay.
+    // A holder that has beaten since is declared gone. The sessions of a holder that is gone stay.
     (
         "S5-hasty",
         "lapse",
@@ -601,8 +601,8 @@ const BREAKS: &[Break] = &[
         "",
     ),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
-    // A session that lapsed saves over whatever was written since; an earlier session keeps the
-    // owner; nobody waits for claims.
+    // A lapsed session overwrites later writes. An earlier session keeps the owner. Nothing waits
+    // for claims.
     (
         "S7-unconditional",
         "mutate",
@@ -633,7 +633,7 @@ const BREAKS: &[Break] = &[
         "if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end",
         "call('HSET', KEYS[1], 'graced', ARGV[3])",
     ),
-    // Marks on probation are not landed again; one that is takes the place of a newer one.
+    // Marks on probation do not land again. Or a mark that lands again replaces a newer one.
     (
         "H33-kept",
         "adopt",
@@ -648,10 +648,10 @@ const BREAKS: &[Break] = &[
     ),
 ];
 
-/// The script's text, with what the chosen switch changes in it.
+/// The script's text, with the change of the chosen switch.
 ///
 /// # Panics
-/// The text to be changed is not there exactly once, so the switch would break something else, or
+/// The text to change is not there exactly once. So the switch would break something else, or
 /// nothing.
 pub(in crate::redis) fn spoil(script: &str, source: String) -> String {
     let of_script = BREAKS

@@ -105,7 +105,7 @@ pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> 
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
 
-/// `beat.lua`; raises the beat of a holder, if one is given.
+/// `beat.lua`. Raises the beat of a holder, if one is given.
 pub(crate) fn beat(space: &Space, partition: Partition, raise: Option<(OpId, u64)>) -> Command {
     let mut cmd = SCRIPTS
         .beat
@@ -117,7 +117,7 @@ pub(crate) fn beat(space: &Space, partition: Partition, raise: Option<(OpId, u64
     SCRIPTS.beat.write(space.slot(partition), cmd)
 }
 
-/// `lapse.lua`, for some of a holder's owners; with `last`, for the last of them.
+/// `lapse.lua`, for some of a holder's owners. `last` marks the last call.
 pub(crate) fn lapse(
     space: &Space,
     partition: Partition,
@@ -154,7 +154,7 @@ pub(crate) fn end_grace(space: &Space, partition: Partition, epoch: Epoch) -> Co
     SCRIPTS.end_grace.write(space.slot(partition), cmd)
 }
 
-/// The session of an owner, and the one that lapsed.
+/// The session of an owner, and its lapsed session.
 pub(crate) fn sessions_of(space: &Space, owner: &Owner) -> [Command; 2] {
     let partition = space.partition(owner);
     [space.keys.sessions(partition), space.keys.lapsed(partition)].map(|key| {
@@ -164,7 +164,7 @@ pub(crate) fn sessions_of(space: &Space, owner: &Owner) -> [Command; 2] {
     })
 }
 
-/// All sessions of a partition that somebody asks for.
+/// The requests for held owners of a partition.
 pub(crate) fn asked(space: &Space, partition: Partition) -> Command {
     let mut cmd = Cmd::new();
     cmd.arg("HGETALL").arg(space.keys.asked(partition));
@@ -186,7 +186,7 @@ pub(crate) fn forget_lapsed(
     SCRIPTS.forget_lapsed.write(space.slot(partition), cmd)
 }
 
-/// Some sessions of a partition, or of those that have lapsed.
+/// A page of the sessions of a partition, or of its lapsed sessions.
 pub(crate) fn scan_sessions(
     space: &Space,
     partition: Partition,

@@ -1,4 +1,4 @@
-//! Every script says what it takes, is called so, and keeps to the rules.
+//! Every script declares its inputs, is called with them, and keeps the rules.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::{
     PartitionState, Settle, SnapshotId, Window,
 };
 
-/// What a header says of KEYS or ARGV: how many are fixed, and whether more may follow.
+/// The KEYS or ARGV that a header declares: how many are fixed, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
     let prefix = format!("-- {what}[");
     let mut numbers = source.lines().filter_map(|line| {
@@ -327,13 +327,14 @@ fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
     for script in SCRIPTS.all() {
         for line in script.source.lines() {
             let code = line.split_once("--").map_or(line, |(code, _)| code);
-            // Lua's own conversion of numbers, in `..` too, keeps 14 digits (H7); a swallowed error
-            // leaves half (H2).
+            // Lua's own conversion of numbers, also in `..`, keeps 14 digits (H7). A swallowed
+            // error leaves a change half done (H2).
             for banned in ["pcall", "tostring", "..", "%d"] {
                 let harmless = match banned {
-                    // Digits in a pattern; integers where they are wide enough.
+                    // Digits in a pattern, or integers where they are wide enough.
                     "%d" => code.contains("%d+") || code.contains("and '%d' or '%.0f'"),
-                    // A read leaves nothing half done, and a script that may not write neither.
+                    // A read leaves nothing half done, and neither does a script that may not
+                    // write.
                     "pcall" => script.name == "rights",
                     // Both are texts.
                     ".." => [

@@ -2,9 +2,9 @@
 //!
 //! Writes of a partition that go together are one call. The server keeps the number and the answer
 //! of a store's last call, so no write needs an id there. A store has one call open at a time. If
-//! its answer does not come, the store ends the call: the server says how it was answered, or never
-//! carries it out from then on. Only then does the next call get its number. A write of a lost call
-//! is sent again if the call was void.
+//! its answer is lost, the store ends the call. The server then returns the answer, or makes sure
+//! that it never carries the call out. Only then does the next call get its number. If the lost
+//! call was void, its writes are sent again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,8 +12,8 @@ use std::time::Duration;
 use storage_model::OpId;
 use tokio::time::Instant;
 
-/// How long a store remembers what became of the writes of a call that it has ended: no write is
-/// repeated for so long.
+/// How long a store remembers the fates of the writes of a call that it has ended. No write is
+/// retried for so long.
 const REMEMBERED: Duration = Duration::from_secs(120);
 
 /// The calls of one store in one partition. `A` is the answer to a write.
@@ -24,21 +24,21 @@ pub struct Calls<A> {
     fates: BTreeMap<OpId, (Fate<A>, Instant)>,
 }
 
-/// A call of which no answer came yet.
+/// A call without an answer yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Open {
     number: u64,
     writes: Vec<OpId>,
 }
 
-/// What became of a write whose call was lost.
+/// The fate of a write whose call was lost.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fate<A> {
     /// Its call was carried out, with this answer.
     Answered(A),
-    /// Its call was void: it may go in another.
+    /// Its call was void. The write may go in another call.
     Void,
-    /// It was sent apart, under its id.
+    /// The write was sent apart, under its id.
     Apart,
 }
 
@@ -53,8 +53,8 @@ impl<A> Default for Calls<A> {
 }
 
 impl<A> Calls<A> {
-    /// The number of a new call of these writes. The number of the open call instead, if there is
-    /// one: that is to be ended first.
+    /// Begins a call of these writes and answers its number. Fails if a call is open, which must be
+    /// ended first.
     ///
     /// # Errors
     /// The number of the open call.
@@ -62,7 +62,7 @@ impl<A> Calls<A> {
         match &self.open {
             Some(open) => Err(open.number),
             None => {
-                // What became of an earlier call of a write says nothing of this one.
+                // The fate of an earlier call of a write says nothing of this call.
                 self.heard(writes.iter().copied());
                 self.last += 1;
                 self.open = Some(Open {
@@ -74,7 +74,7 @@ impl<A> Calls<A> {
         }
     }
 
-    /// The answer to a call came, or it was not sent.
+    /// Closes a call: its answer came, or it was not sent.
     pub fn close(&mut self, number: u64) {
         self.open.take_if(|open| open.number == number);
     }
@@ -85,7 +85,7 @@ impl<A> Calls<A> {
         self.open.as_ref().map(|open| open.number)
     }
 
-    /// These writes were answered; nobody asks for their fates.
+    /// Forgets the fates of these writes, since they were answered.
     pub fn heard(&mut self, writes: impl IntoIterator<Item = OpId>) {
         if !self.fates.is_empty() {
             writes
@@ -94,8 +94,8 @@ impl<A> Calls<A> {
         }
     }
 
-    /// A call was ended; it had these answers, or was void. Nothing happens if its own answer came
-    /// meanwhile.
+    /// Notes that a call was ended. It had these answers, or was void. Changes nothing if the
+    /// call's own answer came meanwhile.
     pub fn ended(&mut self, number: u64, answers: Option<Vec<A>>, now: Instant) {
         let Some(open) = self.open.take_if(|open| open.number == number) else {
             return;
@@ -115,14 +115,14 @@ impl<A> Calls<A> {
         }
     }
 
-    /// A write was sent apart, and its answer did not come.
+    /// Notes that a write was sent apart, and that its answer is lost.
     pub fn sent_apart(&mut self, id: OpId, now: Instant) {
         self.fates
             .retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
         self.fates.insert(id, (Fate::Apart, now));
     }
 
-    /// The open call, if the write is one of it.
+    /// The number of the open call, if the write is one of its writes.
     #[must_use]
     pub fn open_with(&self, id: OpId) -> Option<u64> {
         self.open
@@ -131,7 +131,7 @@ impl<A> Calls<A> {
             .map(|open| open.number)
     }
 
-    /// What became of a write whose call was lost. It stays known until the write goes in another
+    /// The fate of a write whose call was lost. It stays known until the write goes in another
     /// call.
     #[must_use]
     pub fn fate(&self, id: OpId) -> Option<Fate<A>>
@@ -141,7 +141,7 @@ impl<A> Calls<A> {
         self.fates.get(&id).map(|(fate, _)| fate.clone())
     }
 
-    /// Whether a write was sent apart: a copy under its id may still be on its way.
+    /// Whether a write was sent apart. A copy under its id may still be on its way.
     #[must_use]
     pub fn is_apart(&self, id: OpId) -> bool {
         !self.fates.is_empty() && matches!(self.fates.get(&id), Some((Fate::Apart, _)))

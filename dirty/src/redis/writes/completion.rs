@@ -1,5 +1,5 @@
-//! The answers to writes that wait in a queue: each comes to whoever waits for it, or says that it
-//! is lost.
+//! The answers to writes that wait in a queue. Each caller gets its answer, or learns that the
+//! answer is lost.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,8 @@ use crate::redis::connections::common::locked;
 use crate::redis::connections::transport::Answer;
 use crate::redis::error::Failure;
 
-/// Where a write's answer goes. Dropped before there is one, it says that the answer is lost, or
-/// that the write was not sent.
+/// The way of a write's answer to its caller. If it is dropped without an answer, the caller learns
+/// that the answer is lost, or that the write was not sent.
 #[derive(Debug)]
 pub(super) struct Reply {
     to: Option<To>,
@@ -19,23 +19,23 @@ pub(super) struct Reply {
 
 #[derive(Debug)]
 enum To {
-    /// Who waits for one write.
+    /// A caller that waits for one write.
     One(oneshot::Sender<Answer>),
-    /// Who waits for several, of which this is the one of this number.
+    /// A caller that waits for several writes, and the place of this write among them.
     Several(Arc<Mutex<Several>>, usize),
 }
 
-/// The answers to several writes of one caller, who is woken once.
+/// The answers to several writes of one caller, which is woken once.
 #[derive(Debug)]
 struct Several {
     told: Vec<Option<Answer>>,
-    /// How many are still to come.
+    /// How many answers are missing.
     left: usize,
     to: Option<oneshot::Sender<Vec<Answer>>>,
 }
 
 impl Reply {
-    /// To who waits for one write.
+    /// The reply to a caller that waits for one write.
     pub(super) fn one(to: oneshot::Sender<Answer>) -> Self {
         Self::of(To::One(to))
     }
@@ -47,13 +47,13 @@ impl Reply {
         }
     }
 
-    /// From now on the write may be applied.
+    /// Notes that the write is sent. From now on it may be applied.
     pub(super) fn is_sent(&mut self) {
         self.sent = true;
     }
 
     pub(super) fn send(&mut self, answer: Answer) {
-        // Who does not wait any more needs no answer.
+        // A caller that no longer waits needs no answer.
         match self.to.take() {
             Some(To::One(to)) => drop(to.send(answer)),
             Some(To::Several(several, number)) => locked(&several).put(number, answer),
@@ -92,8 +92,8 @@ impl Several {
     }
 }
 
-/// So many replies that go to one caller, and where their answers come in the same order when the
-/// last one has come.
+/// `count` replies to one caller. Their answers come together, in the same order, once the last one
+/// has come.
 pub(super) fn replies(
     count: usize,
 ) -> (impl Iterator<Item = Reply>, oneshot::Receiver<Vec<Answer>>) {
@@ -112,7 +112,7 @@ pub(super) fn replies(
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        let ended = "the call of several writes ended".to_owned();
+        let ended = "the call with this write ended without an answer".to_owned();
         self.send(Err(if self.sent {
             Failure::Lost(ended)
         } else {
@@ -121,9 +121,9 @@ impl Drop for Reply {
     }
 }
 
-/// What a write is told that waits in a queue.
+/// The answer to a write that waits in a queue.
 pub(super) async fn told(answered: oneshot::Receiver<Answer>) -> Answer {
-    // A reply that is dropped tells, too.
+    // A dropped reply gives an answer, too.
     answered.await.unwrap_or(Err(Failure::Unverified))
 }
 

@@ -33,7 +33,7 @@ impl RedisStore {
         }
     }
 
-    /// Sends a write with the others of its partition that wait.
+    /// Sends a write with other waiting writes of its partition.
     async fn mutate_one(&self, mutation: &Mutation) -> Result<Mutated, HotError> {
         let partition = self.space.partition(&mutation.owner);
         let mut answer = match mutation.attempt {
@@ -46,7 +46,7 @@ impl RedisStore {
         self.mutated(partition, mutation, answer)
     }
 
-    /// Sends a write again whose call was lost, unless that was carried out.
+    /// Resends a write whose call was lost, unless that call was carried out.
     async fn send_again(&self, partition: Partition, mutation: &Mutation) -> Answer {
         match self.fate(partition, mutation.id).await? {
             Fate::Answered(answer) => answer,
@@ -130,8 +130,8 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes in the queues of their partitions, each partition's together; answers in the
-    /// order of the indices.
+    /// Sends writes through the queues of their partitions, those of each partition together. The
+    /// answers come in the order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Option<Load>)],
@@ -162,12 +162,12 @@ impl RedisStore {
         if !batches.is_empty() {
             self.send_batches(batches).await;
         }
-        // Each is answered, at the latest when its reply is dropped.
+        // Every write is answered, at the latest when its reply is dropped.
         let answers = self.carried(&waiting_in, told).await.unwrap_or_default();
         indices.iter().copied().zip(answers).collect()
     }
 
-    /// Sends writes again whose calls were lost.
+    /// Resends writes whose calls were lost.
     async fn mutate_again(
         &self,
         mutations: &[(Mutation, Option<Load>)],
@@ -216,8 +216,8 @@ impl RedisStore {
         self.send_each(&writes, &partitions).await
     }
 
-    /// Sends writes by mutate.lua. Of one whose answer is lost the store remembers that its id says
-    /// what became of it.
+    /// Sends writes by mutate.lua. If an answer is lost, the store remembers that the write's id
+    /// tells its fate.
     pub(in crate::redis) async fn send_each(
         &self,
         writes: &[(&Mutation, Option<&Load>)],
@@ -251,16 +251,16 @@ fn picked<'a>(
         .filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
 }
 
-/// Whether a write that was answered so may have been applied.
+/// Whether a write with this answer may have been applied.
 pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
     answer.as_ref().is_err_and(|failure| {
         hot_error(failure.clone(), "mutate", true, None).outcome == Outcome::Unknown
     })
 }
 
-/// Whether a write is sent together with others of its partition. What waits for replicas or the
-/// disk has groups of its own. What has an id that its caller keeps goes alone, since only
-/// mutate.lua looks ids up.
+/// Whether a write is sent together with others of its partition. Writes that wait for replicas or
+/// the disk have groups of their own. A write with an id that its caller keeps goes alone, since
+/// only mutate.lua looks ids up.
 fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
     scripts::takes_update(mutation)
         && !mutation.attempt.is_named()
@@ -273,7 +273,7 @@ fn is_left(answer: &Answer) -> bool {
     matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
 }
 
-/// The answer of `update.lua` and `mutate.lua` to a mutation with so many changes.
+/// The answer of `update.lua` and `mutate.lua` to a mutation with this many changes.
 pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
     if !matches!(value, Value::Array(_)) {
         return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
@@ -319,8 +319,8 @@ pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, 
     Ok(Mutated::Refused(refusal))
 }
 
-/// "version changed counters…", as it is remembered under the operation's id; of what only sets
-/// fields, "version" alone.
+/// The answer "version changed counters…", as it is remembered under the operation's id. For a
+/// write that only sets fields, `update.lua` answers "version" alone.
 pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;

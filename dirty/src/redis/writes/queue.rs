@@ -1,11 +1,11 @@
-//! Writes that `update.lua` takes queue by partition: while one call of a partition is under way,
-//! what comes meanwhile waits and goes together in the next. Nobody waits for company: a write that
-//! finds nothing under way goes at once, alone, sent by its caller. Whoever waits is carried by a
-//! task, so nobody depends on how a caller's future is polled.
+//! The queues of writes that `update.lua` takes, one for each partition. While one call of a
+//! partition is under way, new writes wait and go together in the next call. No write waits for
+//! company: a write that finds no call under way goes at once, alone, sent by its caller. A task
+//! sends the waiting writes, so none of them depends on how another caller's future is polled.
 //!
-//! What the writes of a call share (the time, the record, the marks) costs the server one command
-//! for all of them, so that the cost of a write falls as the load rises. Each call has a number
-//! ([`Calls`]).
+//! The writes of a call share the time, the record and the marks. Each of these costs the server
+//! one command for the whole call. So the cost of a write falls as the load rises. Each call has a
+//! number ([`Calls`]).
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -27,17 +27,17 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 
-/// The most writes of one call, and about the most bytes that they set: the server does nothing
-/// else meanwhile.
+/// The most writes of one call, and about the most bytes that they set. The server does nothing
+/// else during a call.
 const WRITES_MAX: usize = 128;
 const BYTES_MAX: usize = 256 * 1024;
 
-/// How often a call gets no number, since others began theirs first.
+/// How often a call asks for a number at most. It gets none if another call began first.
 const NUMBERS_MAX: u32 = 16;
 
-/// The share of the response timeout after which those who wait go without the call before them. It
-/// takes so long only if its caller's future is not polled, as beside the branch of a `select!`
-/// that runs; and that branch may be what waits.
+/// After the response timeout divided by this, waiting writes go without the call before them. A
+/// call takes so long only if its caller's future is not polled, for example beside the running
+/// branch of a `select!`. That branch may itself wait for a write.
 const PATIENCE: u32 = 2;
 
 /// The queues of all partitions.
@@ -47,9 +47,9 @@ pub(in crate::redis) struct Queues(Vec<Queue>);
 #[derive(Debug, Default)]
 struct Queue {
     state: Mutex<State>,
-    /// The call that the flusher waits for has ended.
+    /// Notifies the flusher that the call before it has ended.
     ended: Notify,
-    /// A lost call was ended, or could not be.
+    /// Notifies callers that a lost call was ended, or could not be.
     call_ended: Notify,
 }
 
@@ -57,15 +57,15 @@ struct Queue {
 struct State {
     /// Whether a caller's [`Batch`] is under way.
     taken: bool,
-    /// Whether there is a [`Flusher`], who sends whatever waits.
+    /// Whether there is a [`Flusher`], which sends the waiting writes.
     carried: bool,
     waiting: VecDeque<Waiting>,
     calls: Calls<Answer>,
-    /// The call that somebody is about to end.
+    /// The call that a caller is about to end.
     ending: Option<u64>,
 }
 
-/// A write, and who waits for its answer.
+/// A write, and the reply to its caller.
 #[derive(Debug)]
 pub(in crate::redis) struct Waiting {
     pub(super) mutation: Mutation,
@@ -77,7 +77,7 @@ pub(in crate::redis) struct Waiting {
 pub(in crate::redis) struct Batch {
     partition: Partition,
     members: Vec<Waiting>,
-    /// Given back when the batch is dropped. None in a flusher's batch.
+    /// Released when the batch is dropped. `None` in a flusher's batch.
     _taken: Option<Taken>,
 }
 
@@ -88,11 +88,11 @@ struct Taken {
     partition: Partition,
 }
 
-/// Sends what waits in a partition, call by call, until nothing does.
+/// Sends the waiting writes of a partition, call by call, until none is left.
 struct Flusher {
     store: RedisStore,
     partition: Partition,
-    /// Nothing waited any more, and the next one who waits has a flusher of its own.
+    /// No write was left, so the next waiting write gets another flusher.
     ended: bool,
 }
 
@@ -107,8 +107,8 @@ impl Queues {
 }
 
 impl Queue {
-    /// Waits for the end of a caller's call. Being woken does not tell that it has ended: that may
-    /// be left from an earlier one.
+    /// Waits for the end of a caller's call. A wake-up may be left from an earlier call, so it
+    /// proves nothing.
     async fn freed(&self) {
         while locked(&self.state).taken {
             self.ended.notified().await;
@@ -117,7 +117,7 @@ impl Queue {
 }
 
 impl State {
-    /// Has a write wait; answers where its answer comes.
+    /// Adds a write to the queue. Returns the receiver of its answer.
     fn join(&mut self, mutation: Mutation) -> oneshot::Receiver<Answer> {
         let (to, told) = oneshot::channel();
         self.waiting.push_back(Waiting {
@@ -130,7 +130,7 @@ impl State {
     fn group(&mut self) -> Vec<Waiting> {
         let (mut group, mut bytes) = (Vec::with_capacity(self.waiting.len().min(WRITES_MAX)), 0);
         while group.len() < WRITES_MAX && bytes < BYTES_MAX {
-            // What is sent in another epoch goes in another call.
+            // A write of another epoch goes in another call.
             let fits = |next: &mut Waiting| {
                 let same = |first: &Waiting| first.mutation.epoch == next.mutation.epoch;
                 group.first().is_none_or(same)
@@ -148,7 +148,7 @@ impl State {
 }
 
 fn size(mutation: &Mutation) -> usize {
-    // A sum is kept with the answer, as a value is with the data.
+    // A sum is kept with the answer, like a value with the data.
     let values = mutation.changes.iter().map(|(_, change)| {
         if let Change::Set(value) = change {
             value.len()
@@ -160,8 +160,8 @@ fn size(mutation: &Mutation) -> usize {
 }
 
 impl RedisStore {
-    /// Has writes of one partition sent: if nothing is under way by the caller, who gets them as a
-    /// batch, the others by a flusher.
+    /// Adds writes to the queue of their partition. If no call is under way, the caller gets a
+    /// batch to send. A flusher sends the rest.
     pub(in crate::redis) fn enqueue(
         &self,
         partition: Partition,
@@ -172,8 +172,8 @@ impl RedisStore {
         self.begin(partition, state)
     }
 
-    /// Has what waits in a partition sent: by the caller, who gets it as a batch, if nothing is
-    /// under way; else by a flusher.
+    /// Has the waiting writes of a partition sent. If no call is under way, the caller gets a batch
+    /// to send. A flusher sends the rest.
     fn begin(&self, partition: Partition, mut state: MutexGuard<'_, State>) -> Option<Batch> {
         let mut batch = None;
         if !state.taken && !state.carried {
@@ -190,7 +190,8 @@ impl RedisStore {
         }
         let alone = !state.waiting.is_empty() && !state.carried;
         state.carried |= alone;
-        // ORDER: before the task, which a runtime that ends drops at once.
+        // ORDER: the lock is released before the task begins. A runtime that ends drops the task at
+        // once, and the drop takes the lock.
         drop(state);
         if alone {
             let flusher = Flusher {
@@ -203,7 +204,7 @@ impl RedisStore {
         batch
     }
 
-    /// Sends one write, alone or with others that wait.
+    /// Sends one write, alone or with other waiting writes.
     pub(in crate::redis) async fn send_queued(
         &self,
         partition: Partition,
@@ -221,15 +222,16 @@ impl RedisStore {
             return Box::pin(self.send_apart(partition, mutation)).await;
         };
         if let Some(batch) = batch {
-            // Boxed, so that the future of all who only wait is small.
+            // Boxed, so that the future of callers that only wait is small.
             Box::pin(self.send_batch(batch)).await;
         }
         self.carried(&[partition], told(answered)).await
     }
 
-    /// Waits for what flushers bring. Where they take longer than any call does, other flushers go
-    /// on with what waits: the runtime of one may stand still, as one does that is left without
-    /// being dropped. It does no harm if it does not: it ends the call that it finds open.
+    /// Waits for answers that flushers bring. If they take longer than any call does, other
+    /// flushers go on with the waiting writes. The runtime of a flusher may stand still, because it
+    /// was left without being dropped. If it goes on after all, another flusher does no harm, since
+    /// it ends the call that it finds open.
     pub(in crate::redis) async fn carried<T>(
         &self,
         partitions: &[Partition],
@@ -265,9 +267,9 @@ impl RedisStore {
         }
     }
 
-    /// Sends batches together and hands out their answers. One whose partition has an open call
-    /// that can't be ended goes by itself.
-    // ORDER: what is open is ended before the first call begins. So no call waits, unsent, for
+    /// Sends batches together and hands out their answers. A batch goes by itself if its partition
+    /// has an open call that can't be ended.
+    // ORDER: open calls are ended before the first call begins. So no call waits, unsent, for
     // another partition.
     pub(in crate::redis) async fn send_batches(&self, batches: Vec<Batch>) {
         let open = batches
@@ -326,8 +328,7 @@ impl RedisStore {
         )
     }
 
-    /// The number of a call that is sent next. A call before it whose answer did not come is ended
-    /// first.
+    /// The number of the next call. An earlier call is ended first if its answer is lost.
     async fn number(&self, partition: Partition, members: &mut [Waiting]) -> Result<u64, Failure> {
         for _ in 0..NUMBERS_MAX {
             match self.begin_call(partition, members) {
@@ -342,12 +343,13 @@ impl RedisStore {
             }
         }
         Err(Failure::NoConnection(
-            "other calls of the partition began each time first".to_owned(),
+            "another call of the partition began first in every attempt".to_owned(),
         ))
     }
 
-    /// The number of a new call; the number of the open one instead, if there is one.
-    // ORDER: the call is open before it is sent. So a caller who goes away in the middle leaves it
+    /// Begins a call and answers its number. Fails with the number of the open call, if there is
+    /// one.
+    // ORDER: the call is open before it is sent. So a caller that goes away in the middle leaves it
     // open.
     fn begin_call(
         &self,
@@ -365,7 +367,7 @@ impl RedisStore {
         locked(&self.queues.of(partition)?.state).calls.open()
     }
 
-    /// Ends a call whose answer did not come, once for all who ask for it at a time.
+    /// Ends a call whose answer is lost, once for all callers that ask for it at a time.
     async fn end_call(&self, partition: Partition, number: u64) -> Result<(), Failure> {
         let Some(queue) = self.queues.of(partition) else {
             return Err(Failure::Unverified);
@@ -374,7 +376,7 @@ impl RedisStore {
         others.as_mut().enable();
         let is_first = locked(&queue.state).ending.replace(number) != Some(number);
         if !is_first {
-            // Not for long: whoever was first may have gone away.
+            // Not for long, since the first caller may have gone away.
             let _ = timeout(self.router.common.response_timeout / PATIENCE, others).await;
             if self.open_call(partition) != Some(number) {
                 return Ok(());
@@ -388,7 +390,8 @@ impl RedisStore {
         ended
     }
 
-    /// The call was carried out, or never will be. Keeps what became of its writes.
+    /// Ends a call and keeps the fates of its writes. After that, the call was carried out or never
+    /// will be.
     async fn send_end(&self, partition: Partition, number: u64) -> Result<(), Failure> {
         let Some(queue) = self.queues.of(partition) else {
             return Err(Failure::Unverified);
@@ -396,8 +399,8 @@ impl RedisStore {
         let command = scripts::end_call(&self.space, partition, &self.name, number);
         let text = match self.send_one_verified(command, partition).await {
             Ok(value) => reply::bytes(value)?,
-            // Somebody else ended it, and the next call was made meanwhile. It is still open here
-            // only if the number that is stored is wrong.
+            // Another caller ended the call, and the next one was made meanwhile. The call is still
+            // open here only if the stored number is wrong.
             Err(Failure::Server { code, .. }) if code == "STALE" => {
                 self.close(partition, number);
                 return Ok(());
@@ -411,8 +414,8 @@ impl RedisStore {
         Ok(())
     }
 
-    /// What became of a write of this store whose answer was lost; [`Fate::Void`] if it may go in a
-    /// new call.
+    /// The fate of a write of this store whose answer was lost. [`Fate::Void`] if the write may go
+    /// in another call.
     pub(in crate::redis) async fn fate(
         &self,
         partition: Partition,
@@ -435,17 +438,17 @@ impl RedisStore {
             Some(number) => self.end_call(partition, number).await,
             None => Ok(()),
         };
-        // Whoever ended the call, it may be known now.
+        // The fate may be known now, even if another caller ended the call.
         if let Some(fate) = locked(&queue.state).calls.fate(id) {
             return Ok(fate);
         }
         ended?;
         Err(Failure::Lost(
-            "nothing is known any more of the call that the write went in".to_owned(),
+            "the outcome of the call with this write is no longer known".to_owned(),
         ))
     }
 
-    /// Takes note that a write went by mutate.lua, under its id, and that its answer was lost.
+    /// Notes that a write went by mutate.lua, under its id, and that its answer was lost.
     pub(in crate::redis) fn sent_apart(&self, partition: Partition, id: OpId) {
         if let Some(queue) = self.queues.of(partition) {
             locked(&queue.state).calls.sent_apart(id, Instant::now());
@@ -470,8 +473,8 @@ impl RedisStore {
             Err(failure) => {
                 let was_sent = matches!(failure, Failure::Server { .. } | Failure::Forbidden(_));
                 let answer = Err(failure);
-                // The server keeps no trace of what it refused with an error: the next call ends
-                // it, so that no copy comes later.
+                // The server keeps no trace of a call that it rejected with an error. The next call
+                // ends it, so that no copy comes later.
                 if !was_sent && !is_unknown(&answer) {
                     self.never_sent(partition, number);
                 }
@@ -495,7 +498,7 @@ impl RedisStore {
         answer_all(members, answers);
     }
 
-    /// A call is void that was not sent.
+    /// Notes that a call was not sent, so it is void.
     fn never_sent(&self, partition: Partition, number: u64) {
         if let Some(queue) = self.queues.of(partition) {
             locked(&queue.state)
@@ -510,8 +513,8 @@ impl RedisStore {
         }
     }
 
-    /// One key among those of the batch is spoilt, so nothing was applied, and the call is ended:
-    /// only its own write shall suffer.
+    /// Sends each write of a batch alone. One key of the batch has the wrong type, so nothing was
+    /// applied, and the call is ended. Only the write of that key must fail.
     async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
         let fates: Vec<_> = {
             let calls = self.queues.of(partition).map(|queue| locked(&queue.state));
@@ -520,7 +523,7 @@ impl RedisStore {
                 .map(|member| calls.as_ref()?.calls.fate(member.mutation.id))
                 .collect()
         };
-        // The key was mended meanwhile, and a copy of the call carried out.
+        // The key was repaired meanwhile, and a copy of the call was carried out.
         let answered = fates.into_iter().map(|fate| match fate {
             Some(Fate::Answered(answer)) => Some(answer),
             _ => None,
@@ -537,13 +540,13 @@ impl RedisStore {
     }
 }
 
-/// Whether a key has another type than the script expects, which is told before anything is
-/// written.
+/// Whether a key has another type than the script expects. The script fails on that before it
+/// writes anything.
 fn is_spoilt(failure: &Failure) -> bool {
     matches!(failure, Failure::Server { code, .. } if code == "WRONGTYPE")
 }
 
-/// A copy of a call that came too late says nothing of the copy before it.
+/// A late copy of a call says nothing of the copy before it.
 fn stale_is_lost(failure: Failure) -> Failure {
     match failure {
         Failure::Server { code, text } if code == "STALE" => Failure::Lost(text),
@@ -551,13 +554,13 @@ fn stale_is_lost(failure: Failure) -> Failure {
     }
 }
 
-/// The answers of a call, of each write, as [`decode`](super::decode) takes them.
+/// The answers to the writes of a call, as [`decode`](super::decode) takes them.
 fn lines(text: &[u8]) -> impl Iterator<Item = Value> {
     text.split(|byte| *byte == b'\n').map(|line| {
         if line.first().is_some_and(u8::is_ascii_digit) {
             return Value::BulkString(line.to_vec());
         }
-        // An error has words of its own.
+        // The text of an error has spaces of its own.
         let words: usize = if line.starts_with(b"failed ") {
             2
         } else {
@@ -568,7 +571,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Value> {
     })
 }
 
-/// Answers those who wait.
+/// Answers the waiting callers.
 fn answer_all(
     members: impl IntoIterator<Item = Waiting>,
     answers: impl IntoIterator<Item = Answer>,
@@ -597,7 +600,7 @@ impl Flusher {
         }
     }
 
-    /// What goes next; none if nothing waits.
+    /// The next writes to send. `None` if no write waits.
     fn next(&mut self, queue: &Queue) -> Option<Vec<Waiting>> {
         let mut state = locked(&queue.state);
         let members = state.group();
@@ -609,7 +612,7 @@ impl Flusher {
 
 impl Drop for Flusher {
     fn drop(&mut self) {
-        // It panicked, or its runtime ends: those who wait are told so by their channels.
+        // The flusher panicked, or its runtime ends. The channels tell the waiting callers.
         if let Some(queue) = self.store.queues.of(self.partition).filter(|_| !self.ended) {
             let mut state = locked(&queue.state);
             state.carried = false;

@@ -2,12 +2,12 @@
 
 use super::PASSWORD;
 
-/// The longest name of a user that MySQL takes.
+/// The longest user name that MySQL takes.
 const USER_CHARS_MAX: usize = 32;
 const READER: &str = "_reader";
 
-/// The statements that make a database, the user of game servers and workers, and one that only
-/// reads.
+/// The statements that create a database, the user of game servers and workers, and a user that
+/// only reads.
 pub(super) fn statements(user: &str, database: &str) -> String {
     let start: String = user.chars().take(USER_CHARS_MAX - READER.len()).collect();
     let (reader, user) = (text(&format!("{start}{READER}")), text(user));
@@ -33,17 +33,17 @@ GRANT SELECT ON {granted}.* TO {reader}@'%';
     )
 }
 
-/// A name between backquotes.
+/// A name in backquotes.
 fn name(name: &str) -> String {
     format!("`{}`", name.replace('`', "``"))
 }
 
-/// A database's name as a grant takes it, where `_` and `%` stand for other characters.
+/// A database's name in a grant. There, `_` and `%` are wildcards and need escapes.
 fn pattern(database: &str) -> String {
     database.replace('_', "\\_").replace('%', "\\%")
 }
 
-/// Text between quotes.
+/// Text in quotes.
 fn text(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
@@ -74,7 +74,7 @@ mod tests {
         );
         assert!(
             !statements("game", "game").contains("partial_revokes"),
-            "nothing is escaped there"
+            "no name needs an escape"
         );
         let long = statements(&"u".repeat(32), "game");
         assert!(

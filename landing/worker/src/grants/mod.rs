@@ -23,12 +23,12 @@ pub struct Args {
     config: ConfigArgs,
 }
 
-/// The user that statements name where the settings name none.
+/// The user in the statements if the settings name none.
 const USER: &str = "game";
-/// What stands where a password belongs.
+/// The placeholder for a password.
 const PASSWORD: &str = "PASSWORD";
 
-/// All statements for these settings, with what they are for. They hold no password.
+/// All statements for these settings, with comments on their purpose. They hold no password.
 #[must_use]
 pub fn statements(settings: &Settings) -> String {
     let database = match &settings.sql.url {
@@ -63,7 +63,7 @@ pub fn run(args: &Args) -> anyhow::Result<Exit> {
 mod tests {
     use super::*;
 
-    const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+    const OPERATIONS: &str = include_str!("../../../../book/src/operations.md");
 
     #[test]
     fn the_operators_document_shows_the_statements_that_are_printed() {
@@ -71,7 +71,7 @@ mod tests {
         let said = statements(&Settings::from_toml(text, "test").unwrap());
         assert!(
             OPERATIONS.contains(&said),
-            "docs/operations.md has to hold:\n{said}"
+            "book/src/operations.md must hold:\n{said}"
         );
     }
 }

@@ -1,11 +1,11 @@
-//! Lines for Redis and its Sentinels, as `redis-cli` takes them.
+//! Lines for Redis and its Sentinels, in the syntax of `redis-cli`.
 
 use storage_config::{HotUrl, RedisSettings};
 
 use super::{PASSWORD, USER};
 
-/// Commands with what needs them. Those of scripts are among them: Redis asks for the right to each
-/// command that a script calls.
+/// Commands, each group with its purpose. Commands inside scripts are included, because Redis
+/// checks the right to each command that a script calls.
 const COMMANDS: [(&str, &str); 7] = [
     (
         "to know the server, and its scripts",
@@ -27,18 +27,18 @@ const COMMANDS: [(&str, &str); 7] = [
         "wait config|get",
     ),
 ];
-/// What commands that only read send, and their scripts.
+/// The commands of programs that only read, including those in their scripts.
 const READING: &str = "info time script|load evalsha hget hmget hgetall get exists hlen hscan";
-/// What Redis 7.0 does not know, and refuses to grant.
+/// Commands that Redis 7.0 does not know and refuses to grant.
 const OF_7_2: &str = "+waitaof +client|setinfo";
-/// What a number of a database asks for besides.
+/// Also needed for a database number.
 const OF_DATABASES: &str = "select";
-/// What a cluster asks for besides.
+/// Also needed for a cluster.
 const OF_CLUSTER: &str = "cluster|slots asking";
-/// What a Sentinel is asked.
+/// The command for a Sentinel.
 const OF_SENTINELS: &str = "sentinel|get-master-addr-by-name";
 
-/// The rights of the one user whom game servers and workers have.
+/// The rights of the user of game servers and workers.
 pub(super) fn lines(redis: &RedisSettings) -> String {
     if redis.url == HotUrl::Memory {
         return "-- The hot tier lives in the memory of the program and needs no rights.\n"
@@ -110,8 +110,8 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
     out
 }
 
-/// A prefix as a pattern of keys that stands for it alone; a blank, which no pattern may hold, for
-/// any character.
+/// A prefix as a pattern of keys that matches only this prefix. A blank, which a pattern can't
+/// hold, becomes a wildcard for one character.
 fn pattern(prefix: &str) -> String {
     let escaped = |c: char| match c {
         '*' | '?' | '[' | ']' | '\\' => format!("\\{c}"),
@@ -121,7 +121,7 @@ fn pattern(prefix: &str) -> String {
     prefix.chars().map(escaped).collect()
 }
 
-/// An argument as `redis-cli` and a server's inline commands take it.
+/// An argument in the syntax of `redis-cli` and of a server's inline commands.
 fn quoted(argument: &str) -> String {
     let is_plain = |c: char| c.is_alphanumeric() || "~_-:./*".contains(c);
     if argument.chars().all(is_plain) {

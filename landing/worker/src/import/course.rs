@@ -21,27 +21,27 @@ use super::order::{Job, Order};
 use super::total::Total;
 use super::write::{Ended, Writer};
 
-/// Why no further line is read.
+/// Why the import stops reading lines.
 #[derive(Debug)]
 pub(super) enum End {
     OfFile,
     Signal,
     Deadline,
-    /// The file can't be read on.
+    /// Reading the file failed.
     Unreadable(std::io::Error),
     /// The file is in another encoding, or too short.
     Unfit(anyhow::Error),
-    /// An operator has to act first.
+    /// An operator must act first.
     Hopeless(Error),
 }
 
-/// What an import has read, and what has become of it.
+/// The lines that an import has read, and the fate of each.
 #[derive(Debug)]
 pub(super) struct Course<R> {
     /// The file's name.
     pub(super) name: String,
     pub(super) lines: Lines<R>,
-    /// The line to begin with.
+    /// The first line to write.
     pub(super) first: u64,
     pub(super) order: Order,
     pub(super) writer: Writer,
@@ -77,8 +77,8 @@ fn begin(writer: &Writer, job: Job) -> Writing<'_> {
 }
 
 impl<R: AsyncBufRead + Unpin> Course<R> {
-    /// Reads and writes until the end of the file, the deadline or a signal; then what is under way
-    /// is finished. `hurry` tells writes not to wait any longer.
+    /// Reads and writes until the end of the file, the deadline or a signal. Then finishes the
+    /// writes under way. `hurry` stops writes from waiting any longer.
     pub(super) async fn run(
         &mut self,
         mut stop: Pin<&mut impl Future<Output = ()>>,
@@ -126,13 +126,13 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
     }
 }
 
-/// What ended the import first stays, unless that was only the end of the file: a signal that was
-/// told is not waited for again.
+/// The first end stays, unless it was only the end of the file. A signal is received once, so it
+/// must not be lost.
 fn first_of(before: Option<End>, now: End) -> End {
     before.filter(|end| is_early(Some(end))).unwrap_or(now)
 }
 
-/// Whether the import ends before the file does, whatever else comes.
+/// Whether the import ends before the file does.
 fn is_early(end: Option<&End>) -> bool {
     matches!(
         end,
@@ -140,17 +140,18 @@ fn is_early(end: Option<&End>) -> bool {
     )
 }
 
-/// Why there is nothing at the line to begin with; none if it is there, or next after the last.
+/// The fault of a start line beyond the end. `None` if the line exists or directly follows the last
+/// one.
 fn beyond(first: u64, count: u64) -> Option<String> {
     (first > count.saturating_add(1))
-        .then(|| format!("there are {count} lines, so there is no --from-line {first}"))
+        .then(|| format!("there are {count} lines, so --from-line {first} is beyond the end"))
 }
 
 fn named(file: &str, why: &str) -> anyhow::Error {
     exit::error(Exit::Usage, format!("{file}: {why}"))
 }
 
-/// Counts what becomes of lines, and says it of bad ones.
+/// Counts the fate of lines, and reports bad ones.
 struct Told<'a> {
     name: &'a str,
     total: &'a mut Total,
@@ -158,7 +159,7 @@ struct Told<'a> {
 }
 
 impl Told<'_> {
-    /// Takes a line that was read; answers it if it is to be written.
+    /// Takes a line that was read. Answers a job if the line must be written.
     fn read(
         &mut self,
         number: u64,
@@ -172,7 +173,7 @@ impl Told<'_> {
             && let Some(encoding) = foreign_encoding(text)
         {
             let message = format!(
-                "{} is in {encoding}, as its byte order mark says; convert it to UTF-8",
+                "{} is in {encoding}, as its byte order mark says: convert it to UTF-8",
                 self.name
             );
             return Err(exit::error(Exit::Usage, message));
@@ -181,7 +182,7 @@ impl Told<'_> {
             _ if number < first => Ok(None),
             Line::Whole(text) => line::read(&text, &writer.limits),
             Line::TooLong => Err(format!(
-                "the line is longer than {LINE_BYTES_MAX} bytes; divide its fields among several lines of the same owner"
+                "the line is longer than {LINE_BYTES_MAX} bytes: divide its fields among several lines of the same owner"
             )),
         };
         match entry {
@@ -199,7 +200,7 @@ impl Told<'_> {
         Ok(None)
     }
 
-    /// Takes a line that was written or given up, and begins its owner's next one.
+    /// Takes a line that was written or given up, and begins the next line of its owner.
     fn written(
         &mut self,
         order: &mut Order,
@@ -237,7 +238,7 @@ impl Told<'_> {
     fn bad(&mut self, number: u64, why: &str) {
         self.total.bad += 1;
         let say = || writeln!(std::io::stderr(), "{}:{number}: {why}", self.name);
-        // Nobody may read it; the count says it all the same.
+        // A failure does not matter here, because the count reports bad lines, too.
         let _ = self.bar.suspend(say);
     }
 

@@ -4,16 +4,16 @@ use std::io;
 
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _};
 
-/// The longest line. A longer one is passed over, so that a file without lines does not fill the
+/// The longest line. A longer line is skipped, so that a file without line ends does not fill the
 /// memory.
 pub(super) const LINE_BYTES_MAX: usize = 256 << 20;
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// What it holds.
+    /// The line's bytes.
     Whole(Vec<u8>),
-    /// It is longer than the limit.
+    /// The line is longer than the limit.
     TooLong,
 }
 
@@ -22,11 +22,11 @@ pub(super) enum Line {
 pub(super) struct Lines<R> {
     file: R,
     limit: usize,
-    /// Lines that were read whole.
+    /// Complete lines so far.
     count: u64,
-    /// The line under way, as far as it was read.
+    /// The current line, as far as it was read.
     begun: Option<Line>,
-    /// Bytes of the line under way and its end, also those that are passed over.
+    /// Bytes of the current line and its end, including skipped bytes.
     bytes: u64,
 }
 
@@ -41,19 +41,19 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
     }
 
-    /// Lines that were read whole.
+    /// Complete lines so far.
     pub(super) fn count(&self) -> u64 {
         self.count
     }
 
-    /// The next line's number, from 1; the line; how many bytes of the file it takes. None at the
-    /// end.
+    /// The next line: its number from 1, the line, and its length in the file in bytes. `None` at
+    /// the end.
     ///
     /// # Errors
-    /// The file can't be read on.
+    /// Reading the file failed.
     ///
     /// # Cancel safety
-    /// Nothing is skipped: what was read of a line is kept.
+    /// No byte is lost: a partly read line is kept.
     pub(super) async fn next(&mut self) -> io::Result<Option<(u64, Line, u64)>> {
         loop {
             let some = self.file.fill_buf().await?;
@@ -90,7 +90,7 @@ fn with(line: Line, part: &[u8], limit: usize) -> Line {
     }
 }
 
-/// The name of the encoding that a file has by its first bytes, if that is not UTF-8.
+/// The encoding of a file by its first bytes. `None` for UTF-8.
 pub(super) fn foreign_encoding(start: &[u8]) -> Option<&'static str> {
     let marks: [(&[u8], &str); 4] = [
         (&[0xff, 0xfe, 0, 0], "UTF-32"),

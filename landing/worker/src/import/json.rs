@@ -1,5 +1,5 @@
-//! JSON as it stands in the file: names in their order, numbers digit by digit, faults in the
-//! user's words.
+//! JSON exactly as in the file: names in their order, numbers with their digits, and faults in
+//! plain words.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::error::Category;
 use serde_json::value::RawValue;
 
-/// A value, its parts not yet looked at.
+/// A value with unparsed parts.
 #[derive(Debug)]
 pub(super) enum Json<'a> {
-    /// Text, without its escapes.
+    /// Text, with its escapes resolved.
     Text(String),
-    /// A number as it is written.
+    /// A number as written.
     Number(&'a str),
-    /// Names and values in their order; a name may be there twice.
+    /// Names and values in their order. A name can occur twice.
     Object(Vec<(String, &'a str)>),
     /// A list.
     List,
@@ -22,10 +22,10 @@ pub(super) enum Json<'a> {
     Word(&'a str),
 }
 
-/// Reads one value, and nothing behind it.
+/// Reads exactly one value.
 ///
 /// # Errors
-/// It is no JSON; the message says where and why.
+/// The text is not JSON. The message tells the place and the reason.
 pub(super) fn read(text: &str) -> Result<Json<'_>, String> {
     let text = text.trim_ascii();
     match text.bytes().next() {
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str) -> Result<Json<'_>, String> {
     }
 }
 
-/// What an object holds, as it stands there.
+/// The pairs of an object, in their order.
 struct Pairs<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Pairs<'a> {
@@ -79,10 +79,10 @@ impl<'de> Visitor<'de> for PairsVisitor {
     }
 }
 
-/// What a parser said, without its own words and its count of lines.
+/// A parser's fault in plain words, without its line count.
 fn words(error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof {
-        return "it ends before it is complete; one line holds one whole object".to_owned();
+        return "it ends before it is complete: one line holds one whole object".to_owned();
     }
     let said = error.to_string();
     let said = said
@@ -94,7 +94,7 @@ fn words(error: &serde_json::Error) -> String {
         .unwrap_or(&said);
     let why = match said {
         "expected value" => "a value is expected: text in quotes, a number or an object",
-        "expected ident" => "a word that is no JSON",
+        "expected ident" => "a word that is not JSON",
         "key must be a string" => "a name in quotes is expected",
         "trailing characters" => "something follows the end of the object",
         "trailing comma" => "a comma before the end",
@@ -103,7 +103,7 @@ fn words(error: &serde_json::Error) -> String {
         }
         said => said,
     };
-    format!("no JSON at character {}: {why}", error.column())
+    format!("not JSON at character {}: {why}", error.column())
 }
 
 #[cfg(test)]
@@ -148,7 +148,7 @@ mod tests {
             ("{", "ends before it is complete"),
             (r#"{"a""#, "ends before it is complete"),
             (r#"{"a": }"#, "character 7: a value is expected"),
-            (r#"{"a": nil}"#, "a word that is no JSON"),
+            (r#"{"a": nil}"#, "a word that is not JSON"),
             (r#"{"a": NaN}"#, "a value is expected"),
             ("{a: 1}", "character 2: a name in quotes is expected"),
             (r#"{"a": 1},"#, "character 9: something follows"),

@@ -1,4 +1,4 @@
-//! One line of an import: an owner and its fields, or why it is none.
+//! One line of an import: an owner and its fields, or a fault.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use storage_sdk::{Bytes, Field, Owner};
 
 use super::json::{self, Json};
 
-/// What a line says.
+/// The content of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) owner: Owner,
@@ -19,15 +19,15 @@ pub(super) struct Entry {
 /// The names of an owner, in the order of its parts.
 const NAMES: [&str; 4] = ["app", "region", "logic_type", "owner_id"];
 const FIELDS: &str = "fields";
-/// What may stand at the start of a file, or of one that was put behind another.
+/// Can stand at the start of a file, also of one that was appended to another.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
-/// Characters of a name that a message shows.
+/// How many characters of a name a message shows.
 const SHOWN: usize = 40;
 
-/// Reads a line; none of one that is blank.
+/// Reads a line. `None` for a blank line.
 ///
 /// # Errors
-/// The line is bad: why, in the user's words. No value is in them.
+/// The line is bad. The message tells the reason in plain words, and shows no value.
 pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String> {
     let text = std::str::from_utf8(line)
         .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
@@ -39,7 +39,7 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
         return Ok(None);
     }
     let Json::Object(pairs) = json::read(text)? else {
-        return Err("the line is no object; it holds {\"app\", \"region\", \"logic_type\", \"owner_id\", \"fields\"}".to_owned());
+        return Err("the line is not an object: it must hold {\"app\", \"region\", \"logic_type\", \"owner_id\", \"fields\"}".to_owned());
     };
     let keys = keys(pairs)?;
     let [app, region, logic_type, id] = NAMES.map(|key| name(key, keys.of(key)));
@@ -51,7 +51,7 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
     }))
 }
 
-/// The keys of a line with their values. Each that a line needs is there.
+/// The keys of a line with their values. All required keys are present.
 struct Keys<'a>(Vec<(String, &'a str)>);
 
 impl<'a> Keys<'a> {
@@ -72,7 +72,7 @@ fn keys(pairs: Vec<(String, &str)>) -> Result<Keys<'_>, String> {
     {
         let keys = "app, region, logic_type, owner_id and fields";
         return Err(format!(
-            "{} is no key of a line; the keys are {keys}",
+            "{} is not a key of a line: the keys are {keys}",
             shown(key)
         ));
     }
@@ -92,7 +92,7 @@ fn no_name_twice<'a>(what: &str, names: impl Iterator<Item = &'a String>) -> Res
     for name in names {
         if !seen.insert(name) {
             return Err(format!(
-                "the {what} {} is there twice; which value is meant can't be told",
+                "the {what} {} is there twice: only one value is possible",
                 shown(name)
             ));
         }
@@ -106,7 +106,7 @@ fn name(key: &str, value: &str) -> Result<String, String> {
         Json::Text(text) => Ok(text),
         Json::Number(number) => Ok(number.to_owned()),
         other => Err(format!(
-            "{key} is {}; it is text in quotes or a number",
+            "{key} is {}: it must be text in quotes or a number",
             kind(&other)
         )),
     }
@@ -120,7 +120,7 @@ fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
         Json::Object(pairs) => pairs,
         other => {
             return Err(format!(
-                "fields is {}; it is an object of names and values",
+                "fields is {}: it must be an object of names and values",
                 kind(&other)
             ));
         }
@@ -147,7 +147,7 @@ fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), Str
     Ok((field, value))
 }
 
-/// A field's value: text, a number as it is written, or bytes.
+/// A field's value: text, a number as written, or bytes.
 fn bytes(value: &str) -> Result<Bytes, String> {
     let advice = match json::read(value)? {
         Json::Text(text) => return Ok(text.into()),
@@ -155,15 +155,15 @@ fn bytes(value: &str) -> Result<Bytes, String> {
         Json::Object(pairs) => match pairs.as_slice() {
             [(key, value)] if key == "base64" => return base64(value),
             pairs if pairs.iter().any(|(key, _)| key == "object") => {
-                "an object that export --decode has made readable; import takes what export writes without --decode"
+                "an object from export --decode: import only takes files of export without --decode"
             }
-            _ => "an object; write it as text in quotes, or its bytes as {\"base64\": …}",
+            _ => "an object: write it as text in quotes, or its bytes as {\"base64\": …}",
         },
-        Json::List => "a list; write it as text in quotes, or its bytes as {\"base64\": …}",
-        Json::Word("null") => "null; leave the field out, or write text in quotes",
+        Json::List => "a list: write it as text in quotes, or its bytes as {\"base64\": …}",
+        Json::Word("null") => "null: leave the field out, or write text in quotes",
         Json::Word(word) => {
             return Err(format!(
-                "the value is {word}; write it as text in quotes or as a number"
+                "the value is {word}: write it as text in quotes or as a number"
             ));
         }
     };
@@ -172,11 +172,11 @@ fn bytes(value: &str) -> Result<Bytes, String> {
 
 fn base64(value: &str) -> Result<Bytes, String> {
     let Json::Text(text) = json::read(value)? else {
-        return Err("base64 is text in quotes".to_owned());
+        return Err("base64 must be text in quotes".to_owned());
     };
     let bytes = STANDARD
         .decode(text)
-        .map_err(|error| format!("no base64 (standard alphabet, padded): {error}"))?;
+        .map_err(|error| format!("not base64 (standard alphabet, padded): {error}"))?;
     Ok(bytes.into())
 }
 
@@ -190,7 +190,7 @@ fn kind(value: &Json<'_>) -> String {
     }
 }
 
-/// A name in quotes, its first characters.
+/// The first characters of a name, in quotes.
 fn shown(name: &str) -> String {
     let start: String = name.chars().take(SHOWN).collect();
     format!("{start:?}")
@@ -264,7 +264,7 @@ mod tests {
         let faults = [
             (
                 good.replace("fields", "feilds"),
-                "\"feilds\" is no key of a line; the keys are app, region,",
+                "\"feilds\" is not a key of a line: the keys are app, region,",
             ),
             (
                 good.replace("\"region\":\"r\",", ""),
@@ -280,7 +280,7 @@ mod tests {
             ),
             (
                 good.replace("\"a\"", "null"),
-                "app is null; it is text in quotes or a number",
+                "app is null: it must be text in quotes or a number",
             ),
             (good.replace("\"t\"", "\"\""), "logic type is empty"),
             (
@@ -288,15 +288,15 @@ mod tests {
                 "the field \"gold\" is there twice",
             ),
             (line("{}"), "the owner has no fields"),
-            (line("[]"), "fields is a list; it is an object"),
+            (line("[]"), "fields is a list: it must be an object"),
             (line("{\"\":1}"), "field is empty"),
             (
                 line("{\"on\":true}"),
-                "field \"on\": the value is true; write it as text",
+                "field \"on\": the value is true: write it as text",
             ),
             (
                 line("{\"on\":null}"),
-                "field \"on\": the value is null; leave the field out",
+                "field \"on\": the value is null: leave the field out",
             ),
             (line("{\"on\":[1]}"), "field \"on\": the value is a list"),
             (
@@ -305,11 +305,11 @@ mod tests {
             ),
             (
                 line("{\"on\":{\"base64\":\"!\"}}"),
-                "field \"on\": no base64",
+                "field \"on\": not base64",
             ),
             (
                 line("{\"on\":{\"base64\":7}}"),
-                "field \"on\": base64 is text",
+                "field \"on\": base64 must be text",
             ),
             (
                 line("{\"on\":{\"object\":{\"hp\":1},\"schema_version\":1}}"),
@@ -319,9 +319,9 @@ mod tests {
                 line(&format!("{{\"on\":\"{}\"}}", "x".repeat(41))),
                 "limits.value_bytes_max is 40",
             ),
-            ("[]".to_owned(), "the line is no object"),
-            ("\"text\"".to_owned(), "the line is no object"),
-            ("not json".to_owned(), "a word that is no JSON"),
+            ("[]".to_owned(), "the line is not an object"),
+            ("\"text\"".to_owned(), "the line is not an object"),
+            ("not json".to_owned(), "a word that is not JSON"),
         ];
         for (line, why) in faults {
             let said = of(&line).unwrap_err();

@@ -1,13 +1,13 @@
-//! `import`: write owners, given as JSON lines, through the SDK.
+//! `import`: write owners from JSON lines through the SDK.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `file` | the lines of a file |
-//! | `line`, `json` | a line: an owner and its fields, or why it is bad |
-//! | `order` | which lines may be written at the same time |
-//! | `write` | one line's writes, repeated until their outcome is known |
+//! | `line`, `json` | one line: an owner and its fields, or a fault |
+//! | `order` | the lines that can be written concurrently |
+//! | `write` | the writes of one line, repeated until their outcome is known |
 //! | `course` | the import from its first line to its last |
-//! | `total` | what became of the lines |
+//! | `total` | the fate of the lines |
 
 mod course;
 mod file;
@@ -50,37 +50,38 @@ pub struct Args {
     /// JSON lines: {"app","region","logic_type","owner_id","fields":{name: text, a number, or
     /// {"base64": …}}}
     file: PathBuf,
-    /// Lines under way at the same time; those of one owner follow each other
+    /// Lines under way at the same time. Lines of one owner follow each other
     #[arg(long, default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
     at_once: u32,
-    /// Begin with this line, to go on where an import ended
+    /// Begin with this line, to continue an earlier import
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
-    /// Give up after this long, and say up to which line all is written
+    /// Give up after this long, and show the line to continue from
     #[arg(long, default_value = "1day")]
     deadline: Deadline,
 }
 
-/// Bytes of the file that are read at once.
+/// The buffer for reading the file, in bytes.
 const READ: usize = 256 << 10;
-/// What landing is given in the embedded mode at least, also when the time is up: what does not
-/// land is lost with the process.
+/// The minimum time for landing in embedded mode, even after the deadline. Unlanded data is lost
+/// with the process.
 const CLOSE_MIN: Duration = Duration::from_secs(5);
 
-/// Writes all lines, many at once; those of one owner in their order. Waits while a tier is away or
-/// refuses writes, until the deadline or a signal; then it finishes what is under way and says
-/// where to go on. A bad line is named by its number, and the others go on. Ends with 1 if there
-/// was one, or if something is not in the database although nobody is left to land it.
+/// Writes all lines, many at once, but those of one owner in their order. Waits while a tier is
+/// away or rejects writes, until the deadline or a signal. Then finishes the writes under way and
+/// reports the line to continue from.
+///
+/// A bad line is reported with its number, and the others go on. Ends with 1 if there was a bad
+/// line, or if data is missing in the database and nobody is left to land it.
 ///
 /// # Errors
-/// The file can't be read, the storage can't be opened, or nothing can be written before an
-/// operator has acted. What was read before is written.
+/// The file can't be read, the storage can't be opened, or an operator must act before any write
+/// succeeds. The lines before the error are written.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let until = args.deadline.from_now();
     limit::end_after(until);
-    let stop =
-        signal::stop("stopping: finishing the lines under way; a second signal exits at once");
+    let stop = signal::stop("stopping after the lines under way: a second signal exits at once");
     tokio::pin!(stop);
     let begun = tokio::select! {
         biased;
@@ -103,7 +104,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let report = tokio::select! {
         biased;
         () = stop, if !matches!(end, End::Signal) => {
-            // What ended it first is what has to be told.
+            // An earlier end is the one to report.
             if let End::OfFile = end {
                 end = End::Signal;
             }
@@ -122,7 +123,7 @@ struct Begun {
 
 async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<Begun> {
     let named = || args.file.display().to_string();
-    // A pipe opens when somebody writes into it.
+    // Opening a pipe waits for a writer.
     let opened = timeout_at(until, File::open(&args.file))
         .await
         .map_err(|_| args.deadline.passed());
@@ -151,7 +152,7 @@ async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Resu
     Ok(Begun { course, hurry, bar })
 }
 
-/// Says what became of the lines.
+/// Reports the fate of the lines.
 fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyhow::Result<Exit> {
     writeln!(std::io::stdout(), "{total}")?;
     if let Some(left) = left(report) {
@@ -171,7 +172,7 @@ fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyho
     }
 }
 
-/// What closing left that may not be in the database; none if nothing is.
+/// The data that may be missing in the database after the close. `None` if all is there.
 fn left(report: &CloseReport) -> Option<String> {
     let CloseReport {
         under_way,
@@ -181,8 +182,8 @@ fn left(report: &CloseReport) -> Option<String> {
     } = report;
     (under_way + unlanded + errors > 0).then(|| {
         format!(
-            "{under_way} writes were still under way, {unlanded} marks were not landed, {errors} were refused by the database; \
-             they are lost with this process, so import the file again"
+            "{under_way} writes were still under way, {unlanded} marks did not land, {errors} owners have rejected rows: \
+             this data may be lost with the process, so import the file again"
         )
     })
 }

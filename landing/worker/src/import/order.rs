@@ -1,4 +1,4 @@
-//! Lines of one owner one after the other, those of different owners at the same time.
+//! The order of lines: those of one owner follow each other, others are written concurrently.
 
 use std::collections::hash_map::Entry as Place;
 use std::collections::{HashMap, VecDeque};
@@ -7,23 +7,23 @@ use storage_sdk::Owner;
 
 use super::line::Entry;
 
-/// Bytes of lines that are under way at the same time. One line alone may be longer.
+/// Bytes of concurrent lines. A single line can be longer.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// A line that is to be written.
+/// A line to write.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Job {
     pub(super) number: u64,
     pub(super) entry: Entry,
-    /// Of the file.
+    /// The line's length in the file.
     pub(super) bytes: u64,
 }
 
-/// The lines that were read and are not written yet.
+/// The lines that were read but are not written yet.
 #[derive(Debug)]
 pub(super) struct Order {
     at_once: usize,
-    /// Owners of which a line is being written, and their lines that wait for it.
+    /// Owners with a line under way, and the lines that wait for it.
     owners: HashMap<Owner, VecDeque<Job>>,
     lines: usize,
     bytes: u64,
@@ -39,13 +39,13 @@ impl Order {
         }
     }
 
-    /// Whether another line may be read: neither lines nor bytes are at their limit.
+    /// Whether another line can be read: neither lines nor bytes are at their limit.
     pub(super) fn has_room(&self) -> bool {
         self.lines == 0 || self.lines < self.at_once && self.bytes < BYTES_MAX
     }
 
-    /// Takes a line in; answers it if it may be written now. Otherwise one of its owner is being
-    /// written, and it waits for that.
+    /// Adds a line. Answers it if it can be written now. Otherwise it waits for another line of its
+    /// owner.
     pub(super) fn add(&mut self, job: Job) -> Option<Job> {
         self.lines += 1;
         self.bytes += job.bytes;
@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// Takes a line out that was written or given up; answers its owner's next one, which may be
+    /// Removes a line that was written or given up. Answers the owner's next line, which can be
     /// written now.
     pub(super) fn ended(&mut self, owner: &Owner, bytes: u64) -> Option<Job> {
         self.left(bytes);
@@ -72,7 +72,7 @@ impl Order {
         next
     }
 
-    /// Takes a line out that was given up, and with it all that wait for it; answers these.
+    /// Removes a line that was given up, and all lines that wait for it. Answers the waiting ones.
     pub(super) fn given_up(&mut self, owner: &Owner, bytes: u64) -> VecDeque<Job> {
         self.left(bytes);
         let waited = self.owners.remove(owner).unwrap_or_default();

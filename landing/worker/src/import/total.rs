@@ -1,24 +1,24 @@
-//! What became of the lines, and up to which one all is done.
+//! The fate of the lines, and the line up to which all is done.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 /// Counts of an import.
 ///
-/// A line that was read is written, waiting or bad in the end; a blank one is none of them. Waiting
-/// is one that is not known to be written when the import ends early: it has to be imported again,
-/// which does no harm if it was.
+/// Each line that was read ends as written, waiting or bad. A blank line is none of them. A waiting
+/// line may not be written when the import ends early. Import it again: a repeat does no harm if it
+/// was written.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Total {
     pub(super) written: u64,
     pub(super) fields: u64,
     pub(super) waiting: u64,
     pub(super) bad: u64,
-    /// The line that the import began with.
+    /// The first line of the import.
     first: u64,
-    /// The first line that is not done yet.
+    /// The first line that is not done.
     next: u64,
-    /// Lines behind it that are done.
+    /// Done lines after it.
     done: BTreeSet<u64>,
 }
 
@@ -35,9 +35,9 @@ impl Total {
         }
     }
 
-    /// This line is written, bad or blank.
+    /// Records a line as written, bad or blank.
     pub(super) fn done(&mut self, number: u64) {
-        // A line before the first was left out, not done.
+        // A line before the first was skipped, not done.
         if number >= self.next {
             self.done.insert(number);
         }
@@ -46,7 +46,7 @@ impl Total {
         }
     }
 
-    /// Up to which line all is done, and where to go on.
+    /// The line up to which all is done, and the line to continue from.
     pub(super) fn so_far(&self) -> String {
         let Self {
             first, next, bad, ..
@@ -107,7 +107,7 @@ mod tests {
         );
         assert!(
             total.done.is_empty(),
-            "no line is remembered for longer than it has to"
+            "no line is remembered for longer than needed"
         );
     }
 }

@@ -1,5 +1,5 @@
-//! Writes one line's owner: in as many calls as the limits ask for, each until its outcome is
-//! known.
+//! Writes the owner of one line. The limits divide the fields into calls, and each call is repeated
+//! until its outcome is known.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -11,48 +11,48 @@ use tokio::time::{Instant, sleep};
 
 use super::line::Entry;
 
-/// What became of a line.
+/// The fate of a line.
 #[derive(Debug)]
 pub(super) enum Ended {
-    /// All of it is written: so many fields.
+    /// All of its fields are written. The number of fields.
     Written(usize),
-    /// It is not known to be written, since there is no time left.
+    /// It may not be written, because no time is left.
     Waiting,
-    /// It will never be written: why.
+    /// It will never be written. The reason.
     Bad(String),
-    /// No line will be written before an operator has done something.
+    /// No line can be written until an operator acts.
     Hopeless(Error),
 }
 
-/// What all writes of an import share.
+/// The state that all writes of an import share.
 #[derive(Debug)]
 pub(super) struct Writer {
     pub(super) storage: Storage,
     pub(super) limits: Limits,
     /// The longest time of one call.
     pub(super) call: Duration,
-    /// When the import ends.
+    /// The deadline of the import.
     pub(super) until: Instant,
-    /// Whether what has to wait is to be given up.
+    /// Whether waiting writes must give up.
     pub(super) hurry: watch::Receiver<bool>,
-    /// When it was last said that the import waits.
+    /// When the import last reported that it waits.
     pub(super) said: Mutex<Option<Instant>>,
 }
 
-/// Why a call was not carried out.
+/// Why a call has no success.
 enum Stop {
     NoTime,
     Failed(Error),
 }
 
-/// The shortest wait before a call is made again.
+/// The shortest wait before a repeat.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How often it is said that the import waits.
+/// How often the import reports that it waits.
 const SAY_EVERY: Duration = Duration::from_secs(5);
 
 impl Writer {
-    /// Writes a line. Its calls follow each other, so that a line which is given up is written from
-    /// its start on.
+    /// Writes a line. Its calls follow each other. So a line that is given up is written from its
+    /// start up to some field.
     pub(super) async fn write(&self, entry: Entry) -> Ended {
         let Entry {
             owner: name,
@@ -76,7 +76,7 @@ impl Writer {
                 }
                 Err(Stop::Failed(error)) if written > 0 => {
                     return Ended::Bad(format!(
-                        "{error}; {written} of its {count} fields are written"
+                        "{error}: {written} of its {count} fields are written"
                     ));
                 }
                 Err(Stop::Failed(error)) => return Ended::Bad(error.to_string()),
@@ -85,8 +85,8 @@ impl Writer {
         Ended::Written(count)
     }
 
-    /// Makes one call until its outcome is known, or no time is left. While it is unknown, it is
-    /// repeated under the same id.
+    /// Repeats one call until its outcome is known, or no time is left. While the outcome is
+    /// unknown, the repeat has the same id.
     async fn call(&self, owner: &ByteOwner, call: &[(Field, Bytes)]) -> Result<(), Stop> {
         let mut sent: Option<OpId> = None;
         loop {
@@ -121,7 +121,8 @@ impl Writer {
                     sent = Some(id);
                     PAUSE
                 }
-                // The id is forgotten. Setting the same values once more is what the file says.
+                // The hot tier has forgotten the id. Setting the same values once more is correct
+                // for an import.
                 Retry::Reread => {
                     sent = None;
                     PAUSE
@@ -143,7 +144,7 @@ impl Writer {
         }
     }
 
-    /// Says now and then why the import waits.
+    /// Reports at intervals why the import waits.
     fn say(&self, error: &Error) {
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
@@ -153,8 +154,7 @@ impl Writer {
     }
 }
 
-/// Whether no line can be written until an operator has mended something, so that waiting does not
-/// help.
+/// Whether no line can be written until an operator acts. Waiting does not help then.
 fn is_hopeless(kind: Kind) -> bool {
     matches!(
         kind,
@@ -162,7 +162,7 @@ fn is_hopeless(kind: Kind) -> bool {
     )
 }
 
-/// The fields of one owner, divided into what one call may hold, in their order.
+/// Divides the fields of one owner, in their order, by the limits of a call.
 fn calls(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)>> {
     let mut calls: Vec<Vec<(Field, Bytes)>> = Vec::new();
     let mut bytes = 0_usize;

@@ -1,24 +1,24 @@
-//! Which sequences are bytes. MessagePack's own form for them is much smaller, and serde has one
-//! type for both.
+//! The decision whether a sequence is bytes. MessagePack's form for bytes is much smaller, but
+//! serde has one type for both.
 
 use std::fmt;
 
 use serde::ser::Impossible;
 use serde::{Serialize, Serializer};
 
-/// Whether what is iterated may be a slice or vector of bytes, as far as sizes tell: an item is a
-/// byte or a reference, the iterator a pointer and a length. Sets of bytes and the like can't be
-/// read from bytes.
+/// Whether the items may be a slice or vector of bytes, as far as sizes tell. Then an item is a
+/// byte or a reference, and the iterator is a pointer and a length. Sets of bytes and similar types
+/// can't be read from bytes.
 pub(super) fn may_be_bytes<I: IntoIterator>() -> bool {
     let item = size_of::<I::Item>();
     (item == 1 || item == size_of::<&u8>())
         && size_of::<I::IntoIter>() <= size_of::<std::slice::Iter<'_, u8>>()
 }
 
-/// Takes a `u8` and nothing else.
+/// Accepts a `u8` and nothing else.
 pub(super) struct OnlyByte;
 
-/// Something else than a `u8`.
+/// Anything other than a `u8`.
 #[derive(Debug)]
 pub(super) struct NoByte;
 
@@ -36,7 +36,7 @@ impl serde::ser::Error for NoByte {
     }
 }
 
-/// Refuses whatever has these arguments.
+/// Rejects values with these arguments.
 macro_rules! refused {
     ($($method:ident($($argument:ty),*) -> $ok:ty;)*) => {$(
         fn $method(self, $(_: $argument),*) -> Result<$ok, NoByte> {
@@ -45,7 +45,7 @@ macro_rules! refused {
     )*};
 }
 
-/// Refuses what holds a value.
+/// Rejects types that hold a value.
 macro_rules! refused_holder {
     ($($method:ident($($argument:ty),*);)*) => {$(
         fn $method<T: Serialize + ?Sized>(self, $(_: $argument,)* _: &T) -> Result<u8, NoByte> {

@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// What a tokio worker has.
+/// The stack of a tokio worker.
 const STACK: usize = 2 << 20;
 
-/// Runs on a thread whose stack is as small as a server's.
+/// Runs on a thread with a stack as small as a server's.
 fn on_a_small_stack(work: impl FnOnce() + Send + 'static) {
     std::thread::Builder::new()
         .stack_size(STACK)
@@ -27,7 +27,7 @@ struct Link {
     next: Option<Box<Link>>,
 }
 
-/// Of which MessagePack has no trace.
+/// MessagePack has no trace of this type.
 #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
 struct Shell(Option<Box<Shell>>);
 
@@ -60,12 +60,12 @@ enum Untagged {
     Pair((u8, Box<Untagged>)),
 }
 
-/// A value of so many steps, each around the one before.
+/// A value of this many steps, each around the one before.
 fn nested<T>(steps: usize, leaf: T, step: impl Fn(T) -> T) -> T {
     (0..steps).fold(leaf, |value, _| step(value))
 }
 
-/// Refused at each depth by both ways to encode, with advice.
+/// Both ways to encode reject the value at each depth, with advice.
 fn refused_at_any_depth<T: Serialize + serde::de::DeserializeOwned>(
     leaf: fn() -> T,
     step: fn(T) -> T,
@@ -84,7 +84,7 @@ fn refused_at_any_depth<T: Serialize + serde::de::DeserializeOwned>(
                 "{error}"
             );
         }
-        // Its own drop recurses, which is not the codec's to bound.
+        // The drop of the value recurses, and the codec can't bound that.
         std::mem::forget(value);
     }
 }
@@ -126,7 +126,7 @@ fn a_value_of_any_shape_that_is_too_deep_for_the_stack_is_refused_with_advice() 
     });
 }
 
-/// The deepest value that is stored comes back, on the same small stack.
+/// The deepest stored value comes back, on the same small stack.
 fn deepest_comes_back<T: Serialize + serde::de::DeserializeOwned + PartialEq>(
     leaf: fn() -> T,
     step: fn(T) -> T,

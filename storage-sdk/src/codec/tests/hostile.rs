@@ -1,14 +1,14 @@
-//! Bytes that nobody wrote: random, mutated and cut.
+//! Bytes of no program: random, mutated and cut.
 
 use rand::rngs::StdRng;
 use rand::{Rng, RngExt, SeedableRng};
 
 use super::*;
 
-/// Inputs of each test; three tests make 180,000.
+/// Inputs of each test. Three tests make 180,000.
 const INPUTS: usize = 60_000;
 
-/// A generator whose seed is shown when the test fails; `CODEC_SEED` repeats one.
+/// A generator that shows its seed when the test fails. `CODEC_SEED` repeats a run.
 fn generator() -> StdRng {
     let seed = std::env::var("CODEC_SEED")
         .ok()
@@ -18,7 +18,7 @@ fn generator() -> StdRng {
     StdRng::seed_from_u64(seed)
 }
 
-/// Decodes as several types. It must return; most often with an error.
+/// Decodes as several types. It must return, mostly with an error.
 fn decode_all(object: &[u8]) -> bool {
     let sample = decode::<Sample>(object, 1);
     if let Ok(sample) = &sample {

@@ -1,4 +1,4 @@
-//! What is refused, and how it is told.
+//! Rejected values and bytes, and their messages.
 
 use super::*;
 

@@ -1,0 +1,73 @@
+//! The table of all names.
+
+use crate::{Kind, Name};
+
+macro_rules! names {
+    ($($kind:ident $constant:ident $name:literal $help:literal;)*) => {
+        $(
+            #[doc = $help]
+            pub const $constant: Name = Name { name: $name, kind: Kind::$kind, help: $help };
+        )*
+
+        /// Every name, in the order of the page.
+        pub const ALL: &[Name] = &[$($constant),*];
+    };
+}
+
+names! {
+    // Both tiers, as the process that is asked sees them.
+    Gauge DIRTY_OWNERS "dirty_owners" "Owners with changes that wait to be landed, of all processes";
+    Gauge OLDEST_DIRTY "oldest_dirty_seconds" "Age of the oldest change that waits to be landed";
+    Gauge REJECTED_OWNERS "rejected_owners" "Owners in the error maps: the database rejects a row of them";
+    Gauge PROBATION_OWNERS "probation_owners" "Owners whose landed changes are kept until the database has proved to keep them";
+    Gauge UNREACHABLE_PARTITIONS "unreachable_partitions" "Partitions of the hot tier that did not answer";
+
+    // A landing worker, or a process of the embedded mode.
+    Counter LANDED_ROWS "landed_rows" "Rows that were committed to the database";
+    Counter LANDED_MARKS "landed_marks" "Marks that were cleared after their rows were committed";
+    Counter LANDING_TRANSACTIONS "landing_transactions" "Landing transactions that were committed";
+    Counter REJECTED_ROWS "rejected_rows" "Rows that were moved to an error map, repeated attempts included";
+    Counter FENCED_TRANSACTIONS "fenced_transactions" "Landing transactions that the fence of their partition rejected";
+    Counter REQUEUED_MARKS "requeued_marks" "Landed marks that were requeued, since the database had forgotten their rows";
+    Counter EXPIRED_MARKS "expired_marks" "Landed marks whose probation ended";
+    Counter LANDING_FAILURES "landing_failures" "Passes over the partitions that a failure of a tier ended";
+    Counter RESCUES "rescues" "Times that everything was landed from a hot tier that takes no writes";
+    Gauge UNRESCUED_ROWS "unrescued_rows" "Rows that the last rescue could not land";
+
+    // A process that uses the SDK.
+    Gauge PRESSURE "back_pressure_percent" "Back-pressure: 0 below the watermarks, 1 to 99 slows writes, 100 refuses them";
+    Counter HOT_HITS "hot_hits" "Reads that the hot tier answered";
+    Counter HOT_MISSES "hot_misses" "Reads that needed the database";
+    Counter HOT_LOADS "hot_loads" "Owners that were hot-loaded from the database";
+    Gauge SESSIONS "sessions" "Sessions that this process holds or opens";
+    Counter SESSIONS_LOST "sessions_lost" "Sessions that this process lost";
+    Counter SESSIONS_DROPPED "sessions_dropped" "Sessions whose handle was dropped without an end";
+
+    // Any process.
+    Counter RESTARTS "background_restarts" "Background tasks that panicked and were begun anew";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_name_is_there_once_in_lower_case_and_no_help_is_a_riddle() {
+        let names: BTreeSet<&str> = ALL.iter().map(|name| name.name).collect();
+        assert_eq!(names.len(), ALL.len());
+        for name in ALL {
+            let plain = |letter: char| letter.is_ascii_lowercase() || letter == '_';
+            assert!(name.name.chars().all(plain), "{}", name.name);
+            assert!(
+                !name.name.ends_with("_total"),
+                "the page adds it: {}",
+                name.name
+            );
+            let words = name.help.split_whitespace().count();
+            assert!((3..=20).contains(&words), "{}: {}", name.name, name.help);
+            assert!(!name.help.ends_with('.'), "{}", name.help);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The examples of the README and of the book, compiled and run as doc tests.
+
+macro_rules! chapters {
+    ($($chapter:ident $file:literal)*) => {
+        $(
+            #[doc = include_str!(concat!("../../", $file))]
+            struct $chapter;
+        )*
+    };
+}
+
+chapters! {
+    Readme "README.md"
+    Introduction "book/src/introduction.md"
+    FirstGameServer "book/src/first-game-server.md"
+    Owners "book/src/guide-owners.md"
+    Objects "book/src/guide-objects.md"
+    Conditions "book/src/guide-conditions.md"
+    Durability "book/src/guide-durability.md"
+    Sessions "book/src/guide-sessions.md"
+    Testing "book/src/guide-testing.md"
+    Recipes "book/src/recipes.md"
+    Guarantees "book/src/guarantees.md"
+    Operations "book/src/operations.md"
+    HowItWorks "book/src/how-it-works.md"
+    Contributing "book/src/contributing.md"
+}

@@ -1,0 +1,51 @@
+//! The figures of a process that uses the SDK, for the page of metrics.
+
+use storage_metrics::{Measure, Page, names};
+
+use crate::{Result, Stats, Storage};
+
+impl Measure for Stats {
+    fn measure(&self, page: &mut Page) {
+        page.set(&names::DIRTY_OWNERS, self.marks);
+        let oldest = self.oldest_unlanded.unwrap_or_default();
+        page.set_exact(&names::OLDEST_DIRTY, oldest.as_secs_f64());
+        page.set(&names::REJECTED_OWNERS, self.error_marks);
+        page.set(&names::PROBATION_OWNERS, self.probation_marks);
+        page.set(&names::PRESSURE, self.pressure_percent.into());
+        page.set(&names::HOT_HITS, self.hot_hits);
+        page.set(&names::HOT_MISSES, self.hot_misses);
+        page.set(&names::HOT_LOADS, self.hot_loads);
+        page.set(&names::FENCED_TRANSACTIONS, self.fence_mismatches);
+        page.set(&names::LANDED_ROWS, self.rows_landed);
+        page.set(&names::LANDED_MARKS, self.marks_landed);
+        page.set(&names::SESSIONS, self.sessions);
+        page.set(&names::SESSIONS_LOST, self.sessions_lost);
+        page.set(&names::SESSIONS_DROPPED, self.sessions_dropped);
+        page.set(&names::RESTARTS, self.background_restarts);
+    }
+}
+
+impl Storage {
+    /// The figures of [`Storage::stats`] as OpenMetrics text, which Prometheus reads. Serve it
+    /// under `/metrics` with the media type `application/openmetrics-text; version=1.0.0`.
+    ///
+    /// One round trip to Redis for each node.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// let page = storage.metrics().await?;
+    /// assert!(page.contains("storage_hot_hits_total 0"));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `HotUnavailable`: Redis is away. `Closed`: the storage is closed.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn metrics(&self) -> Result<String> {
+        Ok(Page::of(&[&self.stats().await?]).text())
+    }
+}

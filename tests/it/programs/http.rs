@@ -1,0 +1,123 @@
+//! `run --http`: metrics and health, while tiers come and go.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use storage_metrics::names;
+use storage_tests::stack::bounded;
+use storage_tests::{Stack, World, stack, until};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+use super::config;
+
+/// A worker that serves, and where.
+struct Served {
+    _child: Child,
+    address: String,
+}
+
+impl Served {
+    async fn start(config: &Path) -> Result<Self> {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_worker"))
+            .args(["run", "--http", "127.0.0.1:0", "--config"])
+            .arg(config)
+            .env("NO_COLOR", "1")
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let mut log = BufReader::new(child.stderr.take().context("its log")?).lines();
+        let address = bounded("it serves", async {
+            while let Some(line) = log.next_line().await? {
+                if let Some((_, address)) = line.split_once("address=") {
+                    return Ok(address.to_owned());
+                }
+            }
+            anyhow::bail!("it ended")
+        });
+        let address = address.await?;
+        // Its log must go on being read.
+        tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
+        Ok(Self {
+            _child: child,
+            address,
+        })
+    }
+
+    /// The status and the body of an answer.
+    async fn get(&self, path: &str) -> Result<(u16, String)> {
+        let mut stream = TcpStream::connect(&self.address).await?;
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).await?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await?;
+        let (head, body) = answer.split_once("\r\n\r\n").context("a head")?;
+        let status = head.split(' ').nth(1).context("a status")?.parse()?;
+        Ok((status, body.to_owned()))
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_serves_every_figure_of_its_table_and_says_that_it_is_well() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    let served = Served::start(&config).await?;
+    until("it is well", async || {
+        Ok(served.get("/healthz").await? == (200, "ok\n".to_owned()))
+    })
+    .await?;
+    stack.landed().await?;
+    let (status, page) = served.get("/metrics").await?;
+    assert_eq!(status, 200);
+    assert!(page.contains("storage_landed_rows_total 1\n"), "{page}");
+    assert!(page.contains("storage_dirty_owners 0"), "{page}");
+    let own = stack.storage.metrics().await?;
+    // Every name of the table is a figure of the worker, of the SDK, or of both.
+    for name in names::ALL {
+        let line = format!("# TYPE storage_{} ", name.name);
+        assert!(
+            page.contains(&line) || own.contains(&line),
+            "nobody measures {}",
+            name.name
+        );
+    }
+    assert_eq!(served.get("/").await?.0, 404);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_whose_tier_is_away_says_which() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    let database = World::fresh().await?.database;
+    std::fs::write(
+        &config,
+        World::with_urls("redis://127.0.0.1:1", &database, "away")?.text,
+    )?;
+    let served = Served::start(&config).await?;
+    let (status, why) = served.get("/healthz").await?;
+    assert_eq!(
+        (status, why.as_str()),
+        (503, "the tiers are not open yet\n")
+    );
+    assert_eq!(served.get("/metrics").await?.0, 503);
+
+    let redis =
+        storage_servers::RedisServer::start(storage_servers::RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    std::fs::write(&config, &world.text)?;
+    let served = Served::start(&config).await?;
+    until("it is well", async || {
+        Ok(served.get("/healthz").await?.0 == 200)
+    })
+    .await?;
+    drop(redis);
+    until("it names the hot tier", async || {
+        let (status, why) = served.get("/healthz").await?;
+        Ok(status == 503 && why.starts_with("the hot tier"))
+    })
+    .await
+}
