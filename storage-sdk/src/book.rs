@@ -23,5 +23,4 @@ chapters! {
     Guarantees "book/src/guarantees.md"
     Operations "book/src/operations.md"
     HowItWorks "book/src/how-it-works.md"
-    Contributing "book/src/contributing.md"
 }
