@@ -42,7 +42,7 @@ fn markdown(report: &Report) -> String {
         .partition(|sweep| sweep.processes.is_some());
     if !scale.is_empty() {
         text.push_str(
-            "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate; \"busy\" is how much of all \
+            "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate. \"busy\" is how much of all \
              cores' time that is, \"all\" with whatever else the machine did.\n",
         );
     }
@@ -77,8 +77,8 @@ fn head(report: &Report) -> String {
         .count();
     let mut text = format!(
         "# Benchmarks\n\n\
-         Written by this command; only the last part is by hand:\n\n```sh\n{command}\n```\n\n\
-         On {machine}. Redis keeps nothing on disk; the database flushes its log at each commit and has {} GiB of buffers. Client, \
+         This command writes the page. Only the last part is by hand.\n\n```sh\n{command}\n```\n\n\
+         On {machine}. Redis keeps nothing on disk. The database flushes its log at each commit and has {} GiB of buffers. Client, \
          servers and workers share the machine. The run took {:.0} minutes.\n\n\
          Each case runs ours and its baseline in turn (A B, B A, …). Figures are medians, a ratio is the median of the ratios of \
          neighbours, with its range. Time and CPU are for one operation, CPU of client, Redis and database. A case during which others \

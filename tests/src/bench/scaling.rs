@@ -83,7 +83,7 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
     );
     let percent = |part: f64| format!("{:.0} %", part * 100.0);
     let parts = format!(
-        "of the CPU time, the database uses {}, Redis {}, {processes} {}",
+        "Of the CPU time, the database uses {}, Redis {}, {processes} {}",
         percent(mariadb / all),
         percent(redis / all),
         percent(client / all)
@@ -91,20 +91,20 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
     let others = machine - client - redis - mariadb;
     if others > FOREIGN_MAX {
         return format!(
-            "others used {} of the machine, so nothing can be said of the limit; {parts}.",
+            "others used {} of the machine, so nothing can be said of the limit. {parts}.",
             percent(others)
         );
     }
     if redis_core >= FULL {
         return format!(
-            "Redis is the limit, whose one thread keeps {} of a core busy; {parts}.",
+            "Redis is the limit, whose one thread keeps {} of a core busy. {parts}.",
             percent(redis_core)
         );
     }
     if machine < FULL {
         let (redis_core, machine) = (percent(redis_core), percent(machine));
         return format!(
-            "no processor is the limit, but waiting: all cores are busy to {machine}, Redis' thread to {redis_core} of one; {parts}."
+            "no processor is the limit, but waiting: all cores are busy to {machine}, Redis' thread to {redis_core} of one. {parts}."
         );
     }
     let who = match mariadb / all {
@@ -116,7 +116,7 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
         _ => "and not the database, which uses less of it than others",
     };
     format!(
-        "the machine is the limit, {who}: all cores are busy to {}; {parts}.",
+        "the machine is the limit, {who}: all cores are busy to {}. {parts}.",
         percent(machine)
     )
 }
