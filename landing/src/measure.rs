@@ -23,11 +23,42 @@ impl Measure for Counts {
 impl Measure for Backlog {
     fn measure(&self, page: &mut Page) {
         page.set(&names::DIRTY_OWNERS, self.marks());
-        let oldest = self.oldest().unwrap_or_default();
-        page.set_exact(&names::OLDEST_DIRTY, oldest.as_secs_f64());
+        // A backlog whose age is unknown has no age on the page: 0 would be an all-clear.
+        match self.oldest() {
+            Some(oldest) => page.set_exact(&names::OLDEST_DIRTY, oldest.as_secs_f64()),
+            None if self.marks() == 0 && self.away.is_empty() => {
+                page.set_exact(&names::OLDEST_DIRTY, 0.0);
+            }
+            None => {}
+        }
         page.set(&names::REJECTED_OWNERS, self.errors());
         page.set(&names::PROBATION_OWNERS, self.probation());
         let away = u64::try_from(self.away.len()).unwrap_or(u64::MAX);
         page.set(&names::UNREACHABLE_PARTITIONS, away);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_dirty::PartitionPeek;
+    use storage_model::Partition;
+
+    use super::*;
+
+    #[test]
+    fn a_backlog_whose_age_nobody_tells_is_not_said_to_be_young() {
+        let age = |backlog: &Backlog| {
+            Page::of(&[backlog])
+                .text()
+                .contains("oldest_dirty_seconds ")
+        };
+        assert!(age(&Backlog::default()));
+        let mut backlog = Backlog::default();
+        let peek = PartitionPeek {
+            live: 1,
+            ..PartitionPeek::default()
+        };
+        backlog.partitions.push((Partition(0), peek));
+        assert!(!age(&backlog));
     }
 }

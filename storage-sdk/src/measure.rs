@@ -1,16 +1,13 @@
 //! The figures of a process that uses the SDK, for the page of metrics.
 
+use storage_landing::Backlog;
 use storage_metrics::{Measure, Page, names};
 
 use crate::{Result, Stats, Storage};
 
+/// The figures of this process alone. Those of both tiers are the backlog's.
 impl Measure for Stats {
     fn measure(&self, page: &mut Page) {
-        page.set(&names::DIRTY_OWNERS, self.marks);
-        let oldest = self.oldest_unlanded.unwrap_or_default();
-        page.set_exact(&names::OLDEST_DIRTY, oldest.as_secs_f64());
-        page.set(&names::REJECTED_OWNERS, self.error_marks);
-        page.set(&names::PROBATION_OWNERS, self.probation_marks);
         page.set(&names::PRESSURE, self.pressure_percent.into());
         page.set(&names::HOT_HITS, self.hot_hits);
         page.set(&names::HOT_MISSES, self.hot_misses);
@@ -41,11 +38,24 @@ impl Storage {
     /// ```
     ///
     /// # Errors
-    /// `HotUnavailable`: Redis is away. `Closed`: the storage is closed.
+    /// `Closed`: the storage is closed. If Redis is away, the page has the figures of this process
+    /// and `storage_unreachable_partitions`.
     ///
     /// # Cancel safety
     /// Only reads.
     pub async fn metrics(&self) -> Result<String> {
-        Ok(Page::of(&[&self.stats().await?]).text())
+        let hot = self.core.tiers.hot();
+        let backlog = self
+            .core
+            .while_open(async { Ok(Backlog::reachable(hot.as_ref()).await) })
+            .await?;
+        let mut page = Page::default();
+        match &backlog {
+            Ok(backlog) => backlog.measure(&mut page),
+            Err(_) => page.set(&names::UNREACHABLE_PARTITIONS, hot.partition_count().into()),
+        }
+        self.stats_of(&backlog.unwrap_or_default())
+            .measure(&mut page);
+        Ok(page.text())
     }
 }

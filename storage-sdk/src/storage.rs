@@ -203,15 +203,21 @@ impl Storage {
     /// # Cancel safety
     /// Only reads.
     pub async fn stats(&self) -> Result<Stats> {
-        use std::sync::atomic::Ordering::Relaxed;
         let backlog = self
             .core
             .while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) })
             .await?;
+        Ok(self.stats_of(&backlog))
+    }
+
+    /// The state of the storage, with the backlog that was read.
+    pub(crate) fn stats_of(&self, backlog: &Backlog) -> Stats {
+        use std::sync::atomic::Ordering::Relaxed;
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
         let loads = self.core.tiers.load_counts();
         let [sessions, sessions_lost, sessions_dropped] = self.core.holder.counts();
-        Ok(Stats {
+        let panics = loads.panics.saturating_add(landing.panics);
+        Stats {
             sessions,
             sessions_lost,
             sessions_dropped,
@@ -226,8 +232,8 @@ impl Storage {
             fence_mismatches: landing.fenced,
             rows_landed: landing.rows,
             marks_landed: landing.marks,
-            background_restarts: self.core.background.restarts().saturating_add(loads.panics),
-        })
+            background_restarts: self.core.background.restarts().saturating_add(panics),
+        }
     }
 
     /// Closes the storage and all of its clones. Further calls fail as `Closed`.

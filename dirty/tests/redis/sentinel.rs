@@ -205,7 +205,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     let error = RedisStore::open(impatient(&sentinel.url()))
         .await
         .unwrap_err();
-    assert!(error.message.contains("as many Sentinels"), "{error}");
+    assert!(error.message.contains("equally many Sentinels"), "{error}");
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 //!
 //! It is served from the start of the program, also while the worker waits for its tiers.
 
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,14 +15,16 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use storage_landing::{Backlog, LandingWorker};
 use storage_metrics::page::CONTENT_TYPE;
-use storage_metrics::{Measure, Page};
+use storage_metrics::{Measure as _, Page, names};
 use storage_tiers::Tiers;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 /// How long a tier may take to answer a health check or a scrape.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between tries to take an address that another process has, such as the worker before this one.
+const TAKE_EVERY: Duration = Duration::from_secs(1);
 
 /// A worker at work, and its tiers.
 #[derive(Debug, Clone)]
@@ -45,19 +48,33 @@ impl Drop for Serving {
     }
 }
 
-/// Begins to serve at an address.
+/// Begins to serve at an address. If another process has it, landing begins all the same, and the
+/// address is tried again.
 ///
 /// # Errors
-/// The address is taken, or not of this machine.
+/// The address can't be one of this machine's.
 pub async fn serve(address: SocketAddr, work: Shared) -> anyhow::Result<Serving> {
-    let listener = TcpListener::bind(address).await;
-    let listener = listener.with_context(|| format!("--http {address}"))?;
-    tracing::info!(address = %listener.local_addr()?, "serving /metrics and /healthz");
+    let mut taken = match TcpListener::bind(address).await {
+        Err(error) if error.kind() == ErrorKind::AddrInUse => {
+            tracing::warn!(%address, "another process has the address of --http; it is tried again");
+            None
+        }
+        bound => Some(bound.with_context(|| format!("--http {address}"))?),
+    };
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(health))
         .with_state(work);
     Ok(Serving(tokio::spawn(async move {
+        let listener = loop {
+            match taken {
+                Some(listener) => break listener,
+                None => sleep(TAKE_EVERY).await,
+            }
+            taken = TcpListener::bind(address).await.ok();
+        };
+        let address = listener.local_addr().unwrap_or(address);
+        tracing::info!(%address, "serving /metrics and /healthz");
         if let Err(error) = axum::serve(listener, router).await {
             tracing::error!(%error, "/metrics and /healthz are not served any more");
         }
@@ -71,12 +88,15 @@ async fn metrics(State(work): State<Shared>) -> Response {
     };
     let counts = work.worker.counts();
     let backlog = timeout(PATIENCE, Backlog::reachable(work.tiers.hot().as_ref())).await;
-    let mut parts: Vec<&dyn Measure> = vec![&counts];
-    if let Ok(Ok(backlog)) = &backlog {
-        parts.push(backlog);
+    let mut page = Page::of(&[&counts]);
+    match &backlog {
+        Ok(Ok(backlog)) => backlog.measure(&mut page),
+        Ok(Err(_)) | Err(_) => {
+            let all = work.tiers.hot().partition_count();
+            page.set(&names::UNREACHABLE_PARTITIONS, all.into());
+        }
     }
-    let page = Page::of(&parts).text();
-    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page).into_response()
+    ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text()).into_response()
 }
 
 /// Whether both tiers answer.
@@ -84,7 +104,7 @@ async fn health(State(work): State<Shared>) -> Response {
     let Some(work) = work.get() else {
         return away("the tiers are not open yet");
     };
-    let hot = timeout(PATIENCE, work.tiers.hot().time());
+    let hot = timeout(PATIENCE, Backlog::read(work.tiers.hot().as_ref()));
     let cold = timeout(PATIENCE, work.tiers.cold().pairing());
     match tokio::join!(hot, cold) {
         (Ok(Ok(_)), Ok(Ok(_))) => "ok\n".into_response(),

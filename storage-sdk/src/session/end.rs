@@ -73,8 +73,9 @@ impl Hold {
             }
         });
         if let Err(error) = begun {
-            // The hot tier still has it: the next sweep ends it.
-            tracing::error!(owner = %self.owner, %error, "a session was dropped without an end, and its last edits may be lost");
+            // The hot tier still has it. A later sweep of its partition ends it.
+            let lost = self.is_dirty();
+            tracing::error!(owner = %self.owner, %error, lost, "a session was dropped without an end, outside every runtime: unsaved edits are lost");
         }
     }
 }

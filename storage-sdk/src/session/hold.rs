@@ -46,7 +46,7 @@ impl fmt::Debug for Hold {
 
 impl Drop for Hold {
     fn drop(&mut self) {
-        // No caller can end it any more. If the hot tier still has it, the next sweep ends it.
+        // No caller can end it any more. If the hot tier still has it, a later sweep ends it.
         self.core.holder.forget(self.fence.token);
     }
 }

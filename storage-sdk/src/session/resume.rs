@@ -120,7 +120,7 @@ impl Hold {
     }
 
     /// Ends a session in the hot tier that was just claimed and has lost its owner. If this fails,
-    /// the next sweep ends it.
+    /// a later sweep ends it.
     async fn give_back(&self) {
         if let Err(error) = self
             .core

@@ -7,11 +7,39 @@ use anyhow::{Context as _, Result};
 use storage_metrics::names;
 use storage_tests::stack::bounded;
 use storage_tests::{Stack, World, stack, until};
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
-use tokio::net::TcpStream;
-use tokio::process::{Child, Command};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, Lines};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::process::{Child, ChildStderr, Command};
 
 use super::config;
+
+type Log = Lines<BufReader<ChildStderr>>;
+
+/// Starts a worker that serves at an address.
+fn run(config: &Path, address: &str) -> Result<(Child, Log)> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_worker"))
+        .args(["run", "--http", address, "--config"])
+        .arg(config)
+        .env("NO_COLOR", "1")
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let log = BufReader::new(child.stderr.take().context("its log")?).lines();
+    Ok((child, log))
+}
+
+/// The next line of a log that contains these words.
+async fn said(log: &mut Log, words: &str) -> Result<String> {
+    bounded(words, async {
+        while let Some(line) = log.next_line().await? {
+            if line.contains(words) {
+                return Ok(line);
+            }
+        }
+        anyhow::bail!("it ended")
+    })
+    .await
+}
 
 /// A worker that serves, and where.
 struct Served {
@@ -21,29 +49,19 @@ struct Served {
 
 impl Served {
     async fn start(config: &Path) -> Result<Self> {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_worker"))
-            .args(["run", "--http", "127.0.0.1:0", "--config"])
-            .arg(config)
-            .env("NO_COLOR", "1")
-            .stderr(Stdio::piped())
-            .kill_on_drop(true)
-            .spawn()?;
-        let mut log = BufReader::new(child.stderr.take().context("its log")?).lines();
-        let address = bounded("it serves", async {
-            while let Some(line) = log.next_line().await? {
-                if let Some((_, address)) = line.split_once("address=") {
-                    return Ok(address.to_owned());
-                }
-            }
-            anyhow::bail!("it ended")
-        });
-        let address = address.await?;
+        let (child, mut log) = run(config, "127.0.0.1:0")?;
+        let line = said(&mut log, "serving /metrics").await?;
+        let (_, address) = line.split_once("address=").context("an address")?;
+        Ok(Self::new(child, log, address))
+    }
+
+    fn new(child: Child, mut log: Log, address: &str) -> Self {
         // Its log must go on being read.
         tokio::spawn(async move { while let Ok(Some(_)) = log.next_line().await {} });
-        Ok(Self {
+        Self {
             _child: child,
-            address,
-        })
+            address: address.to_owned(),
+        }
     }
 
     /// The status and the body of an answer.
@@ -118,6 +136,30 @@ async fn a_worker_whose_tier_is_away_says_which() -> Result<()> {
     until("it names the hot tier", async || {
         let (status, why) = served.get("/healthz").await?;
         Ok(status == 503 && why.starts_with("the hot tier"))
+    })
+    .await?;
+    let (status, page) = served.get("/metrics").await?;
+    assert_eq!(status, 200);
+    assert!(page.contains("storage_unreachable_partitions 8"), "{page}");
+    assert!(page.contains("storage_landed_rows_total 0"), "{page}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_lands_while_another_process_has_its_address_and_takes_it_later() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    let taken = TcpListener::bind("127.0.0.1:0").await?;
+    let address = taken.local_addr()?.to_string();
+    let (child, mut log) = run(&config, &address)?;
+    said(&mut log, "another process has the address").await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    stack.landed().await?;
+    drop(taken);
+    said(&mut log, "serving /metrics").await?;
+    let served = Served::new(child, log, &address);
+    until("it is well", async || {
+        Ok(served.get("/healthz").await?.0 == 200)
     })
     .await
 }
