@@ -377,7 +377,7 @@ async fn every_command_shows_its_deadline_and_the_exit_codes() -> Result<()> {
         assert!(help.contains("Exit codes:"), "{help}");
         let ends_by_itself = match command {
             "run" => help.contains("has no deadline"),
-            "grants" => help.contains("asks no server"),
+            "grants" => help.contains("Contacts no server"),
             _ => help.contains("--deadline"),
         };
         assert!(ends_by_itself, "{help}");
