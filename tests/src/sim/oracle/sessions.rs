@@ -21,7 +21,7 @@ use super::applied::Applied;
 use super::book::{Book, Told};
 use super::history::History;
 use super::line::Line;
-use super::slot::Slot;
+use super::slot::{Change, Slot};
 use crate::sim::redis::Executed;
 use crate::sim::redis::data::Data;
 use crate::sim::redis::keyspace::Hash;
@@ -78,6 +78,8 @@ pub(super) struct Sessions {
     doomed: BTreeMap<Fence, bool>,
     /// The greatest version that each session was told of.
     told: BTreeMap<Fence, u64>,
+    /// The fields as the last applied save of each session leaves them.
+    left: BTreeMap<Fence, BTreeMap<String, Option<Vec<u8>>>>,
 }
 
 impl Sessions {
@@ -115,14 +117,26 @@ impl Sessions {
         self.tenancy.last.as_ref().filter(is_news).cloned()
     }
 
-    /// Whether the last write is a save that its session was not told of. If Redis lost a part of
-    /// it after rows had its version, nobody can tell the owner from one that others wrote.
+    /// Whether the last write is a save that its session was not told of.
     fn ends_with_an_untold_save(&self, fence: &Fence) -> bool {
         let told = self.told.get(fence).copied().unwrap_or_default();
         self.tenancy
             .last
             .as_ref()
             .is_some_and(|last| last.by.as_ref() == Some(fence) && last.version > told)
+    }
+
+    /// A save of a session was applied.
+    fn leaves(&mut self, fence: &Fence, changes: &[(String, Change)]) {
+        let left = self.left.entry(fence.clone()).or_default();
+        for (field, change) in changes {
+            let value = if let Change::Set(value) = change {
+                Some(value.clone())
+            } else {
+                None
+            };
+            left.insert(field.clone(), value);
+        }
     }
 
     /// Others took or wrote the owner.
@@ -392,7 +406,10 @@ impl Book {
             // What was uncertain is not any more.
             let _ = line.reads(u64::MAX, hash.get(field.as_bytes()).map(Vec::as_slice));
         }
+        let live = |field: &String| (field.clone(), hash.get(field.as_bytes()).cloned());
+        let left = told.fields.keys().map(live).collect();
         let sessions = &mut told.sessions;
+        sessions.left.insert(fence.clone(), left);
         sessions.doom(Some(&fence), |_| true);
         sessions.doomed.insert(fence.clone(), false);
         sessions.steps += 1;
@@ -521,6 +538,7 @@ impl Book {
             version,
             fence,
             closes,
+            changes,
             ..
         } = applied;
         let (held, epoch) = (scene.session(owner, ""), scene.epoch());
@@ -552,6 +570,7 @@ impl Book {
                 .ended
                 .is_none_or(|ended| other.wrote || ended == epoch)
         });
+        sessions.leaves(fence, changes);
         sessions.doom(Some(fence), |_| true);
         if let Some(tenure) = sessions.goes_on(fence, epoch) {
             tenure.wrote = true;
@@ -587,6 +606,17 @@ impl Book {
             );
         }
     }
+}
+
+/// Whether the owner certainly is as the last applied save of a session leaves it.
+fn is_as_left(told: &Told, fence: &Fence) -> bool {
+    let Some(left) = told.sessions.left.get(fence) else {
+        return false;
+    };
+    told.fields.iter().all(|(field, line)| {
+        let value = left.get(field).and_then(Option::as_deref);
+        line.now().iter().all(|slot| slot.live() == value)
+    })
 }
 
 /// What is wrong with what a session begins with.
@@ -727,9 +757,12 @@ impl History {
         self.note(owner, || format!("session {} lost: {why}", shown(fence)));
         let mut state = self.state();
         let told = state.told(owner);
+        // Nobody can tell such an owner from one that others wrote: rows have the version of the
+        // save, and Redis lost the rest of it.
         let is_torn = told.rewound
             && *why == LossReason::Changed
-            && told.sessions.ends_with_an_untold_save(fence);
+            && told.sessions.ends_with_an_untold_save(fence)
+            && !is_as_left(told, fence);
         if !is_torn && !told.sessions.doomed.get(fence).copied().unwrap_or_default() {
             state.fail(
                 owner,
