@@ -22,7 +22,8 @@ names! {
     Gauge PROBATION_OWNERS "probation_owners" "Owners whose landed changes are kept until the database has proved to keep them";
     Gauge UNREACHABLE_PARTITIONS "unreachable_partitions" "Partitions of the hot tier that did not answer";
 
-    // A landing worker. A process of the embedded mode has three of them: rows, marks, and fenced transactions.
+    // A landing worker. A process of the embedded mode has three of them: rows, marks, and fenced
+    // transactions.
     Counter LANDED_ROWS "landed_rows" "Rows that were committed to the database";
     Counter LANDED_MARKS "landed_marks" "Marks that were cleared after their rows were committed";
     Counter LANDING_TRANSACTIONS "landing_transactions" "Landing transactions that were committed";
