@@ -1,5 +1,5 @@
-//! More is written than lands: writes are slowed down, then refused; nothing is lost, and it ends
-//! by itself.
+//! The game server writes faster than the worker lands. The SDK delays writes and then rejects
+//! them. No write is lost, and the back-pressure ends by itself.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use storage_sdk::{Error, Kind, Outcome, Retry};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
 
-/// Watermarks that a test reaches at once.
+/// A stack with watermarks that a test reaches at once.
 async fn braked(mut world: World) -> Result<Stack> {
     let backpressure = &mut world.settings.backpressure;
     (backpressure.soft_marks, backpressure.hard_marks) = (20, 60);
@@ -23,7 +23,7 @@ fn is_overloaded(error: &Error) -> bool {
         && matches!(error.retry(), Retry::After(_))
 }
 
-/// Writes players of ever new names until a write is refused; answers how many were acknowledged.
+/// Writes new players until a write is rejected. Returns the number of acknowledged writes.
 async fn fill(stack: &Stack, name: &str, value: &[u8]) -> Result<(usize, Error)> {
     for number in 0.. {
         let player = stack.player(&format!("{name}{number}"));
@@ -78,7 +78,7 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     assert_eq!(
         ann.incr("gold", 1).with_id(id).await?.value(),
         1,
-        "a repeat is told what became of the first"
+        "a repeat gets the result of the first"
     );
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     ann.flush(Duration::from_secs(30)).await?;
@@ -166,7 +166,7 @@ async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
     worker.stop().await
 }
 
-/// Lets the database refuse every row but the one that asks whether it takes any.
+/// Lets the database reject every row except the canary.
 async fn refuse_all(url: &str) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
@@ -211,7 +211,7 @@ async fn a_redis_that_is_full_refuses_writes_whole_reads_on_lands_and_recovers()
     let refused = stack.player(&format!("p{acknowledged}"));
     ensure!(!refused.exists().await?, "nothing of it was written");
     let first = stack.player("p0");
-    // Larger than what the server may have freed meanwhile.
+    // Larger than the memory that the server may have freed since.
     let both = first
         .update([("v", b"new".to_vec()), ("w", vec![b'x'; 500_000])])
         .await

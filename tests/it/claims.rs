@@ -1,4 +1,5 @@
-//! Locks whose answers were lost: the worker that may hold one gives it to who should have it.
+//! Locks whose answers were lost. A worker that may hold such a lock gives it to the worker whose
+//! share it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

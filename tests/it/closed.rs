@@ -1,4 +1,4 @@
-//! A closed storage answers every call alike, so that a loop that obeys `retry` ends.
+//! A closed storage answers every call alike, so that a loop that follows `retry` ends.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -21,7 +21,7 @@ struct Hero {
     level: u32,
 }
 
-/// What each kind of call about an owner says that is hot, or cold.
+/// The error of each kind of call about one owner.
 async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>> {
     let world = storage.scope("game", "eu")?;
     let (bytes, heroes): (_, ObjStorage<Hero>) = (world.bytes(), world.objects());
@@ -114,8 +114,8 @@ async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>
     ])
 }
 
-/// Writes two owners, begins a list, closes, and asks for everything of one that is hot and of one
-/// that nobody knows.
+/// Writes two owners, begins a list and closes the storage. Then makes every call about a hot owner
+/// and about an unknown one.
 async fn all_calls_end(storage: Storage) -> Result<()> {
     let bytes = storage.scope("game", "eu")?.bytes();
     for id in ["ann", "bo"] {

@@ -1,4 +1,4 @@
-//! Reading and changing what is only in the database.
+//! Reads and changes of owners that are only in the database.
 
 use anyhow::Result;
 use futures::future::join_all;
@@ -108,7 +108,7 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let other = Storage::open(stack.settings.clone()).await?;
     let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
     let before = stack.storage.stats().await?;
-    // The database answers nothing until everybody has missed.
+    // The database answers nothing until every reader has missed.
     let mut locker = MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
         .execute(&mut locker)
@@ -235,7 +235,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert_eq!(
         (found["f7"].as_deref(), found.len()),
         (Some(&b"7"[..]), 1),
-        "only what was asked for"
+        "only the requested fields"
     );
     assert_eq!(big.get_all().await?.len(), 50);
     assert_eq!(big.incr("f8", 1).await?.value(), 9);
@@ -257,7 +257,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert_eq!(
         (found["f1"].as_deref(), found.len()),
         (Some(&b"1"[..]), 1),
-        "only what was asked for, though all was loaded"
+        "only the requested fields, though all were loaded"
     );
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What a write of each durability survives.
+//! The losses that a write of each durability survives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -27,8 +27,8 @@ async fn on(redis: &RedisServer) -> Result<Stack> {
     Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await
 }
 
-/// Counts some players up, all at once, until something breaks in the middle of it; answers what
-/// each was told last.
+/// Counts several players up at the same time until something breaks. Returns the last acknowledged
+/// count of each player.
 async fn count_until_it_breaks(
     stack: &Stack,
     durability: Durability,
@@ -59,7 +59,7 @@ async fn count_until_it_breaks(
     broke.map(|()| told)
 }
 
-/// Each player has at least what it was told last.
+/// Each player has at least its last acknowledged count.
 async fn none_is_lost(stack: &Stack, told: &[i64]) -> Result<()> {
     for (id, told) in told.iter().enumerate() {
         let has = stack.player(&id.to_string()).incr("gold", 0).await?.value();
@@ -164,7 +164,8 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
     Ok(())
 }
 
-/// Has a write wait before its landing's transaction, and something happen to Redis meanwhile.
+/// Lets a write wait before the transaction of its landing, and lets something happen to Redis
+/// during that wait.
 async fn while_it_lands(
     redis: &RedisServer,
     meanwhile: impl AsyncFnOnce(&Stack) -> Result<()>,
@@ -172,7 +173,7 @@ async fn while_it_lands(
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let gate = Arc::new(Gate::before(Statement::Begin));
     let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
-    // The first to open pairs the tiers, in a transaction of its own.
+    // The first storage to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;
     let lands = Storage::builder(world.settings.clone())
         .cold(cold)
@@ -194,7 +195,7 @@ async fn a_write_that_redis_forgets_before_its_commit_is_not_said_to_have_landed
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let (_other, told) = while_it_lands(&redis, async |other| {
             redis.call(&["FLUSHALL"]).await?;
-            // Another process adopts what is left, and may go on from there.
+            // Another process adopts the partition and may go on with the data that is left.
             let ann = other.player("ann");
             assert!(ann.get(["gold"]).await?.is_empty());
             if rewritten {
@@ -310,7 +311,7 @@ async fn a_connection_that_breaks_before_the_wait_never_passes_for_a_replica() -
         .value();
     ensure!(
         (certain..=possible).contains(&counted),
-        "{counted} were applied; {certain} for certain, {possible} at most"
+        "{counted} were applied, {certain} for certain, {possible} at most"
     );
     Ok(())
 }
@@ -525,7 +526,7 @@ async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
             std::mem::forget(stack);
             anyhow::Ok(())
         })?;
-        // As a process that is killed: nothing of it runs on, and nothing is closed.
+        // Like a killed process: none of its tasks runs on, and nothing is closed.
         runtime.shutdown_background();
         Ok(())
     });

@@ -1,4 +1,5 @@
-//! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
+//! The integration tests: one binary, one module for each concern. Each test starts its servers on
+//! free ports.
 
 mod backpressure;
 mod bad_input;

@@ -1,5 +1,5 @@
-//! Two game servers and two landing workers as processes on real servers, for a minute, with a
-//! worker killed at its work.
+//! Two game servers and two landing workers run as processes on real servers for a minute. A worker
+//! is killed in the middle of landing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -15,10 +15,10 @@ use storage_tests::{Stack, World, rows, until};
 use tokio::process::{Child, Command};
 
 const TIME: &str = "60s";
-/// Of each of the two game servers.
+/// The writes of each of the two game servers.
 const WRITES_EACH: &str = "68000";
 const ACKNOWLEDGED_MIN: u64 = 136_000;
-/// How often memory and sockets are looked at.
+/// The time between two looks at memory and sockets.
 const LOOK: Duration = Duration::from_millis(250);
 
 fn worker(config: &Path, name: &str) -> Result<Child> {
@@ -57,8 +57,8 @@ fn signal(child: &Child, signal: rustix::process::Signal) -> Result<()> {
     )?)
 }
 
-/// Stops a worker while it has settled a part of a snapshot, and kills it there. Answers how many
-/// marks were left in that snapshot.
+/// Stops a worker that has settled a part of a snapshot, and kills it there. Returns the number of
+/// marks left in that snapshot.
 async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Result<u64> {
     let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
     let snapshots = async || -> Result<Vec<(u32, u64)>> {
@@ -82,8 +82,8 @@ async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Resu
             if snapshot == 0 || snapshot >= *most {
                 continue;
             }
-            // It was half settled a moment ago. Whether it still is can be told once the worker
-            // stands still.
+            // The snapshot was half settled a moment ago. Only a worker that stands still shows
+            // whether it still is.
             signal(child, rustix::process::Signal::STOP)?;
             let most = *most;
             let now = snapshots()
@@ -116,7 +116,7 @@ async fn connections(redis: &RedisServer, mariadb: &MariaDbServer) -> Result<[u6
     Ok([clients.parse()?, threads.trim().parse()?])
 }
 
-/// Looks at the memory and sockets of game servers while they play, and of a worker.
+/// Measures memory and sockets of game servers and of a worker during the run.
 async fn watch(games: Vec<(String, Option<u32>)>, worker: Option<u32>) -> Footprints {
     let mut footprints = Footprints::default();
     let is_alive = |pid: &Option<u32>| pid.is_some_and(|pid| Footprint::of(pid).is_ok());

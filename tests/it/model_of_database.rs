@@ -1,5 +1,5 @@
-//! The simulator's model of the database passes the suite of the cold tier, but for the cases about
-//! settings, schemas and connections of their own, which it has not.
+//! The simulator's model of the database passes the suite of the cold tier. The cases about
+//! settings, schemas and connections are left out, because the model has none of these.
 
 use std::sync::Arc;
 

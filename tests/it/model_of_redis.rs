@@ -1,5 +1,5 @@
-//! The engine on the simulator's model of Redis passes the suite that it passes on Redis: so the
-//! model is right, as far as the suite sees.
+//! The engine passes the same suite on the simulator's model of Redis and on Redis. So the model is
+//! right as far as the suite sees.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! How much a worker asks of the database at once, by what the database takes for it.
+//! The load that a worker puts on the database follows the database's speed.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use storage_tests::proxy::{Link, Weather};
 use storage_tests::{Stack, World, rows, stack, until};
 
-/// The largest batch, so small that a few writes make many.
+/// The largest batch. It is so small that a few writes make many batches.
 const ROWS: u32 = 64;
 const OWNERS: u32 = 200;
 
@@ -29,7 +29,7 @@ async fn the_pace_falls_while_the_database_is_slow_and_rises_again_after_it() ->
     let pace = || (worker.pace().rows(), worker.pace().transactions());
     let all = (usize::try_from(ROWS)?, 2);
     let mut round = 0_u32;
-    // Each look is preceded by writes, so that there is always something to land.
+    // Writes precede each look, so that there is always something to land.
     let mut play = async |what: &str, holds: &dyn Fn() -> bool| {
         let look = async || {
             round += 1;

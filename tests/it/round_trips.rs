@@ -1,4 +1,4 @@
-//! What a warm operation costs: one round trip to the hot tier, not a byte to the database.
+//! The cost of a warm operation: one round trip to the hot tier, and no byte to the database.
 
 use anyhow::Result;
 use storage_dirty::redis::RedisOptions;
@@ -29,8 +29,8 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     ann.get_all().await?;
 
     let bytes = cold.bytes();
-    // What the storage asks by itself now and then is counted, too, so that each is tried until
-    // nothing comes in between.
+    // The counts include the storage's own occasional requests. So each operation is tried until
+    // none of them interferes.
     macro_rules! one {
         ($what:literal, $operation:expr) => {
             one!($what, (), _none, $operation)

@@ -165,8 +165,8 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     Ok(())
 }
 
-/// A game server spawns what it calls, so every future of the SDK must be able to move between
-/// threads. Compiling is the test.
+/// A game server spawns its calls, so every future of the SDK must be able to move between threads.
+/// Compiling is the test.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_can_be_spawned() -> Result<()> {
     let stack = Stack::open().await?;

@@ -1,4 +1,4 @@
-//! The simulator finds nothing wrong, and can be believed: a seed replays exactly.
+//! The simulator finds nothing wrong, and its result is reliable: a seed replays exactly.
 #![expect(clippy::panic, reason = "a test that can't go on fails")]
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use storage_tests::sim::run::{Report, run};
 use storage_tests::sim::summary::{SEEDS_FOR_ALL, Summary};
 
-/// How long more seeds are played than those of which each fault must hit.
+/// The time for more seeds after those that every fault must hit.
 const BUDGET: Duration = Duration::from_secs(60);
 
 fn assert_sound(report: &Report) {

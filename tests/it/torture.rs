@@ -1,4 +1,4 @@
-//! A short run of torture on each topology: the same as the binary's, which runs for longer.
+//! A short run of torture on each topology. It is the same as the binary's longer run.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use storage_tests::torture::args::{Args, Topology};
 use storage_tests::torture::report::Report;
 use storage_tests::torture::run;
 
-/// What dies in the soak, each again and again.
+/// The parts that die in the soak, each again and again.
 const KILLS: &str = "worker-kill,game-kill,redis-kill,db-kill";
 
 fn all(topology: Topology, seconds: u64) -> Args {
@@ -35,7 +35,7 @@ async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
     let report = torture(all(Topology::Single, 25)).await?;
     assert!(
         report.cells() >= 72,
-        "only {} cells of fault and what was under way",
+        "only {} pairs of a fault and the work under way",
         report.cells()
     );
     Ok(())

@@ -116,8 +116,8 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
     let stack = Stack::with(world).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
-    // The first copy is held back; its repeat, over another connection, finds that its deadline has
-    // passed.
+    // The proxy holds the first copy back. Its repeat goes over another connection and finds that
+    // the deadline has passed.
     let late = async |write: storage_sdk::Write| {
         proxy.hold_open_ones();
         redis.skew(3_600)?;
@@ -132,7 +132,8 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
         Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))
     })
     .await?;
-    // A call is ended before its writes are repeated. So the first copy comes too late for good.
+    // The store ends a call before it repeats the call's writes. So the first copy can never be
+    // applied.
     late(ann.update([("gold", "3")])).await?;
     until("the first copy is refused", async || {
         let errors = redis.call(&["INFO", "errorstats"]).await?;

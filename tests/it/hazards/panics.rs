@@ -1,4 +1,4 @@
-//! A panic in what a storage does by itself (H49).
+//! A panic in a background task of a storage (H49).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,7 +17,7 @@ use storage_sql::{ColdError, ColdOptions, Seam, Statement, open, open_through};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::Tiers;
 
-/// Panics the first time that it is asked at a place.
+/// Panics on the first call at each place.
 #[derive(Debug, Default)]
 struct Once {
     armed: std::sync::atomic::AtomicBool,
@@ -303,7 +303,7 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
     let hot = Arc::new(RedisStore::open(options).await?);
     let storage = Storage::builder(world.settings).hot(hot).open().await?;
     once.arm(true);
-    // Nobody else looks at the backlog here.
+    // No other task looks at the backlog here.
     until("the look has panicked", async || {
         Ok(once.places().contains(&"before peek".to_owned()))
     })

@@ -1,5 +1,5 @@
-//! The engine in memory and the one on Redis answer alike: the same calls in the same order get the
-//! same answers.
+//! The engine in memory and the engine on Redis answer alike: the same calls in the same order get
+//! the same answers.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ prop_state_machine! {
     fn memory_and_redis_answer_alike(sequential 1..40 => Pair);
 }
 
-/// Nothing is predicted: each engine is the other's reference.
+/// The test predicts no answer. Each engine is the other's reference.
 #[derive(Debug, Clone)]
 struct Calls;
 
@@ -67,7 +67,7 @@ impl ReferenceStateMachine for Calls {
     }
 }
 
-/// The runtime and the server that all histories share; each has a prefix of its own.
+/// The runtime and the server that all histories share. Each history has a prefix of its own.
 fn shared() -> &'static (Runtime, RedisServer) {
     static SHARED: OnceLock<(Runtime, RedisServer)> = OnceLock::new();
     SHARED.get_or_init(|| {

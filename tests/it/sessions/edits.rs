@@ -1,4 +1,4 @@
-//! What a session edits, saves and ends with.
+//! The edits, saves and ends of a session.
 
 use std::time::Duration;
 
@@ -55,7 +55,7 @@ async fn a_session_of_what_can_not_be_read_leaves_the_owner_free(rig: &Rig) -> R
     Ok(())
 }
 
-/// The field that an object stands in.
+/// The field that holds an object.
 async fn owner_field(
     storage: &storage_sdk::Storage,
     owner: &storage_sdk::ByteOwner,
