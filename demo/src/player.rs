@@ -64,13 +64,13 @@ pub struct Player {
     totals: Arc<Totals>,
 }
 
-/// How long a player repeats a write that neither succeeds nor fails for good.
+/// The time for which a player repeats a write that neither succeeds nor fails for good.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The wait before a write with an unknown outcome is repeated under its id.
 const REPEAT: Duration = Duration::from_millis(100);
-/// How long a logout waits for the database.
+/// The time for which a logout waits for the database.
 const LOGOUT: Duration = Duration::from_secs(5);
-/// Slots of a player's bag.
+/// The number of slots of a player's bag.
 const SLOTS: u32 = 8;
 
 fn field(name: &str) -> storage_sdk::Result<Field> {

@@ -1,4 +1,4 @@
-//! The engine in memory passes the suite of the hot tier, and keeps its invariants through random
+//! The engine in memory passes the suite of the hot tier. It keeps its invariants through random
 //! histories.
 #![expect(
     clippy::unwrap_used,
@@ -88,7 +88,7 @@ impl Rig for Memory {
 
 storage_dirty::hot_conformance!(conformance, memory());
 
-/// Of whatever partition the landed data are.
+/// The partition of the landed data does not matter.
 #[tokio::test]
 async fn a_session_takes_room_that_landed_data_make() {
     let store = MemoryStore::new(
@@ -194,12 +194,12 @@ async fn a_session_takes_room_that_landed_data_make() {
                     && store.bytes() == before
             ),
         }
-        // As full as can be; what has landed may go.
+        // As full as possible. Landed data may go.
         store.limit(store.bytes());
     }
 }
 
-/// Random histories against a cold tier of two lines: whatever is acknowledged is read back, and
+/// Random histories against a cold tier of two lines. Every acknowledged write is read back and
 /// lands.
 mod random {
     use std::collections::BTreeMap;
@@ -220,7 +220,7 @@ mod random {
 
     const STEPS: usize = 10_000;
 
-    /// Rows that were collected, and perhaps committed, and not settled yet.
+    /// Rows that were collected and not settled yet. They may be committed.
     struct Batch {
         partition: Partition,
         lock: Lock,
@@ -238,13 +238,13 @@ mod random {
         ids: SeededIds,
         clock: Arc<ManualClock>,
         store: MemoryStore,
-        /// What was acknowledged.
+        /// The acknowledged states.
         truth: BTreeMap<(Owner, Field), Cell>,
         /// The cold tier.
         rows: Rows,
-        /// What of it outlives a crash, and after how many steps it was flushed.
+        /// The part of the cold tier that outlives a crash, and the step at which it was flushed.
         flushed: (usize, Rows),
-        /// Windows that were found to leave, and after how many steps.
+        /// The windows that were found to leave, and the step of each find.
         left: Vec<(usize, Partition, Window)>,
         steps: usize,
         loads: Vec<Load>,
@@ -290,7 +290,7 @@ mod random {
             .collect();
         assert_eq!(
             cold, world.truth,
-            "SEED={seed}: what was acknowledged has landed"
+            "SEED={seed}: every acknowledged write has landed"
         );
         let on_probation = [world.forgotten, world.relived, world.acquitted];
         let seen = [
@@ -489,7 +489,8 @@ mod random {
             }
         }
 
-        /// What an acknowledged change did; the counter, if it is one.
+        /// Applies an acknowledged change to the expected state. Returns the new value if it is a
+        /// counter.
         fn expect(&mut self, owner: &Owner, field: Field, change: Change) -> Option<i64> {
             let name = (owner.clone(), field);
             let old = self.truth.get(&name).cloned();
@@ -548,7 +549,7 @@ mod random {
             }
         }
 
-        /// Remembers a load, to be used now or much later.
+        /// Remembers a load, to be used at once or much later.
         async fn observe(&mut self) {
             let owner = self.owner();
             let observed = self
@@ -589,7 +590,7 @@ mod random {
             }
         }
 
-        /// A worker that may stop anywhere: whoever comes next takes the lock over.
+        /// A worker that may stop anywhere. The next worker takes the lock over.
         async fn collect(&mut self) {
             let partition = Partition(self.random.random_range(0..2));
             let Some(lock) = self.lock(partition).await else {
@@ -611,7 +612,7 @@ mod random {
                 .filter_map(|e| e.mark.clone())
                 .map(|mark| (mark.owner, mark.fields))
                 .collect();
-            // Whatever else was parked of this partition is tried again with it.
+            // The rejected fields of this partition are tried again with the snapshot.
             let errors = self
                 .store
                 .errors(partition, 0, count)
@@ -644,7 +645,7 @@ mod random {
             });
         }
 
-        /// The versioned upsert of some batch (R3), which the fence refuses from an earlier epoch.
+        /// The versioned upsert of some batch (R3). The fence rejects a batch of an earlier epoch.
         fn commit(&mut self, at: usize) {
             let Some(batch) = self
                 .batches
@@ -664,7 +665,7 @@ mod random {
             }
         }
 
-        /// Commits the latest batch and settles it, or has its first mark refused.
+        /// Commits the latest batch and settles it, or lets the cold tier reject its first mark.
         async fn settle(&mut self) {
             if self.batches.is_empty() {
                 return;
@@ -750,7 +751,7 @@ mod random {
             drop(self.store.unlock(&[partition], &lock).await);
         }
 
-        /// The database comes back with what it had flushed.
+        /// The database comes back with its flushed rows.
         async fn crash(&mut self) {
             let flushed = &self.flushed.1;
             self.forgotten += self
@@ -762,7 +763,7 @@ mod random {
             self.adopt().await;
         }
 
-        /// Some worker takes a partition's lock.
+        /// Takes a partition's lock for some worker.
         async fn lock(&mut self, partition: Partition) -> Option<Lock> {
             let lock = Lock {
                 holder: "worker".into(),
@@ -794,7 +795,7 @@ mod random {
                 .unwrap();
         }
 
-        /// Some of the lost marks become live again.
+        /// Makes some of the lost marks live again.
         async fn relive(&mut self, partition: Partition, lock: &Lock) {
             for map in [Map::Leaving, Map::Landed] {
                 let count = self.random.random_range(1..6);
@@ -810,8 +811,8 @@ mod random {
             }
         }
 
-        /// Some marks go from probation whose window had begun to leave, then or long ago, before
-        /// the database was flushed.
+        /// Ends the probation of some marks. Their window began to leave before the last flush of
+        /// the database, just then or long before.
         async fn acquit(&mut self) {
             let flushed: Vec<_> = self
                 .left
@@ -852,7 +853,7 @@ mod random {
                 .unwrap();
         }
 
-        /// Lands all that is left.
+        /// Lands all marks that are left.
         async fn drain(&mut self) {
             self.store.limit(0);
             for _ in 0..10_000 {

@@ -15,7 +15,7 @@ use storage_sdk::{
 use storage_sql::{ColdOptions, open};
 use tokio::runtime::{Builder, Runtime};
 
-/// Far more than anything here takes.
+/// Far longer than any step here takes.
 const LONG: Duration = Duration::from_secs(30);
 
 fn runtime() -> Runtime {
@@ -159,7 +159,7 @@ fn any_handle_keeps_landing_going_and_the_last_one_ends_it() {
     until("it has landed", || {
         stored(&path, &owner).as_deref() == Some(b"1")
     });
-    // By async code, in which no runtime may be waited for.
+    // Async code drops the owner. It must not wait for a runtime.
     runtime().block_on(async { drop(owner) });
     until("nothing runs on", || hot.strong_count() == 0);
 }
@@ -240,7 +240,7 @@ fn a_session_that_is_dropped_outside_every_runtime_ends_in_order() {
     }
 }
 
-/// All that game logic does, on a clock that leaps whenever every task waits.
+/// Makes all calls of a game's logic, on a clock that leaps whenever every task waits.
 async fn plays(storage: &Storage, path: &Path) {
     let owner = ann(storage);
     for round in 1..=20_i64 {
@@ -298,7 +298,7 @@ async fn under_a_paused_clock_the_embedded_mode_opens_writes_loads_flushes_and_l
         let path = folder.path().join(format!("{round}.db"));
         let storage = Storage::embedded(&path).await.unwrap();
         plays(&storage, &path).await;
-        // What another process finds: all of it is cold.
+        // Another process finds all data cold.
         let again = Storage::embedded(&path).await.unwrap();
         assert_eq!(
             ann(&again).get(["name"]).await.unwrap()["name"].as_deref(),

@@ -57,7 +57,7 @@ async fn a_write_is_as_replicated_as_it_says_or_fails_as_applied() {
     let store = prepared(options(&master.url())).await;
     applied(write(&store, &owner("ann"), replicated(1, LONG)).await);
 
-    // So that a WAIT on any other connection would be told that all is well.
+    // With this, a WAIT on any other connection would succeed.
     replica.caught_up(&master).await.unwrap();
     replica.pause().unwrap();
     not_reached(write(&store, &owner("bo"), replicated(1, SHORT)).await);
@@ -93,7 +93,7 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
         .pop()
         .unwrap()
         .unwrap();
-    // Another process's connections wrote nothing yet.
+    // The connections of another process have not written anything yet.
     let other = RedisStore::open(options(&master.url())).await.unwrap();
     not_reached(send(&other, once.clone().as_safe_as(replicated(1, SHORT))).await);
     replica.resume().unwrap();
@@ -133,7 +133,7 @@ async fn what_can_not_be_had_is_refused_before_anything_is_written() {
         .await
         .unwrap();
     applied(write(&store, &ann, fsynced).await);
-    // While it rewrites its file, such a server answers before a write is on the disk.
+    // While such a server rewrites its file, it answers before a write is on the disk.
     server
         .call(&["CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"])
         .await

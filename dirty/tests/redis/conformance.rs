@@ -24,7 +24,7 @@ struct Single {
     saved: Mutex<Vec<Saved>>,
 }
 
-/// A key, what it holds, and the milliseconds it has left.
+/// A key, its value, and the milliseconds it has left.
 type Saved = (Vec<u8>, Vec<u8>, i64);
 
 async fn alone() -> Box<dyn Rig> {
@@ -96,7 +96,7 @@ impl Rig for Single {
     async fn advance(&self, _: Duration) {}
 
     async fn reincarnate(&self) {
-        // As when a replica becomes the primary of the same data.
+        // This happens when a replica becomes the primary of the same data.
         self.call(&[b"DEBUG", b"CHANGE-REPL-ID"]).await;
     }
 
@@ -154,7 +154,7 @@ impl Rig for Single {
     }
 }
 
-/// A prefix of its own in a cluster that all cases share, since it takes long to start.
+/// A prefix of its own in a cluster that all cases share, since a cluster takes long to start.
 #[derive(Debug)]
 struct Clustered {
     store: RedisStore,
@@ -179,7 +179,8 @@ async fn in_cluster() -> Box<dyn Rig> {
     })
 }
 
-/// Started on a thread of its own, whose runtime outlives that of any test.
+/// The shared cluster. A thread of its own starts it, and the thread's runtime outlives that of any
+/// test.
 fn shared_cluster() -> Arc<RedisCluster> {
     static CLUSTER: OnceLock<Arc<RedisCluster>> = OnceLock::new();
     let start = || {
@@ -203,7 +204,7 @@ fn shared_cluster() -> Arc<RedisCluster> {
 }
 
 impl Clustered {
-    /// Asks the node that knows: any other answers with a redirection.
+    /// Asks the node that serves the key. Any other node answers with a redirection.
     async fn call(&self, args: &[&[u8]]) -> Reply {
         for node in self.cluster.nodes() {
             if let Ok(reply) = node.call(args).await {

@@ -1,4 +1,4 @@
-//! Which connections calls go over.
+//! The connections that calls use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use crate::support::*;
 
-/// As many calls as one connection carries before another is used beside it.
+/// The number of calls that one connection carries before another is used beside it.
 const CROWD: u32 = 128;
-/// So long that no answer is given up, and no connection with it.
+/// So long that no answer times out and no connection is given up.
 const PATIENT: Duration = Duration::from_secs(60);
 
 /// Holds reads.
@@ -40,7 +40,7 @@ impl Gate for Door {
     }
 }
 
-/// How many connections a server has, besides that of this question.
+/// The number of connections to a server, without the connection of this question.
 async fn connections(server: &RedisServer) -> usize {
     let list = server
         .call(&["CLIENT", "LIST", "TYPE", "normal"])
@@ -49,7 +49,7 @@ async fn connections(server: &RedisServer) -> usize {
     list.text().unwrap().lines().count() - 1
 }
 
-/// A store that asked one thing at a time so far, with its server.
+/// A store that has sent one request at a time so far, with its server.
 async fn store(gate: Option<Arc<dyn Gate>>) -> (RedisServer, RedisStore) {
     let server = server().await;
     let store = prepared(RedisOptions {
@@ -115,7 +115,7 @@ async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_
     assert_eq!(connections(&server).await, 2);
 }
 
-/// How often the server was given a script.
+/// The number of times that the server was sent a script.
 async fn scripts_loaded(server: &RedisServer) -> u64 {
     let stats = server.call(&["INFO", "commandstats"]).await.unwrap();
     let line = stats.text().unwrap().lines().find_map(|line| {
@@ -166,7 +166,7 @@ fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_
                 value(&store, &owner("ann"), "gold").await,
                 Some(number.to_string())
             );
-            // One of several commands, over another connection.
+            // A read of several commands goes over another connection.
             let read = |id| Read {
                 owner: owner(id),
                 fields: Fields::All,

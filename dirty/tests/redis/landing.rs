@@ -1,4 +1,4 @@
-//! What a worker does with marks.
+//! The operations of a worker on marks.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     assert_eq!(read(&store, &ann).await, HotRead::default());
 }
 
-/// Its key would stay, since it has no time to live.
+/// The key of such a lock would stay, since it has no time to live.
 #[tokio::test]
 async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
     let server = server().await;
@@ -123,7 +123,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
             .await
             .unwrap();
         assert!(page.entries.iter().all(|entry| entry.mark.is_some()));
-        // Twice, as if a page had come twice.
+        // Twice, like a page that came twice.
         let twice: Vec<Entry> = page.entries.iter().chain(&page.entries).cloned().collect();
         cleared += settle(&store, partition, &lock, SnapshotId(1), twice)
             .await

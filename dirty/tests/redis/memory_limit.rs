@@ -36,7 +36,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
             (HotKind::OutOfMemory, Outcome::NotApplied)
         );
     }
-    // A load is proved, answered and not written.
+    // A load is proved and returned, but not written.
     let rows = vec![(
         field("gold"),
         Cell::Live(Bytes::from_static(b"7")),
@@ -143,7 +143,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     assert_eq!(store.fill(&[load]).await, [Ok(Filled::Accepted(read_back))]);
 }
 
-/// Nothing that a worker needs may have a time to live: a server that is over its limit evicts it
+/// No key that a worker needs may have a time to live. A server over its limit evicts such keys
 /// before every command.
 #[tokio::test]
 async fn a_full_server_that_evicts_leaves_workers_their_locks() {

@@ -1,4 +1,4 @@
-//! Servers that forget scripts, restart, hang, or may not be trusted.
+//! Servers that forget scripts, restart, hang, or can't be trusted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,7 +49,8 @@ impl Gate for Forgetful {
     }
 }
 
-/// H21: what a pipeline finds forgotten is loaded, and sent once more.
+/// H21: the store loads the scripts that a pipeline finds forgotten, and sends the pipeline once
+/// more.
 #[tokio::test]
 async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_again() {
     let server = Arc::new(server().await);
@@ -161,11 +162,12 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }
 
-/// R14: connections outlive a server's time as a replica, in which it may have lost what they saw.
+/// R14: connections outlive a server's time as a replica. In that time the server may have lost
+/// data that they saw.
 #[tokio::test]
 async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     let (server, other) = (server().await, server().await);
-    // Before it is used: a master that gets its first replica is another incarnation.
+    // Before the server is used: a master that gets its first replica becomes another incarnation.
     other.follow(&server).await.unwrap();
     let (reader, writer) = (
         prepared(options(&server.url())).await,
@@ -230,7 +232,7 @@ impl Gate for Meanwhile {
     }
 }
 
-/// R14: nor is a write applied that was sent before.
+/// R14: a write that was sent before is not applied either.
 #[tokio::test]
 async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_applied() {
     let (server, other) = (Arc::new(server().await), server().await);
@@ -265,7 +267,7 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
     apply(&store, &ann, &[("gold", set("3"))]).await;
 }
 
-/// A connection that broke while nobody used it costs no write its answer.
+/// A connection that broke while it was idle costs no write its answer.
 #[tokio::test]
 async fn connections_that_the_server_closed_while_they_were_idle_are_opened_again_unnoticed() {
     let server = server().await;
@@ -303,8 +305,8 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
         (HotKind::Policy, Outcome::NotApplied)
     );
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
-    // A worker that starts now lands what is in danger; only a check refuses, as game servers make
-    // one.
+    // A worker that starts now lands the data in danger. Only a check like that of game servers
+    // refuses.
     let worker = RedisStore::open(options(&server.url())).await.unwrap();
     assert_eq!(worker.check().await.unwrap_err().kind, HotKind::Policy);
     assert_eq!(drain(&worker).await, 1);
@@ -365,7 +367,7 @@ async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when
     apply(&store, &ann, &[("gold", set("1"))]).await;
     let late = mutation(&store, &ann, &[("gold", set("2"))]).await;
     server.pause().unwrap();
-    // Many callers at once: they share the wait for a connection instead of queueing for it.
+    // Many callers at once share the wait for a connection instead of queueing for it.
     let all = futures::future::join_all((0..200).map(|_| send(&store, late.clone())));
     let all = tokio::time::timeout(Duration::from_secs(10), all)
         .await
@@ -428,7 +430,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     })
     .await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
-    // A certificate that nobody vouches for will never be right.
+    // A certificate without a trusted issuer will never become valid.
     assert_eq!(
         RedisStore::open(options(&secured.url()))
             .await
@@ -438,8 +440,8 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     );
 }
 
-/// A partition is looked at before anything is sent to a server that this process does not know
-/// yet.
+/// The store looks at a partition before it sends anything to a server that this process does not
+/// know yet.
 #[tokio::test]
 async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_applied() {
     let server = server().await;

@@ -7,7 +7,7 @@ use storage_model::*;
 
 use crate::support::*;
 
-/// Everything that a worker and a reader do with one partition.
+/// Makes every call of a worker and of a reader to one partition.
 async fn all_calls(store: &RedisStore, ann: &Owner) {
     let partition = ann.partition(store.partition_count());
     let lock = lock("t");
@@ -107,7 +107,7 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
     let ann = owner("ann");
     let partition = ann.partition(4);
     let part = format!("slug-part:{{{partition}}}");
-    // A partition record that holds a list: no call can do anything at all.
+    // A partition record that holds a list: no call can do anything.
     let store = prepared(options(&server.url())).await;
     server.call(&["DEL", &part]).await.unwrap();
     server.call(&["LPUSH", &part, "x"]).await.unwrap();
@@ -283,8 +283,8 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
     })
     .await;
     let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));
-    // What is done to the state, and the kind of the refusal. A broken owner hash refuses nothing:
-    // the others' marks must go on.
+    // The change to the state, and the kind of the refusal. A broken owner hash refuses nothing,
+    // since the marks of other owners must go on.
     let spoils: [(&[&str], HotKind); 7] = [
         (&["SET", "slug-marks:{0}:saving", "x"], HotKind::Corrupt),
         (&["SET", "slug-marks:{0}:error", "x"], HotKind::Corrupt),

@@ -24,8 +24,8 @@ async fn watched() -> RedisSentinel {
         .unwrap()
 }
 
-/// Repeats a mutation until another server refuses it since its partition has not been adopted
-/// there, and adopts it.
+/// Repeats a mutation until another server refuses it because its partition is not adopted there.
+/// Then adopts it.
 async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
     let unprepared = async {
         loop {
@@ -48,7 +48,7 @@ async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
     adopt_all(store, epoch).await;
 }
 
-/// As [`apply`], and again under the same id while connections are cut.
+/// Like [`apply`]. Repeats the mutation under the same id while connections are cut.
 async fn applied(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) {
     let mutation = named(store, owner, changes).await;
     let applied = async {
@@ -81,7 +81,7 @@ async fn a_master_that_dies_or_hangs_is_left_for_the_one_that_sentinels_name() {
     applied(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("3"));
 
-    // The old master comes back as a master of its own until it is demoted; nobody goes there.
+    // The old master comes back and stays a master until it is demoted. No call goes there.
     sentinel.server(0).unwrap().restart().await.unwrap();
     applied(&store, &ann, &[("gold", set("4"))]).await;
     sentinel.settled().await.unwrap();
@@ -106,8 +106,7 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
     sentinel.caught_up().await.unwrap();
     sentinel.fail_over().await.unwrap();
     sentinel.settled().await.unwrap();
-    // The connections are those to the old master, which is a replica by now and would answer
-    // reads.
+    // The connections lead to the old master. By now it is a replica and would answer reads.
     let read = Read {
         owner: ann.clone(),
         fields: Fields::All,
@@ -136,7 +135,7 @@ async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_kn
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     sentinel.caught_up().await.unwrap();
-    // As one that its Sentinels can't reach, and therefore can't demote.
+    // Its Sentinels can't reach this master, and so can't demote it.
     let master = sentinel.server(0).unwrap();
     for other in &sentinel.servers()[1..] {
         other.call(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
@@ -159,7 +158,7 @@ async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_kn
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
 }
 
-/// As when one Sentinel is cut off from the others, and another one is away.
+/// This happens when one Sentinel is cut off from the others while another one is away.
 #[tokio::test]
 async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_none_is_guessed() {
     let sentinel = watched().await;
@@ -192,7 +191,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     names(second, new).await;
     let knows_new = RedisStore::open(impatient(&sentinel.url())).await.unwrap();
     names(second, old).await;
-    // One of the two addresses is the greater one.
+    // In one of the two stores, the known address is the greater one.
     knows_old.check().await.unwrap();
     knows_new.check().await.unwrap();
     apply(&knows_old, &ann, &[("gold", set("2"))]).await;
@@ -228,7 +227,7 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
         ..impatient(&url)
     };
     prepared(own("0ther")).await;
-    // One that hangs is outvoted.
+    // The others outvote a Sentinel that hangs.
     sentinel.sentinels()[0].pause().unwrap();
     RedisStore::open(own("0ther")).await.unwrap();
     sentinel.sentinels()[0].resume().unwrap();

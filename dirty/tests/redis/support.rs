@@ -1,4 +1,4 @@
-//! What the tests of the Redis engine share: servers of their own, prepared stores, short names for
+//! The shared helpers of the Redis engine's tests: own servers, prepared stores, short names for
 //! mutations.
 
 use std::sync::Mutex;
@@ -66,7 +66,7 @@ pub(crate) fn set(value: &str) -> Change {
     Change::Set(Bytes::copy_from_slice(value.as_bytes()))
 }
 
-/// A mutation that may still be applied for some seconds.
+/// A mutation whose deadline is some seconds away.
 pub(crate) async fn mutation(
     store: &RedisStore,
     owner: &Owner,
@@ -75,7 +75,7 @@ pub(crate) async fn mutation(
     let now = async {
         loop {
             match store.time().await {
-                // A server whose role changes cuts its connections.
+                // A server cuts its connections when its role changes.
                 Err(HotError {
                     kind: HotKind::Interrupted | HotKind::Unavailable,
                     ..
@@ -95,7 +95,7 @@ pub(crate) async fn mutation(
     Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
 }
 
-/// As [`mutation`], under an id that its caller keeps.
+/// Like [`mutation`], under an id that its caller keeps.
 pub(crate) async fn named(
     store: &RedisStore,
     owner: &Owner,
@@ -118,7 +118,7 @@ pub(crate) async fn mutate(
     send(store, mutation(store, owner, changes).await).await
 }
 
-/// What was applied; fails if it was not.
+/// Applies a mutation and returns its result. Fails if it was not applied.
 pub(crate) async fn apply(
     store: &RedisStore,
     owner: &Owner,
@@ -130,7 +130,7 @@ pub(crate) async fn apply(
     }
 }
 
-/// As [`apply`], under an id that its caller keeps.
+/// Like [`apply`], under an id that its caller keeps.
 pub(crate) async fn apply_named(
     store: &RedisStore,
     owner: &Owner,
@@ -145,7 +145,8 @@ pub(crate) async fn apply_named(
     }
 }
 
-/// As the first write of an owner, after the cold tier said that it has no row.
+/// Like [`apply`], for the first write of an owner, after the cold tier answered that it has no
+/// row.
 pub(crate) async fn apply_new(
     store: &RedisStore,
     owner: &Owner,
@@ -206,8 +207,8 @@ pub(crate) fn lock(token: &str) -> Lock {
     }
 }
 
-/// Lands everything of a store, as a worker with a database that takes all; answers how many marks
-/// it settled.
+/// Lands all data of a store, like a worker with a database that takes every row. Returns the
+/// number of settled marks.
 pub(crate) async fn drain(store: &RedisStore) -> u32 {
     let (mut settled, lock) = (0, lock("drain"));
     for partition in (0..store.partition_count()).map(Partition) {
@@ -284,14 +285,15 @@ pub(crate) async fn settle(
     store.settle(&settle).await.unwrap()
 }
 
-/// Every key with all it holds and whether it runs out, by name.
+/// Every key with its value and whether it expires, by name.
 pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     let mut keys = texts(server.call(&["KEYS", "*"]).await.unwrap());
     keys.sort();
     let mut dump = Vec::new();
     for key in keys {
         let mut held = server.call(&["DUMP", &key]).await.unwrap();
-        // A record's fields have no order, and a store's last call is no state of the partition.
+        // The fields of a record have no order, and a store's last call is not state of the
+        // partition.
         if key.contains("-part:")
             && server.call(&["TYPE", &key]).await.unwrap().text().unwrap() == "hash"
         {

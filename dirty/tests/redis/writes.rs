@@ -67,8 +67,7 @@ async fn a_repeat_is_recognised_in_the_window_after() {
         send(&store, incr.clone()).await.unwrap(),
         send(&store, update.clone()).await.unwrap(),
     );
-    // As if the window had ended: its ids are those of the other kind of window, and it is the last
-    // one.
+    // As if the window had ended: its ids belong to the other window now, and that is the last one.
     let ops = texts(server.call(&["KEYS", "*-ops:*"]).await.unwrap());
     let [young] = ops.as_slice() else {
         panic!("{ops:?}")
@@ -280,10 +279,10 @@ async fn large_calls_are_applied_whole() {
     assert_eq!(read(&store, &owner("many")).await.cells.len(), 9_000);
 }
 
-/// A map of up to 512 marks would be a list, in which each is searched one by one.
+/// A map of up to 512 marks would be a list, and Redis searches a list entry by entry.
 #[tokio::test]
 async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
-    // One of each script that writes.
+    // One write by each script that writes.
     for change in [set("1"), Change::Incr(1)] {
         let server = server().await;
         let store = prepared(options(&server.url())).await;

@@ -10,7 +10,7 @@ use storage_sql::conformance::Backend;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-/// One server for all cases; each has a database of its own.
+/// One server for all cases. Each case has a database of its own.
 static SERVER: OnceCell<MariaDbServer> = OnceCell::const_new();
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 

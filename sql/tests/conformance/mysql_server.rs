@@ -1,4 +1,4 @@
-//! What only a MySQL server can show: outages, hangs, modes, limits.
+//! Tests that need a MySQL server: outages, hangs, modes, limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     server.restart().await.unwrap();
     let after = database(&*open(&options(&server)).await.unwrap()).await;
     assert_ne!(after, before);
-    // Its old connection is broken; it may find that out by its next call.
+    // The store's old connection is broken. The store may notice that only by its next call.
     let _ = store.partitions(&[Partition(0)]).await;
     assert_eq!(
         database(&*store).await,
@@ -125,14 +125,14 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let call = |store: Arc<dyn ColdStore>| async move {
         store.load(&[owner("ann")], 9).await.unwrap_err().kind
     };
-    // One after another, the callers of either store would take longer than this.
+    // If the callers of either store waited one after another, they would take longer than this.
     let calls = (0..100).flat_map(|_| [call(Arc::clone(&store)), call(Arc::clone(&late))]);
     let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls))
         .await
         .unwrap();
     assert!(kinds.iter().all(|kind| *kind == ColdKind::Unwell));
     server.resume().unwrap();
-    // The server first has to get through the connections that were given up meanwhile.
+    // The server must first work through the connections that were given up in the meantime.
     let lands = async {
         while let Err(error) = land_on(&*store, 0, ann("1", 1)).await {
             assert_eq!(kind(Err(error)), ColdKind::Unwell);
@@ -160,7 +160,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
     .await;
     let store = open(&options(&server)).await.unwrap();
     init(&*store).await;
-    // A column that an operator made shorter than the names it has to hold.
+    // A column that an operator made shorter than the values.
     server
         .sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL")
         .await
@@ -170,7 +170,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
         other => panic!("{other:?}"),
     }
     land_on(&*store, 0, ann("1234", 1)).await.unwrap();
-    // Nor does it fold names that its collation takes for equal.
+    // The store also does not fold names that the column's collation treats as equal.
     let names = ["gold", "Gold", "g\u{f6}ld", "gold ", "gold\u{a0}"];
     land_on(
         &*store,
@@ -207,7 +207,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
         .await;
         assert_eq!(landed.is_ok(), fits, "{bytes}: {landed:?}");
     }
-    // Together far above one packet.
+    // Together these rows are far above one packet.
     let rows = (0..1_000)
         .map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1))
         .collect();
@@ -250,7 +250,8 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
 }
 
-/// H38: what no row gets past is no row's fault, or an operator's mistake would park everything.
+/// H38: a fault that hits every row is no row's own fault. Otherwise an operator's mistake would
+/// move all rows to the error map.
 #[tokio::test]
 async fn a_database_that_refuses_every_row_blames_none() {
     let backend = mysql().await;
@@ -277,8 +278,8 @@ async fn a_database_that_refuses_every_row_blames_none() {
     assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
 }
 
-/// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and
-/// nothing is blamed on a row.
+/// H39: a server that turns read-only in the middle of a transaction takes none of it. No row is
+/// blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
     let server = with_args(&[]).await;
@@ -344,7 +345,8 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     store.pairing().await.unwrap();
 }
 
-/// The plan that the primary key has to give, for the statement whose shape is in doubt.
+/// The plan of this statement must use the primary key, although the statement's shape makes that
+/// doubtful.
 #[tokio::test]
 async fn pages_of_owners_use_the_primary_key() {
     let backend = mysql().await;

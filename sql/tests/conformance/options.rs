@@ -1,4 +1,4 @@
-//! What settings and schemas are refused with.
+//! The errors for unusable settings and schemas.
 
 use storage_sql::{ColdKind, ColdOptions, open};
 

@@ -1,5 +1,5 @@
-//! Where a database is, and what its servers are set to: each error names the place and the way
-//! out, and only what passes by itself is called away.
+//! The place of a database, and the settings of its servers. Each error names the place and the way
+//! out. Only a fault that passes by itself counts as an outage.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ async fn server_with(args: Vec<String>) -> MariaDbServer {
     .unwrap()
 }
 
-/// Without user and password.
+/// The URL without user and password.
 fn place(url: &str) -> &str {
     url.rsplit_once('@').or(url.split_once("://")).unwrap().1
 }

@@ -1,4 +1,4 @@
-//! An answer of a load is valid as long as the hash behind it is there.
+//! The result of a load is valid as long as its hash is there.
 
 use std::sync::Arc;
 

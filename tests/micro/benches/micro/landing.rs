@@ -1,8 +1,8 @@
-//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8.
-//! Values of 64 bytes; none is copied here, so their size does not matter.
+//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8. The
+//! values have 64 bytes. No value is copied here, so their size does not matter.
 //!
-//! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs
-//! it with what was read, and `judge` settles all of it.
+//! `cut` makes one group of one partition's marks, and `wanted` lists the fields to read. `rows`
+//! pairs that list with the collected values, and `judge` settles all marks.
 
 use std::hint::black_box;
 
@@ -53,7 +53,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The marks of a batch, as a scan brings them: one an owner.
+/// The marks of a batch as a scan returns them: one for each owner.
 fn part(count: usize) -> anyhow::Result<Part> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
@@ -73,7 +73,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
     })
 }
 
-/// What the hot tier answers if it holds all that is wanted.
+/// The answer of a hot tier that holds all wanted fields.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
     let header = Header {
