@@ -1,4 +1,4 @@
-//! The state of everything: both tiers, a replica, everybody who is under way, and the oracle.
+//! The state of the whole model: both tiers, a replica, every process under way, and the oracle.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use crate::worker::Worker;
 pub struct World {
     /// The hot tier's one partition, as the memory engine holds it.
     pub(super) hot: Arc<PartState>,
-    /// What a replica has of it.
+    /// A replica's copy of it.
     pub(super) copy: Option<Arc<PartState>>,
     pub(super) cold: Cold,
     pub(super) truth: Truth,
@@ -33,12 +33,12 @@ pub struct World {
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparers: Vec<Preparer>,
-    /// How many servers have held the hot tier before this one.
+    /// The number of servers that held the hot tier before this one.
     pub(super) replaced: u8,
     pub(super) left: Left,
 }
 
-/// How often what is bounded may still happen.
+/// The rest of the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Left {
     pub(super) writes: u8,
@@ -92,8 +92,8 @@ impl World {
         Arc::make_mut(&mut self.hot)
     }
 
-    /// Time stands still but for a failover, so that versions rise by two with each write and are
-    /// few, and none comes again.
+    /// Time moves only at a failover. So versions rise by two with each write, there are few of
+    /// them, and none occurs twice.
     pub(super) fn present(&self) -> Present {
         Present {
             now: Timestamp(100 * u64::from(self.replaced)),
@@ -110,7 +110,7 @@ impl World {
         ) == Need::Nothing
     }
 
-    /// The epoch and the generation that clients know; 0 while the partition is not ready.
+    /// The epoch and the generation that clients know. Both are 0 while the partition is not ready.
     pub(super) fn known(&self) -> (Epoch, Epoch) {
         let record = record::partition_state(&self.hot)
             .record
@@ -125,13 +125,13 @@ impl World {
         read::observe(&self.hot, PARTITION, &owner()).is_ok()
     }
 
-    /// All that the owner's hash holds.
+    /// All cells of the owner's hash.
     pub(super) fn read(&self) -> HotRead {
         read::read(&self.hot, &owner(), &Fields::All)
     }
 
-    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A
-    /// field that is missing says nothing unless all were asked for and found, or this one was.
+    /// The fault of an answer to a reader of this moment: it is not the last write. A missing field
+    /// proves nothing unless all fields were asked for and found, or this one was asked for.
     pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
@@ -142,7 +142,7 @@ impl World {
     }
 }
 
-/// A field in what was read.
+/// A field of a read.
 pub(super) fn held<'a>(read: &'a HotRead, field: &Field) -> Option<&'a Cell> {
     read.cells
         .iter()

@@ -1,10 +1,10 @@
-//! A write is applied at most once, though its call is doubled, delayed or lost, and its caller is
-//! told the truth.
+//! A write is applied at most once even if its call is doubled, delayed or lost. Its caller gets
+//! the true result.
 
 use storage_protocol::calls::{Broken, Numbered};
 use storage_protocol::search;
 
-/// Far above what any search needs.
+/// Far above the need of any search.
 const STATES_MAX: usize = 5_000_000;
 
 const PLAIN: Numbered = Numbered {

@@ -1,12 +1,12 @@
-//! The pairing of the tiers heals itself, and never lets two hot tiers land.
+//! The pairing of the tiers repairs itself, and never lets two hot tiers land.
 
 use storage_protocol::pairing::{Broken, Pairing};
 use storage_protocol::search;
 
-/// Far above what any search needs.
+/// Far above the need of any search.
 const STATES_MAX: usize = 2_000_000;
 
-/// More may happen where fewer programs take part, so that a search ends within seconds.
+/// The bounds are wider for fewer programs, so that each search ends within seconds.
 fn pairing(programs: &[usize], broken: Option<Broken>) -> Pairing {
     let (losses, take_overs) = if programs.len() > 2 { (1, 3) } else { (2, 4) };
     Pairing {

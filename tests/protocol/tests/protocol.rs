@@ -2,7 +2,7 @@
 
 use storage_protocol::cases::{BROKEN, CASES};
 
-/// Far above what any search needs, so that a search ends though what it searches has grown.
+/// Far above the need of any search, so that a search still ends when its states grow.
 const STATES_MAX: usize = 2_000_000;
 
 #[test]

@@ -4,7 +4,7 @@
 use storage_protocol::search;
 use storage_protocol::sessions::{Sessions, Sweeps};
 
-/// Far above what any search needs.
+/// Far above the need of any search.
 const STATES_MAX: usize = 4_000_000;
 
 const STEALS: Sessions = Sessions {

@@ -1,5 +1,5 @@
-//! What happens to the hot tier beside its servers: landings, plain writes, what runs out, and what
-//! comes back older or empty.
+//! Events of the hot tier apart from its servers: landings, plain writes, expiry, and a return with
+//! older or no data.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use super::{Sessions, Take, step};
 use crate::names::{LATER, PARTITION, owner};
 
 impl World {
-    /// What has been marked lands, all at once.
+    /// Lands all marked data at once.
     pub(super) fn land(&mut self) -> Option<()> {
         let present = self.present();
         let held = Lock {
@@ -94,7 +94,7 @@ impl Sessions {
             next.copy = None;
             next.adopted = false;
             next.hot = back(copy.clone(), next.replaced);
-            // Rows are newer than what it has, if they are.
+            // The row's value is the present one if the row is newer than the hot tier's data.
             if let Some((version, value)) =
                 next.row.filter(|(version, _)| *version > next.stored_hot())
             {
@@ -183,7 +183,7 @@ impl Sessions {
                 take(step("worker", at, "says that the holder is gone"), Ok(next));
             }
         }
-        // Every session that is awake has claimed by then, or learned that it lost.
+        // By then, every session that is awake has claimed, or learned that it is lost.
         let claims = |(at, server): (usize, &Server)| match &server.at {
             At::Open(known) if !server.paused => {
                 let mut part = PartState::clone(&world.hot.part);
