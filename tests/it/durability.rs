@@ -139,7 +139,7 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
     let stack = on(&old).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).durability(REPLICATED).await?;
-    new.promote().await?; // as a failover does that the old master has not heard of
+    new.promote().await?; // a failover that the old master does not know of
     ann.update([("gold", "2")]).await?;
     let lost = ann
         .update([("gold", "3")])

@@ -183,7 +183,7 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     server.caught_up(&other).await.unwrap();
     server.promote().await.unwrap();
     tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(1)).await; // nobody used the connections meanwhile
+    tokio::time::advance(Duration::from_secs(1)).await; // the connections were idle
     tokio::time::resume();
 
     let unprepared =

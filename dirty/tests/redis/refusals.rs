@@ -196,7 +196,7 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
         ] {
             for attempt in [Attempt::First, Attempt::FirstNamed] {
                 if attempt == Attempt::First && what.starts_with("ids") {
-                    continue; // only what has an id meets them
+                    continue; // only a write with an id meets them
                 }
                 let write = mutation(&store, &ann, changes).await.as_attempt(attempt);
                 let error = send(&store, write).await.unwrap_err();

@@ -491,7 +491,11 @@ impl Numbered {
             let mut next = world.clone();
             next.server.changed += 1;
             take(
-                step("another program", 0, "changes the state that conditions depend on"),
+                step(
+                    "another program",
+                    0,
+                    "changes the state that conditions depend on",
+                ),
                 Ok(next),
             );
         }

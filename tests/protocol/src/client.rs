@@ -377,7 +377,7 @@ fn send(
                         .as_ref()
                         .is_some_and(|late| late.id == sent.mutation.id)
                 {
-                    return; // it would not know what became of the copy
+                    return; // it would not know the result of the copy
                 }
                 set(
                     &mut world,

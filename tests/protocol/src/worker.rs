@@ -148,7 +148,7 @@ impl Working<'_, '_> {
         lease::lock(next.hot(), &present, &lock(), Duration::from_secs(1));
         if peek.live + peek.snapshot > 0 {
             if broken("R4-overwrite") {
-                settle::all(&mut next); // what is left over goes, as under a rename
+                settle::all(&mut next); // the rest disappears, as under a rename
             }
             match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
                 Ok(Snapshot::Taken(number)) => {

@@ -14,7 +14,7 @@
 //! println!("{} {}", hot.url(), cold.url());
 //!
 //! hot.kill()?; // SIGKILL
-//! hot.restart().await?; // same port, same folder: the append-only file brings the data back
+//! hot.restart().await?; // same port, same folder: the append-only file restores the data
 //! # Ok(())
 //! # }
 //! ```

@@ -113,7 +113,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(output.try_clone().context("cannot share the log")?)
             .stderr(output)
-            .process_group(0) // a Ctrl-C in the terminal is for the starter, which may still need its servers
+            .process_group(0) // Ctrl-C in the terminal reaches only the starter, which may still need its servers
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let watchdog = child

@@ -25,10 +25,10 @@ use super::plan::Plan;
 use super::process::Process;
 use super::redis::Server;
 
-/// Both servers, and what all processes are started with.
+/// Both servers, and the common inputs of all processes.
 #[derive(Debug)]
 pub struct World {
-    /// What the seed plays.
+    /// The plan of the seed.
     pub plan: Plan,
     /// The one source of chance.
     pub chance: Arc<Chance>,
@@ -38,7 +38,7 @@ pub struct World {
     pub redis: Arc<Server>,
     /// The database.
     pub database: Arc<Database>,
-    /// What happened.
+    /// The events.
     pub history: Arc<History>,
 }
 
@@ -56,13 +56,13 @@ pub struct Worker {
 pub struct Game {
     /// The process.
     pub process: Arc<Process>,
-    /// The storage, once it is open.
+    /// The storage once it is open.
     storage: Arc<Mutex<Option<Storage>>>,
     task: JoinHandle<()>,
 }
 
 impl World {
-    /// A world in which nothing runs yet but the servers.
+    /// A world in which only the servers run.
     #[must_use]
     pub fn new(seed: u64, chance: Arc<Chance>) -> Arc<Self> {
         let plan = Plan::draw(seed, &chance);
@@ -85,7 +85,7 @@ impl World {
         })
     }
 
-    /// A process, as fast as chance has it.
+    /// A process with a random speed.
     fn process(&self) -> Arc<Process> {
         Process::slow(*self.chance.one(self.plan.slowness))
     }
@@ -98,7 +98,7 @@ impl World {
         }
     }
 
-    /// The hot tier, for one process; opened as soon as Redis is there.
+    /// The hot tier, for one process. It opens as soon as Redis is there.
     pub async fn hot(&self, process: &Arc<Process>) -> Arc<dyn HotStore> {
         let link = Link {
             server: self.redis.clone(),
@@ -130,8 +130,9 @@ impl World {
             .on_probation(self.plan.probation)
     }
 
-    /// Starts an operator, who pairs the tiers on purpose when they are found not to belong
-    /// together: a Redis may come back with its old data after a blank one took over.
+    /// Starts an operator. The operator pairs the tiers on purpose when they are found not to belong
+    /// together. This is needed when a Redis comes back with its old data after a blank one took
+    /// over.
     pub fn operator(self: &Arc<Self>) -> JoinHandle<()> {
         let process = self.process();
         let (world, of) = (self.clone(), process.clone());
@@ -140,7 +141,7 @@ impl World {
             loop {
                 sleep(Duration::from_secs(1)).await;
                 if let Err(TierError::Unpaired(_)) = tiers.compare_pairing().await {
-                    // What fails is tried again at the next look.
+                    // A failure is tried again at the next look.
                     let _ = tiers.adopt().await;
                 }
             }
@@ -178,7 +179,7 @@ impl World {
             ..LandingOptions::default()
         };
         let shutdown = async {
-            // A worker whose sender is gone is not told to end.
+            // A worker whose sender is gone gets no order to end.
             if shut.await.is_err() {
                 std::future::pending::<()>().await;
             }
@@ -222,7 +223,7 @@ impl World {
         settings.hot.load_rows_max = self.plan.load_rows_max;
         settings.landing.probation = self.plan.probation;
         settings.sessions.lease = self.plan.lease;
-        // Not the machine's and the process' own.
+        // Not the name of the machine and of the process.
         settings.sessions.name = Some("game".to_owned());
         settings.hot.touch_interval = Duration::from_secs(1);
         let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
@@ -240,7 +241,7 @@ impl World {
 }
 
 impl Worker {
-    /// Ends the process where it stands.
+    /// Ends the process at once.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
@@ -270,7 +271,7 @@ impl Game {
             .clone()
     }
 
-    /// Ends the process where it stands.
+    /// Ends the process at once.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
