@@ -12,7 +12,7 @@ use crate::bench::load::Operation;
 use crate::bench::place::Arena;
 use crate::bench::plain::{Command, Plain, fields};
 
-/// Owners of one call.
+/// The number of owners of one call.
 const AT_ONCE: usize = 8;
 const TASKS: usize = 64;
 

@@ -1,4 +1,5 @@
-//! Hot keys: how few rows reach the database when the same owners are written again and again.
+//! Hot keys: the number of rows that reach the database when the same owners are written again and
+//! again.
 
 use anyhow::Result;
 use async_trait::async_trait;
