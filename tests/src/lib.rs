@@ -1,5 +1,5 @@
-//! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the
-//! database seen by plain SQL.
+//! The common parts of the integration tests: servers, fresh worlds, workers, seeded play, a proxy,
+//! and the database seen by plain SQL.
 
 pub mod bench;
 pub mod crash;

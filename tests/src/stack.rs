@@ -1,5 +1,5 @@
-//! A fresh world on real servers: one Redis and one MariaDB for all tests of a process, a prefix
-//! and a database for each.
+//! A fresh world on real servers. All tests of a process share one Redis and one MariaDB, and each
+//! has its own prefix and database.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -163,7 +163,7 @@ impl Stack {
         ))
     }
 
-    /// What waits to be landed.
+    /// The marks that wait to land.
     ///
     /// # Errors
     /// The hot tier is away.
@@ -171,7 +171,7 @@ impl Stack {
         Ok(Backlog::read(self.storage.tiers().hot().as_ref()).await?)
     }
 
-    /// Waits until nothing waits to be landed; error marks may be left.
+    /// Waits until no mark waits to land. Error marks may be left.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -211,13 +211,13 @@ impl Worker {
         self.worker.counts()
     }
 
-    /// How much it asks of the database at once.
+    /// The load that it puts on the database.
     #[must_use]
     pub fn pace(&self) -> storage_landing::Pace {
         self.worker.pace()
     }
 
-    /// Stops it in an orderly way.
+    /// Stops it in order.
     ///
     /// # Errors
     /// It panicked.
@@ -226,16 +226,16 @@ impl Worker {
         Ok(self.task.await?)
     }
 
-    /// Ends it as a crash does: at its next await, with its locks held.
+    /// Ends it like a crash: at its next await, with its locks held.
     pub fn kill(self) {
         self.task.abort();
     }
 }
 
-/// Waits until a condition holds, for 30 s at the most.
+/// Waits until a condition holds, for at most 30 s.
 ///
 /// # Errors
-/// It does not hold by then, or looking failed.
+/// The condition does not hold by then, or the look failed.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let wait = async {
         while !holds().await? {
@@ -246,7 +246,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> 
     bounded(what, wait).await
 }
 
-/// Bounds something that a test waits for, by 30 s.
+/// Limits the wait for a future to 30 s.
 ///
 /// # Errors
 /// It fails, or takes longer.
