@@ -148,7 +148,7 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
             timeout: SHORT,
         })
         .await;
-    ensure!(lost.is_err(), "nobody has it but the old master: {lost:?}");
+    ensure!(lost.is_err(), "only the old master has it: {lost:?}");
 
     let settings = &stack.settings.redis;
     let there = Stack::with(World::with_urls(

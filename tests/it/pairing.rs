@@ -338,7 +338,7 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     tiers.belong().await?;
     assert!(
         gate.done.swap(false, Ordering::SeqCst),
-        "another program took over meanwhile"
+        "another program took over in between"
     );
     tiers.compare_pairing().await?;
     assert!(gate.done.load(Ordering::SeqCst), "and again");

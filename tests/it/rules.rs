@@ -93,7 +93,7 @@ async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Re
     assert_eq!(
         vanished(&stack, &ann).await?,
         ["bag", "gold"],
-        "of the fields that its mark names nobody knows which write it was"
+        "the mark does not show which write changed which of its fields"
     );
     Ok(())
 }
@@ -372,7 +372,7 @@ async fn note_transactions(url: &str) -> Result<()> {
     Ok(connection.close().await?)
 }
 
-/// How many rows of each owner were inserted, and by which transactions.
+/// The number of inserted rows of each owner, and the transactions that inserted them.
 async fn transactions(url: &str) -> Result<BTreeMap<String, (usize, BTreeSet<u64>)>> {
     let mut connection = MySqlConnection::connect(url).await?;
     let noted = sqlx::query("SELECT owner_id, trx FROM noted")

@@ -173,7 +173,7 @@ fn a_runtime_that_ends_in_the_middle_of_its_calls_fails_none_of_another() -> Res
     ending
         .join()
         .map_err(|_| anyhow::anyhow!("the other thread panicked"))??;
-    ensure!(count > 0, "nothing was called meanwhile");
+    ensure!(count > 0, "no call was made in between");
     Ok(())
 }
 

@@ -86,8 +86,8 @@ impl Place {
         mutation(&self.store, &owner("ann"), changes).await
     }
 
-    /// Sends a write through this script and loses the answer. Returns the write as it is to be
-    /// repeated.
+    /// Sends a write through this script and loses the answer. Returns the repeat of the
+    /// write.
     async fn lost(&self, script: &'static str, write: Mutation) -> Mutation {
         *self.weather.loses.lock().unwrap() = Some(script);
         let error = send(&self.store, write.clone()).await.unwrap_err();

@@ -69,7 +69,7 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     assert_eq!(
         late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         ann("2", 2),
-        "a store opened meanwhile works too"
+        "a store that was opened in between works too"
     );
 }
 

@@ -34,7 +34,7 @@ async fn behind_proxy() -> Result<(RedisServer, Proxy, Stack)> {
     Ok((redis, proxy, Stack::with(world).await?))
 }
 
-/// How many scripts the server has run.
+/// The number of scripts that the server has run.
 async fn scripts_run(redis: &RedisServer) -> Result<u64> {
     let info = redis.call(&["INFO", "commandstats"]).await?;
     let line = info

@@ -130,7 +130,7 @@ async fn is_repeated_in_vain(
             .with_id(id)
             .await
             .err()
-            .context("nobody can tell whether it was counted")?;
+            .context("it is unknown whether it was counted")?;
         assert_eq!(
             (again.outcome(), again.retry()),
             (Outcome::Unknown, Retry::Reread),
@@ -166,7 +166,7 @@ async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<
     lost?;
     let error = counted
         .err()
-        .context("nobody can tell whether it was counted")?;
+        .context("it is unknown whether it was counted")?;
     assert_eq!(
         (error.outcome(), error.retry()),
         (Outcome::Unknown, Retry::Reread),

@@ -103,7 +103,7 @@ async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     Ok((folder, config, stack))
 }
 
-/// How many rows were replaced by older ones.
+/// The number of rows that older ones replaced.
 async fn fallen(database: &str) -> Result<i64> {
     let mut connection = MySqlConnection::connect(database).await?;
     let count = sqlx::query("SELECT COUNT(*) FROM fallen")

@@ -201,7 +201,7 @@ impl Sdk {
             .collect()
     }
 
-    /// How many fields changed, and the counters.
+    /// The number of changed fields, and the counters.
     fn write(
         &self,
         owner: u8,

@@ -604,7 +604,7 @@ impl Model for Numbered {
         let ((store, write), applied) = wrong.next()?;
         let told = if applied { "applied" } else { "not applied" };
         Some(format!(
-            "write {write} of store {store} was told to be {told}, and was applied {} times",
+            "write {write} of store {store} was reported as {told}, and was applied {} times",
             times(store, write)
         ))
     }

@@ -477,7 +477,7 @@ fn acknowledge(
     take(by, Ok(world));
 }
 
-/// The fault of a refusal.
+/// The reason why a rejection is wrong, if it is.
 fn wrongly(world: &World, sent: &Sent, refusal: &Refusal) -> Option<String> {
     let there = sent
         .lost

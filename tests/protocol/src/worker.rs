@@ -137,7 +137,7 @@ impl Working<'_, '_> {
         if self.world.left.crashes > 0 {
             let mut next = self.world.clone();
             next.left.crashes -= 1;
-            self.to("stops, and begins anew", next, Worker::Idle);
+            self.to("stops and begins again", next, Worker::Idle);
         }
     }
 

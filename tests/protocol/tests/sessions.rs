@@ -145,7 +145,7 @@ fn calls_about_sessions_that_come_late_or_twice_leave_no_owner_that_can_not_be_h
 #[test]
 fn each_rule_of_sweeps_that_is_broken_has_a_counterexample() {
     let broken = [
-        (Sweeps::Never, LATE, "the owner can't be had again"),
+        (Sweeps::Never, LATE, "the owner can't be opened again"),
         (Sweeps::Unregistered, LATE, "a sweep ends a session"),
     ];
     for (sweeps, bounds, wrong) in broken {

@@ -126,7 +126,7 @@ impl Play<'_> {
             let taken = self
                 .hold(&id, OnConflict::Steal)
                 .await?
-                .with_context(|| format!("{id} can't be had"))?;
+                .with_context(|| format!("{id} can't be opened"))?;
             ensure!(
                 taken.session.end().await.is_ok(),
                 "{id} can't be given back"

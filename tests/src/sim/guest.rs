@@ -421,7 +421,7 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
             options,
         )
         .await;
-        let mut stay = stay.ok_or_else(|| format!("V8: {name} can't be had"))?;
+        let mut stay = stay.ok_or_else(|| format!("V8: {name} can't be opened"))?;
         stay.edit();
         stay.save().await;
         stay.edit();

@@ -109,7 +109,7 @@ impl Sessions {
             );
         }
         let Ok(Opened::Open { read, .. }) = answer else {
-            return Some(format!("the owner can't be had again: {answer:?}"));
+            return Some(format!("the owner can't be opened again: {answer:?}"));
         };
         let value = read
             .cells

@@ -453,7 +453,7 @@ impl Book {
             self.fail(
                 owner,
                 &format!(
-                    "S8: session {} claims what {} holds, which is a later session",
+                    "S8: session {} claims an owner of {}, which is a later session",
                     shown(fence),
                     shown(&later.fence)
                 ),

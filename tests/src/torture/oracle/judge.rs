@@ -242,7 +242,7 @@ fn strangers(of_owner: &BTreeMap<&str, Vec<&Operation>>, finals: &Finals) -> Vec
     };
     let strange = finals.rows.keys().filter(|name| !known(name));
     strange
-        .map(|name| Flaw::new("V2", name, "nobody wrote this row"))
+        .map(|name| Flaw::new("V2", name, "no operation wrote this row"))
         .collect()
 }
 

@@ -40,7 +40,7 @@ fn a_row_holds_what_nobody_wrote() {
     refused(
         Case::default().stored(name, &value_of("a"), 1, 0),
         "V2",
-        "nobody wrote this row",
+        "no operation wrote this row",
     );
 }
 
