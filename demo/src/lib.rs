@@ -44,7 +44,7 @@ pub struct Args {
     /// Players, shared evenly by the simulated game servers
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     players: u32,
-    /// How many seconds they play
+    /// The length of the play, in seconds
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Determines the actions of the players. Default: a random seed, which is printed
