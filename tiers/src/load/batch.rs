@@ -15,13 +15,18 @@ use crate::{TierError, Tiers};
 /// together take longer.
 const LEASE: Duration = Duration::from_secs(2);
 
+/// The result of one load.
+pub(super) struct Loading {
+    /// By owner. An owner without an answer changed meanwhile, and must be loaded again.
+    pub(super) answers: Result<Vec<Option<Answer>>, TierError>,
+    /// The owners whose leases this process holds.
+    pub(super) held: Vec<Owner>,
+}
+
 impl Tiers {
-    /// Answers owners from the hot tier if their hashes are back, else with one load. An owner
-    /// without an answer changed meanwhile, and must be loaded again.
-    pub(super) async fn load_batch(
-        &self,
-        owners: &[Owner],
-    ) -> Result<Vec<Option<Answer>>, TierError> {
+    /// Answers owners from the hot tier if their hashes are back, else with one load. The caller
+    /// returns the leases by [`Tiers::release`].
+    pub(super) async fn load_batch(&self, owners: &[Owner]) -> Loading {
         let (observed, leased) =
             tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
         let held: Vec<Owner> = owners
@@ -36,13 +41,17 @@ impl Tiers {
             .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
             .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
-        // ORDER: after the fill, so that the next lease holder finds the hash.
+        Loading { answers, held }
+    }
+
+    /// Returns the leases of a load.
+    // ORDER: after the fill, so that the next lease holder finds the hash.
+    pub(super) async fn release(&self, held: &[Owner]) {
         if !held.is_empty()
-            && let Err(error) = self.hot.release(&held).await
+            && let Err(error) = self.hot.release(held).await
         {
             tracing::debug!(%error, "load leases were not released: they expire");
         }
-        answers
     }
 
     /// Answers owners whose hash is back. Loads the other owners that this process has a lease for.

@@ -2,7 +2,7 @@
 //!
 //! Misses of a process queue up. A miss that finds no load of its owner starts a carrier, which is
 //! a task. The carrier takes the waiting owners, observes the markers, reads all the owners in one
-//! statement, fills them, and answers all waiters.
+//! statement, fills them, answers all waiters, and returns its leases.
 //!
 //! A further miss of the same owner joins a load that has not begun. So an answer is never older
 //! than its call. A miss that comes after the load began waits for the next load. That load reads
@@ -22,6 +22,7 @@ use storage_model::sabotage::broken;
 use storage_model::{Owner, Row};
 use tokio::time::sleep;
 
+use self::batch::Loading;
 use self::queue::Carrier;
 pub(crate) use self::queue::Loader;
 use crate::caught::caught;
@@ -66,7 +67,11 @@ impl Tiers {
     /// The load goes on for the other waiters. Nothing else remains.
     pub async fn load(&self, owner: &Owner) -> Answer {
         if broken("R12-alone")
-            && let Some(Some(answer)) = self.load_batch(std::slice::from_ref(owner)).await?.pop()
+            && let Some(Some(answer)) = self
+                .load_batch(std::slice::from_ref(owner))
+                .await
+                .answers?
+                .pop()
         {
             return answer;
         }
@@ -106,27 +111,21 @@ impl Tiers {
                 return;
             }
             let before = carried.owners.len();
-            match self.load_batch(&carried.owners).await {
-                Ok(answers) => {
-                    let mut answers = answers.into_iter();
-                    carried
-                        .owners
-                        .retain(|owner| match answers.next().flatten() {
-                            Some(answer) => {
-                                self.loader.answer(owner, answer);
-                                false
-                            }
-                            None => true,
-                        });
-                }
-                Err(error) => {
-                    carried
-                        .owners
-                        .drain(..)
-                        .for_each(|owner| self.loader.answer(&owner, Err(error.clone())));
-                    return;
-                }
-            }
+            let Loading { answers, held } = self.load_batch(&carried.owners).await;
+            let mut answers = match answers {
+                Ok(answers) => answers.into_iter(),
+                Err(error) => vec![Some(Err(error)); before].into_iter(),
+            };
+            carried
+                .owners
+                .retain(|owner| match answers.next().flatten() {
+                    Some(answer) => {
+                        self.loader.answer(owner, answer);
+                        false
+                    }
+                    None => true,
+                });
+            self.release(&held).await;
             if carried.owners.len() == before {
                 // Another process loads the owners, or concurrent writes came first.
                 sleep(pause).await;
