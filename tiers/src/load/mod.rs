@@ -10,7 +10,7 @@
 
 mod batch;
 mod large;
-mod queue;
+mod loader;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +23,8 @@ use storage_model::{Owner, Row};
 use tokio::time::sleep;
 
 use self::batch::Loading;
-use self::queue::Carrier;
-pub(crate) use self::queue::Loader;
+pub(crate) use self::loader::Loader;
+use self::loader::Waiters;
 use crate::caught::caught;
 use crate::{TierError, Tiers};
 
@@ -75,58 +75,41 @@ impl Tiers {
         {
             return answer;
         }
-        let (mut answer, queued) = self.loader.join(owner);
-        if queued {
-            let (tiers, carrier) = (self.clone(), self.loader.carrier());
-            self.home.spawn(async move { tiers.carry(carrier).await });
+        let (answered, carrier) = self.loader.waiting.join(owner.clone(), ());
+        if let Some(carrier) = carrier {
+            let tiers = self.clone();
+            self.home.spawn(async move {
+                let tiers = &tiers;
+                let load = |waiters| async move { tiers.carry(waiters).await };
+                carrier.carry(load).await;
+            });
         }
-        answer
-            .recv()
-            .await
-            .unwrap_or_else(|_| Err(contended(owner)))
+        answered.await.unwrap_or_else(|_| Err(contended(owner)))
     }
 
-    /// Carries queued loads in batches, until none is left.
-    async fn carry(&self, _carrier: Carrier) {
-        let Some(_permit) = self.loader.permit().await else {
-            return;
+    /// Loads a batch of owners. A panic fails only these. The other loads go on.
+    async fn carry(&self, waiters: Vec<Waiters>) {
+        let carried = async {
+            self.carry_batch(waiters).await;
+            Ok(())
         };
-        while !self.loader.is_idle() {
-            // A panic fails only the owners of its batch. The other loads go on.
-            let carried = async {
-                self.carry_batch().await;
-                Ok(())
-            };
-            if let Err(error) = caught(self.loader.panics(), carried).await {
-                tracing::error!(%error, "a load failed: its waiters get an error");
-            }
+        if let Err(error) = caught(self.loader.panics(), carried).await {
+            tracing::error!(%error, "a load failed: its waiters get an error");
         }
     }
 
-    async fn carry_batch(&self) {
-        let mut carried = self.loader.take();
+    async fn carry_batch(&self, mut left: Vec<Waiters>) {
         let mut pause = WAIT_MIN;
         for _ in 0..TRIES_MAX {
-            if carried.owners.is_empty() {
+            if left.is_empty() {
                 return;
             }
-            let before = carried.owners.len();
-            let Loading { answers, held } = self.load_batch(&carried.owners).await;
-            let mut answers = match answers {
-                Ok(answers) => answers.into_iter(),
-                Err(error) => vec![Some(Err(error)); before].into_iter(),
-            };
-            carried
-                .owners
-                .retain(|owner| match answers.next().flatten() {
-                    Some(answer) => {
-                        self.loader.answer(owner, answer);
-                        false
-                    }
-                    None => true,
-                });
+            let before = left.len();
+            let owners: Vec<Owner> = left.iter().map(|waiters| waiters.key().clone()).collect();
+            let Loading { answers, held } = self.load_batch(&owners).await;
+            left = answered(left, answers);
             self.release(&held).await;
-            if carried.owners.len() == before {
+            if left.len() == before {
                 // Another process loads the owners, or concurrent writes came first.
                 sleep(pause).await;
                 pause = (pause * 2).min(WAIT_MAX);
@@ -190,6 +173,25 @@ impl Tiers {
     pub fn load_counts(&self) -> LoadCounts {
         self.loader.counts()
     }
+}
+
+/// Answers the waiters. Returns those of owners without an answer.
+fn answered(
+    waiters: Vec<Waiters>,
+    answers: Result<Vec<Option<Answer>>, TierError>,
+) -> Vec<Waiters> {
+    let mut answers = match answers {
+        Ok(answers) => answers.into_iter(),
+        Err(error) => vec![Some(Err(error)); waiters.len()].into_iter(),
+    };
+    let mut left = Vec::new();
+    for waiters in waiters {
+        match answers.next().flatten() {
+            Some(answer) => waiters.answer_all(answer),
+            None => left.push(waiters),
+        }
+    }
+    left
 }
 
 pub(crate) fn contended(owner: &Owner) -> TierError {

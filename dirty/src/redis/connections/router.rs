@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use redis::ConnectionInfo;
+use storage_coalesce::SingleFlight;
 use storage_model::Durability;
 use tokio::time::{Instant, sleep};
 
@@ -19,7 +20,6 @@ use super::address::{self, Addresses};
 use super::cluster;
 use super::common::Common;
 use super::connect::Node;
-use super::flight::Flight;
 use super::sentinel::Sentinels;
 use super::topology::Topology;
 use super::transport::{Answer, Command};
@@ -47,7 +47,7 @@ pub(crate) struct Router {
     /// Read by every call, replaced whole by `refresh`.
     topology: Arc<RwLock<Arc<Topology>>>,
     /// The lookup of the table that is under way.
-    refreshing: Flight<Result<(), Failure>>,
+    refreshing: SingleFlight<Result<(), Failure>>,
 }
 
 /// A node, and the commands of a round that go there, with their places in the call.
@@ -86,7 +86,7 @@ impl Router {
             common,
             source: Arc::new(source),
             topology,
-            refreshing: Flight::default(),
+            refreshing: SingleFlight::default(),
         };
         router.refresh(0).await?;
         Ok(router)

@@ -6,6 +6,9 @@
 //! The writes of a call share the time, the record and the marks. Each of these costs the server
 //! one command for the whole call. So the cost of a write falls as the load rises. Each call has a
 //! number ([`Calls`]).
+//!
+//! This is no `Coalescer`: a lone write is sent by its caller, and waiting writes overtake a call
+//! that stands still, since the number of the next call ends it.
 
 use std::collections::VecDeque;
 use std::future::Future;

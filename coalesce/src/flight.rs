@@ -12,15 +12,15 @@ use std::time::Duration;
 use tokio::sync::broadcast;
 use tokio::time::timeout;
 
-use super::common::locked;
+use super::locked;
 
 /// The sender to the waiting callers, while work is under way.
 type UnderWay<T> = Arc<Mutex<Option<broadcast::Sender<T>>>>;
 
 /// Work that is under way, or none.
-pub(in crate::redis) struct Flight<T>(UnderWay<T>);
+pub struct SingleFlight<T>(UnderWay<T>);
 
-impl<T> Default for Flight<T> {
+impl<T> Default for SingleFlight<T> {
     fn default() -> Self {
         Self(Arc::default())
     }
@@ -29,37 +29,34 @@ impl<T> Default for Flight<T> {
 /// The work's own end. If it is dropped without an answer, no caller waits any longer.
 struct Answer<T> {
     under_way: UnderWay<T>,
-    given: bool,
+    tell: broadcast::Sender<T>,
 }
 
 impl<T> Answer<T> {
-    fn give(mut self, found: T) {
-        self.given = true;
-        if let Some(tell) = locked(&self.under_way).take() {
-            // All callers may have gone away.
-            let _ = tell.send(found);
-        }
+    fn give(self, found: T) {
+        self.end();
+        // All callers may have gone away.
+        let _ = self.tell.send(found);
+    }
+
+    /// Makes way for the next work. A later flight is left alone.
+    fn end(&self) {
+        locked(&self.under_way).take_if(|tell| tell.same_channel(&self.tell));
     }
 }
 
 impl<T> Drop for Answer<T> {
     fn drop(&mut self) {
-        if !self.given {
-            drop(locked(&self.under_way).take());
-        }
+        self.end();
     }
 }
 
-impl<T: Clone + Send + 'static> Flight<T> {
+impl<T: Clone + Send + 'static> SingleFlight<T> {
     /// The result of the work under way, or of the work that `begin` begins now. `None` if the work
     /// panics, if its runtime ends, or after the limit. In the last case the runtime stands still,
     /// for example because it was left without being dropped. Then the next caller begins the work
     /// again.
-    pub(in crate::redis) async fn join<W>(
-        &self,
-        limit: Duration,
-        begin: impl FnOnce() -> W,
-    ) -> Option<T>
+    pub async fn join<W>(&self, limit: Duration, begin: impl FnOnce() -> W) -> Option<T>
     where
         W: Future<Output = T> + Send + 'static,
     {
@@ -81,7 +78,7 @@ impl<T: Clone + Send + 'static> Flight<T> {
             return tell.subscribe();
         }
         let (tell, found) = broadcast::channel(1);
-        *under_way = Some(tell);
+        *under_way = Some(tell.clone());
         // ORDER: the lock is released before the task begins. A runtime that ends drops the task at
         // once, and the drop takes the lock.
         drop(under_way);
@@ -89,7 +86,7 @@ impl<T: Clone + Send + 'static> Flight<T> {
             begin(),
             Answer {
                 under_way: Arc::clone(&self.0),
-                given: false,
+                tell,
             },
         );
         tokio::spawn(async move { answer.give(work.await) });
@@ -113,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn work_is_done_once_for_all_who_ask_meanwhile_and_anew_for_who_asks_later() {
         let (flight, done, may_end) = (
-            Flight::default(),
+            SingleFlight::default(),
             Arc::new(AtomicU32::new(0)),
             Arc::new(Semaphore::new(0)),
         );
@@ -137,7 +134,7 @@ mod tests {
 
     #[tokio::test]
     async fn work_that_panics_is_begun_anew() {
-        let flight = Flight::default();
+        let flight = SingleFlight::default();
         let panics = || async { "on purpose".parse::<u32>().unwrap() };
         assert_eq!(
             join(flight.join(LONG, panics), flight.join(LONG, panics)).await,
@@ -155,7 +152,7 @@ mod tests {
                 .unwrap()
         };
         let (stands_still, goes_on) = (runtime(), runtime());
-        let flight = Flight::default();
+        let flight = SingleFlight::default();
         // It is begun, and then its runtime is not driven any more.
         stands_still.block_on(async {
             assert!(
