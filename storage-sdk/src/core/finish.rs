@@ -6,7 +6,7 @@ use std::time::Duration;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition};
-use storage_tiers::TierError;
+use storage_tiers::{Noted, TierError};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
@@ -245,9 +245,9 @@ impl Core {
 
     /// Sends the next copy.
     async fn repeat(&self, write: &mut Unfinished) -> Result<Result<Mutated, HotError>> {
-        write.mutation.epoch = Some(self.tiers.epoch(write.partition));
+        let Noted { epoch, generation } = self.tiers.noted(write.partition);
+        write.mutation.epoch = Some(epoch);
         write.mutation.attempt = write.next_attempt();
-        let generation = self.tiers.generation(write.partition);
         match write.maybe_applied() {
             None => write.generation = generation,
             Some(applied_in) if applied_in != generation && !broken("R11-forgotten") => {

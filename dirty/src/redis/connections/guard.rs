@@ -1,4 +1,7 @@
 //! The partitions that were verified to belong to the server that holds them now (R14).
+//!
+//! This view serves reads and connections, and any doubt withdraws it. `Tiers` keeps the epoch in
+//! which writes are sent, by which a lost write is judged, so a doubt must not change it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
