@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
-use storage_model::Owner;
 use storage_model::sabotage::broken;
+use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{Answer, FullLoad, load_of};
@@ -35,10 +35,13 @@ impl Tiers {
             .filter(|(_, leased)| **leased == Ok(true))
             .map(|(owner, _)| owner.clone())
             .collect();
-        // At the memory limit no lease can be taken. Then every process loads.
+        // At the memory limit no lease can be taken. Then every process loads. An owner whose
+        // partition was not prepared is loaded by the next attempt.
         let leased: Vec<bool> = leased
             .into_iter()
             .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
+            .zip(&observed)
+            .map(|(leased, seen)| leased && *seen != Ok(None))
             .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
         Loading { answers, held }
@@ -58,7 +61,7 @@ impl Tiers {
     async fn load_leased(
         &self,
         owners: &[Owner],
-        observed: Vec<Result<Observed, TierError>>,
+        observed: Vec<Result<Option<Observed>, TierError>>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
         // The caller's miss can be older than the load that just ended, so the hash is read again.
@@ -72,12 +75,12 @@ impl Tiers {
             })
             .collect();
         let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen
-        {
+        let answer = |((owner, seen), hot): ((&Owner, &Result<_, TierError>), _)| match seen {
             // R8: the database had no row a short while ago, and any later write would have
             // replaced this marker.
-            Ok(seen) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
-            Ok(seen) => back(owner, *seen, hot),
+            Ok(Some(seen)) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
+            Ok(Some(seen)) => back(owner, *seen, hot),
+            Ok(None) => None,
             Err(error) => Some(Err(error.clone())),
         };
         let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
@@ -86,7 +89,7 @@ impl Tiers {
             .zip(observed)
             .zip(back.iter().zip(leased))
             .filter(|(_, (back, leased))| back.is_none() && **leased)
-            .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()?)))
+            .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()??)))
             .collect();
         let mut loaded = self.load_cold(&cold).await?.into_iter();
         let next = |(back, leased): (Option<Answer>, &bool)| match back {
@@ -160,7 +163,7 @@ impl Tiers {
 
     /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
     /// unreachable node does not fail the others.
-    async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Observed, TierError>> {
+    async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Option<Observed>, TierError>> {
         let seen = self.hot.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
             Err(HotError {
@@ -169,23 +172,16 @@ impl Tiers {
             }) => Some(*partition),
             _ => None,
         };
-        let late: Vec<Owner> = owners
-            .iter()
-            .zip(&seen)
-            .filter(|(_, seen)| unprepared(seen).is_some())
-            .map(|(owner, _)| owner.clone())
-            .collect();
         // In one call, so that each partition is prepared once for all its owners.
+        let late: Vec<Partition> = seen.iter().filter_map(unprepared).collect();
         let prepared = if late.is_empty() {
-            Ok(Vec::new())
+            Ok(())
         } else {
-            self.observe(&late).await
+            self.prepare(&late).await
         };
-        let mut again = prepared.clone().unwrap_or_default().into_iter();
-        let one = |seen: Result<Observed, HotError>| match (unprepared(&seen), &prepared) {
-            (None, _) => Ok(seen?),
-            (Some(_), Err(error)) => Err(error.clone()),
-            (Some(_), Ok(_)) => again.next().map_or_else(|| Ok(seen?), Ok),
+        let one = |seen| match unprepared(&seen) {
+            Some(_) => prepared.clone().map(|()| None),
+            None => Ok(Some(seen?)),
         };
         seen.into_iter().map(one).collect()
     }

@@ -17,9 +17,9 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::{HotKind, HotRead, Load, Observed};
+use storage_dirty::{HotRead, Load, Observed};
 use storage_model::sabotage::broken;
-use storage_model::{Owner, Row};
+use storage_model::{Owner, Row, tries};
 use tokio::time::sleep;
 
 use self::batch::Loading;
@@ -28,8 +28,6 @@ use self::loader::Waiters;
 use crate::caught::caught;
 use crate::{TierError, Tiers};
 
-/// An attempt fails only if a write of the same owner came in between.
-const TRIES_MAX: u32 = 64;
 /// The waits for another process' load. They double from the first to the last.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
@@ -100,7 +98,7 @@ impl Tiers {
 
     async fn carry_batch(&self, mut left: Vec<Waiters>) {
         let mut pause = WAIT_MIN;
-        for _ in 0..TRIES_MAX {
+        for _ in 0..tries::OWNER {
             if left.is_empty() {
                 return;
             }
@@ -117,29 +115,14 @@ impl Tiers {
         }
     }
 
-    /// Observes owners before the database is asked. Prepares partitions that need it.
-    pub(crate) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
-        for _ in 0..TRIES_MAX {
-            let mut unprepared = Vec::new();
-            let mut observed = Vec::with_capacity(owners.len());
-            for result in self.hot.observe(owners).await {
-                match result {
-                    Ok(seen) => observed.push(seen),
-                    Err(error) => match error.kind {
-                        HotKind::Unprepared(partition) => unprepared.push(partition),
-                        _ => return Err(error.into()),
-                    },
-                }
-            }
-            if unprepared.is_empty() {
-                return Ok(observed);
-            }
-            self.prepare(&unprepared).await?;
+    /// Observes an owner before the database is asked. `None` if its partition had to be prepared
+    /// first. Then the caller begins its attempt again.
+    pub(crate) async fn observe(&self, owner: &Owner) -> Result<Option<Observed>, TierError> {
+        match self.hot.observe(std::slice::from_ref(owner)).await.pop() {
+            Some(Ok(observed)) => Ok(Some(observed)),
+            Some(Err(error)) => self.prepare_after(error).await.map(|()| None),
+            None => Ok(None),
         }
-        Err(TierError::Contended {
-            what: "observe".into(),
-            tries: TRIES_MAX,
-        })
     }
 
     /// All rows of an observed owner, for a call that brings them to the hot tier itself. `None` if
@@ -197,7 +180,7 @@ fn answered(
 pub(crate) fn contended(owner: &Owner) -> TierError {
     TierError::Contended {
         what: format!("load {owner}"),
-        tries: TRIES_MAX,
+        tries: tries::OWNER,
     }
 }
 
