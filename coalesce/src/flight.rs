@@ -101,6 +101,7 @@ mod tests {
 
     use futures::FutureExt;
     use futures::future::join;
+    use tokio::runtime::{Builder, Runtime};
     use tokio::sync::Semaphore;
 
     use super::*;
@@ -143,30 +144,47 @@ mod tests {
         assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
     }
 
+    fn runtime() -> Runtime {
+        Builder::new_current_thread().enable_time().build().unwrap()
+    }
+
     #[test]
     fn work_in_a_runtime_that_stands_still_is_begun_anew_in_another() {
-        let runtime = || {
-            tokio::runtime::Builder::new_current_thread()
-                .enable_time()
-                .build()
-                .unwrap()
-        };
         let (stands_still, goes_on) = (runtime(), runtime());
-        let flight = SingleFlight::default();
+        let (flight, may_end) = (SingleFlight::default(), Arc::new(Semaphore::new(0)));
+        let held = || {
+            let may_end = Arc::clone(&may_end);
+            async move {
+                may_end.acquire().await.unwrap().forget();
+                1
+            }
+        };
         // It is begun, and then its runtime is not driven any more.
-        stands_still.block_on(async {
-            assert!(
-                flight
-                    .join(LONG, std::future::pending::<u32>)
-                    .now_or_never()
-                    .is_none()
-            )
-        });
+        stands_still.block_on(async { assert!(flight.join(LONG, held).now_or_never().is_none()) });
+        let mut later = Box::pin(flight.join(LONG, std::future::pending));
         goes_on.block_on(async {
-            assert_eq!(
-                flight.join(Duration::from_millis(1), || async { 1 }).await,
-                None
-            );
+            let waits = flight.join(Duration::from_millis(1), || async { 1 });
+            assert_eq!(waits.await, None);
+            assert!(later.as_mut().now_or_never().is_none());
+        });
+        may_end.add_permits(1);
+        stands_still.block_on(tokio::task::yield_now());
+        assert_eq!(may_end.available_permits(), 0, "the first work has ended");
+        assert!(locked(&flight.0).is_some(), "the later flight goes on");
+        goes_on.block_on(async { assert!(later.as_mut().now_or_never().is_none()) });
+    }
+
+    #[test]
+    fn work_whose_runtime_ends_is_given_up_and_begun_anew() {
+        let (ends, goes_on) = (runtime(), runtime());
+        let flight = SingleFlight::default();
+        let begun = flight.join(LONG, std::future::pending::<u32>);
+        ends.block_on(async { assert!(begun.now_or_never().is_none()) });
+        goes_on.block_on(async {
+            let mut waits = Box::pin(flight.join(LONG, || async { 1 }));
+            assert!(waits.as_mut().now_or_never().is_none());
+            ends.shutdown_background();
+            assert_eq!(waits.await, None);
             assert_eq!(flight.join(LONG, || async { 2 }).await, Some(2));
         });
     }
