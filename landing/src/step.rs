@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Partition, Row, Version};
+use storage_model::{Field, Owner, Partition, Row, Version, tries};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
 use tokio::time::Instant;
 
@@ -14,12 +14,6 @@ use crate::pace::Size;
 use crate::pass::Worker;
 use storage_tiers::bisect;
 use storage_tiers::{TierError, Tiers, is_suspect};
-
-/// An attempt fails only if another landing of the same partition committed in between.
-const TRIES_MAX: u32 = 64;
-/// Attempts with several partitions in one transaction. Flushes may move one of the many fences
-/// again and again. A partition alone gets through.
-const TOGETHER_MAX: u32 = 4;
 
 /// A part with its data from the hot tier.
 struct Ready<'a> {
@@ -50,15 +44,15 @@ fn size_of(ready: &[Ready<'_>]) -> Size {
 pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
     let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
-    let tries = if parts.len() > 1 {
-        TOGETHER_MAX
+    let attempts = if parts.len() > 1 {
+        tries::LANDING_TOGETHER
     } else {
-        TRIES_MAX
+        tries::LANDING
     };
     // Held over all attempts. A step that waited again after each attempt would lose against the
     // landing that moves the fence.
     let turn = worker.turns.begin().await;
-    for _ in 0..tries {
+    for _ in 0..attempts {
         if ready.is_empty() {
             return Ok(Size::default());
         }
@@ -105,7 +99,7 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
         .collect();
     Err(TierError::Contended {
         what: format!("land partitions {}", partitions.join(", ")),
-        tries,
+        tries: attempts,
     })
 }
 
@@ -124,7 +118,7 @@ async fn collect_all<'a>(
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
     let mut healed = false;
-    for _ in 0..TRIES_MAX {
+    for _ in 0..tries::LANDING {
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(mut collected) => {
                 let found = heal(tiers, &wanted, &mut collected).await?;
@@ -151,7 +145,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
     }
     Err(TierError::Contended {
         what: format!("collect partition {}", part.partition),
-        tries: TRIES_MAX,
+        tries: tries::LANDING,
     })
 }
 

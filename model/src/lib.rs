@@ -13,6 +13,7 @@
 //! | [`clock`] | [`Clock`]: the source of time |
 //! | [`pairing`] | [`Token`], [`Paired`]: the pairing of a hot tier with a database |
 //! | [`session`] | [`Fence`]: the identity of one session of an owner |
+//! | [`tries`] | how often each layer tries again |
 //! | [`ids`] | [`OpId`], [`Ids`]: the ids by which mutations are recognised |
 //! | [`unreachable`](mod@unreachable) | the reasons why a server can't be reached |
 //! | [`sabotage`] | rules broken on purpose, in tests |
@@ -29,6 +30,7 @@ pub mod outcome;
 pub mod pairing;
 pub mod sabotage;
 pub mod session;
+pub mod tries;
 pub mod unreachable;
 pub mod version;
 

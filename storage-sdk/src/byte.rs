@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{Change, Durability, Field, Owner, Scope, Version};
+use storage_model::{Change, Durability, Field, Owner, Scope, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
@@ -65,9 +65,6 @@ pub struct ByteOwner {
     /// The durability of a write that sets none.
     durability: Durability,
 }
-
-/// The deletion of an owner gives up after this number of conflicts.
-const DELETE_TRIES: u32 = 64;
 
 impl ByteStorage {
     /// An owner by logic type (1 to 64 bytes) and id (1 to 255 bytes). The call reads nothing and
@@ -423,7 +420,7 @@ impl ByteOwner {
     pub async fn delete_owner(&self) -> Result<u32> {
         let at_once = self.core.limits.fields_max;
         let (mut removed, mut conflicts) = (0, 0);
-        while conflicts < DELETE_TRIES {
+        while conflicts < tries::OWNER {
             let names = self
                 .core
                 .names(&self.owner)
@@ -441,7 +438,10 @@ impl ByteOwner {
         }
         Err(Error::new(
             Kind::Contended,
-            "gave up after 64 attempts: other callers wrote the owner each time; retry later",
+            format!(
+                "gave up after {} attempts: other callers wrote the owner each time; retry later",
+                tries::OWNER
+            ),
         )
         .of(&self.owner))
     }

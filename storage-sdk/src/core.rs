@@ -365,7 +365,7 @@ impl Core {
     }
 
     fn generation(&self, mutation: &Mutation) -> Epoch {
-        self.tiers.generation(self.partition_of(mutation))
+        self.tiers.noted(self.partition_of(mutation)).generation
     }
 
     /// Continues from a first answer that is not final, until the mutation is applied at its

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{OpId, Outcome, Owner, Version};
+use storage_model::{OpId, Outcome, Owner, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::{
@@ -169,10 +169,6 @@ pub enum ModifyError<E> {
     Storage(#[from] Error),
 }
 
-/// The most attempts of a modification. An attempt fails only because of a concurrent write of the
-/// owner.
-const MODIFY_TRIES: u32 = 256;
-
 impl<T: SaveObject> ObjStorage<T> {
     pub(crate) fn new(bytes: ByteStorage) -> Self {
         Self {
@@ -298,7 +294,7 @@ impl<T: SaveObject> ObjStorage<T> {
         mut change: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<R, ModifyError<E>> {
         let owner = self.owner(id)?;
-        for _ in 0..MODIFY_TRIES {
+        for _ in 0..tries::MODIFY {
             let record = owner.get([T::FIELD]).await?;
             let Some(Versioned {
                 mut object,
@@ -322,7 +318,10 @@ impl<T: SaveObject> ObjStorage<T> {
         }
         Err(Error::new(
             Kind::Contended,
-            "gave up after 256 attempts: other callers wrote the owner each time; retry later",
+            format!(
+                "gave up after {} attempts: other callers wrote the owner each time; retry later",
+                tries::MODIFY
+            ),
         )
         .of(owner.owner())
         .into())

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
 use storage_model::sabotage::broken;
-use storage_model::{Bytes, Cell, Field, Owner, Version};
+use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
 use storage_tiers::is_suspect;
 use tokio::time::{Instant, sleep};
 
@@ -347,7 +347,7 @@ impl Core {
 
     pub(crate) async fn marker(&self, owner: &Owner) -> Result<Marker> {
         let partition = owner.partition(self.tiers.hot().partition_count());
-        for _ in 0..3 {
+        for _ in 0..tries::OWNER {
             match self
                 .tiers
                 .hot()
@@ -362,7 +362,10 @@ impl Core {
         }
         Err(Error::new(
             Kind::Contended,
-            format!("partition {partition} was not prepared after 3 attempts; retry later"),
+            format!(
+                "partition {partition} was not prepared after {} attempts; retry later",
+                tries::OWNER
+            ),
         )
         .of(owner))
     }

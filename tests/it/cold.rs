@@ -1,12 +1,19 @@
 //! Reads and changes of owners that are only in the database.
 
+use std::sync::Arc;
+
 use anyhow::Result;
+use async_trait::async_trait;
 use futures::future::join_all;
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
+use storage_dirty::RedisStore;
+use storage_dirty::redis::{Broken, Gate, RedisOptions};
 use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
-use storage_tests::{Stack, World, until};
+use storage_tests::{Stack, World, bounded, stack, until};
+use storage_tiers::Tiers;
+use tokio::sync::Notify;
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
     let player = stack.player(id);
@@ -99,6 +106,47 @@ async fn a_blind_update_of_a_cold_owner_keeps_its_other_fields() -> Result<()> {
     );
     assert_eq!(all["gone"], None);
     Ok(())
+}
+
+/// Holds back the return of leases.
+#[derive(Debug, Default)]
+struct KeepsLeases(Notify);
+
+#[async_trait]
+impl Gate for KeepsLeases {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.contains(&"release") {
+            self.0.notify_one();
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_miss_is_answered_although_its_lease_can_not_be_returned() -> Result<()> {
+    let stack = Stack::open().await?;
+    let player = cold_player(&stack, "1").await?;
+    let keeps = Arc::new(KeepsLeases::default());
+    let hot = RedisOptions {
+        prefix: stack.settings.redis.prefix.clone(),
+        partitions: stack.settings.redis.partitions,
+        gate: Some(keeps.clone()),
+        ..RedisOptions::new(&stack::redis().await?.url())
+    };
+    let hot = Arc::new(RedisStore::open(hot).await?);
+    let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 1_000);
+    let loaded = bounded("the miss", async { Ok(tiers.load(player.owner()).await?) }).await?;
+    assert!(loaded.is_some_and(|full| full.read.header.is_some()));
+    bounded("the return of the lease", async {
+        keeps.0.notified().await;
+        Ok(())
+    })
+    .await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
 use storage_model::sabotage::broken;
-use storage_model::{DatabaseId, Epoch, Partition};
+use storage_model::{DatabaseId, Epoch, Partition, tries};
 use storage_sql::{PartitionRecord, Raise};
 use tokio::time::sleep;
 
@@ -16,9 +16,6 @@ use crate::{TierError, Tiers};
 /// that prepare a partition at once would overtake each other again and again.
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
-
-/// More rounds than any sequence of concurrent takeovers needs.
-const ROUNDS_MAX: u32 = 32;
 
 /// The step that a partition needs before it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -125,7 +122,7 @@ impl Tiers {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        for round in 0..ROUNDS_MAX {
+        for round in 0..tries::TAKEOVERS {
             let overtaken;
             (left, overtaken) = self.prepare_round(&left, round < LOOKS).await?;
             if left.is_empty() {
@@ -137,7 +134,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("prepare {} partitions", left.len()),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -209,7 +206,7 @@ impl Tiers {
     /// compared with its rows before it is used.
     pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let states = self
                 .hot
                 .partition_states(&left)
@@ -240,7 +237,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("begin {} partitions anew", left.len()),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 

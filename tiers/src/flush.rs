@@ -2,14 +2,11 @@
 
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Row, Version};
+use storage_model::{Epoch, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
 use crate::bisect;
 use crate::{TierError, Tiers, is_suspect};
-
-/// An attempt fails only if another landing of the same partition committed in between.
-const TRIES_MAX: u32 = 256;
 
 /// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +78,7 @@ impl Tiers {
     ) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let mut healed = false;
-        for _ in 0..TRIES_MAX {
+        for _ in 0..tries::FLUSH {
             let Some(collected) = self.collect_whole(owner, &mut healed).await? else {
                 continue;
             };
@@ -127,7 +124,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("flush {owner}"),
-            tries: TRIES_MAX,
+            tries: tries::FLUSH,
         })
     }
 

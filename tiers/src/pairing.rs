@@ -9,14 +9,11 @@
 
 use storage_dirty::{HotPaired, HotPairing};
 use storage_model::sabotage::broken;
-use storage_model::{Ids, LAYOUT, Paired, Token};
+use storage_model::{Ids, LAYOUT, Paired, Token, tries};
 use storage_sql::{ColdPairing, Pair};
 
 use crate::mismatch::Place;
 use crate::{Mismatch, TierError, Tiers};
-
-/// More rounds than any sequence of concurrent takeovers needs.
-const ROUNDS_MAX: u32 = 32;
 
 /// The next step towards paired tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,7 +152,7 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped call can leave a takeover half done. The next call finishes it.
     pub async fn belong(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let look = self.refusals.look();
             // ORDER: the database first. If it has not changed after this read, no hot tier took
             // over between the two reads.
@@ -191,7 +188,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "compare the tiers".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -203,7 +200,7 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn compare_pairing(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
@@ -221,7 +218,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "compare the tiers".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -255,7 +252,7 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped or failed call may have changed only the database. Repeat it.
     pub async fn adopt(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let partitions = self.hot.partition_count();
@@ -274,7 +271,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "adopt".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 }

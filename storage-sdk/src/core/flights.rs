@@ -1,4 +1,5 @@
-//! The writes under way, for the close of the storage.
+//! The writes under way, for the close of the storage. They are counted and not shared: each caller
+//! awaits its own write.
 
 use std::collections::VecDeque;
 use std::future::Future;

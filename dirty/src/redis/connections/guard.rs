@@ -1,10 +1,13 @@
 //! The partitions that were verified to belong to the server that holds them now (R14).
+//!
+//! This view serves reads and connections, and any doubt withdraws it. `Tiers` keeps the epoch in
+//! which writes are sent, by which a lost write is judged, so a doubt must not change it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use storage_model::sabotage::broken;
-use storage_model::{Epoch, Partition};
+use storage_model::{Epoch, Partition, tries};
 
 use super::common::locked;
 use super::transport::{Answer, Command, Under};
@@ -119,11 +122,10 @@ impl RedisStore {
         partitions: &[Partition],
         together: bool,
     ) -> Vec<Answer> {
-        const TRIES: usize = 3; // the server may change again while its record is compared
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
         let mut pending: Vec<usize> = (0..commands.len()).collect();
-        for round in 0..TRIES {
-            if round + 1 == TRIES {
+        for round in 1..=tries::VERIFICATIONS {
+            if round == tries::VERIFICATIONS {
                 // The partitions were verified, and the commands were refused again. So connections
                 // are older than the present incarnation of their server.
                 futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all()))
