@@ -71,7 +71,7 @@ impl Worker {
             if parts.is_empty() && next.is_empty() {
                 return Ok(());
             }
-            for parts in batch::cut(parts, self.turns.pace(|pace| pace.rows())) {
+            for parts in batch::cut(parts, self.limiter.rows()) {
                 if self.claims.is_closed() {
                     return Ok(());
                 }
@@ -103,10 +103,10 @@ impl Worker {
 
     async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
         let landed = caught(&self.metrics.panics, step::land(self, parts)).await;
-        self.turns.pace(|pace| match landed {
-            Ok(size) => pace.read(size),
-            Err(_) => pace.failed(),
-        });
+        match landed {
+            Ok(size) => self.limiter.succeeded(size),
+            Err(_) => self.limiter.failed(),
+        }
         landed.map(drop)
     }
 

@@ -9,8 +9,7 @@
 //! | `pass` | one pass over a worker's partitions |
 //! | `lane` | the concurrent lanes of a pass: reading, landing and settling |
 //! | `probation` | landed marks that stay until the database has kept them for a while |
-//! | [`pace`] | [`Pace`]: how much load the worker puts on the database |
-//! | `turn` | the limit of concurrent transactions |
+//! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `step` | one transaction: collect, land, settle, reject |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
@@ -24,11 +23,11 @@ pub mod batch;
 pub mod claim;
 pub mod drain;
 mod lane;
+mod limiter;
 mod measure;
 pub mod metrics;
 mod namesake;
 pub mod options;
-pub mod pace;
 mod pass;
 pub mod pressure;
 mod probation;
@@ -37,12 +36,10 @@ pub mod run;
 #[cfg(feature = "sabotage")]
 mod sabotage;
 mod step;
-mod turn;
 
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use options::LandingOptions;
-pub use pace::Pace;
 pub use pressure::Pressure;
 pub use rescue::Rescued;
 pub use run::LandingWorker;

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use crate::batch::{self, Part};
 use crate::claim::Claims;
+use crate::limiter::Limiter;
 use crate::metrics::Metrics;
 use crate::probation::Leaving;
-use crate::turn::Turns;
 use crate::{LandingOptions, step};
 use storage_tiers::{TierError, Tiers};
 
@@ -25,7 +25,7 @@ pub(crate) struct Worker {
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
     /// Limits the concurrent transactions and the rows of each.
-    pub(crate) turns: Turns,
+    pub(crate) limiter: Limiter,
     /// When the error maps were last read. Only the running pass uses it.
     pub(crate) replayed: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation landed to. As
@@ -210,7 +210,7 @@ impl Worker {
                 entries,
                 replay: true,
             };
-            for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
+            for parts in batch::cut(vec![part], self.limiter.rows()) {
                 self.land(&parts).await?;
             }
         }

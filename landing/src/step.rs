@@ -7,10 +7,9 @@ use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle}
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
-use tokio::time::Instant;
 
 use crate::batch::{self, Faults, Part, Rows, Verdict};
-use crate::pace::Size;
+use crate::limiter::Size;
 use crate::pass::Worker;
 use storage_tiers::bisect;
 use storage_tiers::{TierError, Tiers, is_suspect};
@@ -31,11 +30,9 @@ struct Ready<'a> {
 /// The size of one step.
 fn size_of(ready: &[Ready<'_>]) -> Size {
     let rows = || ready.iter().flat_map(|one| &one.rows.rows);
-    let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
     Size {
         rows: rows().count(),
         bytes: rows().map(|row| row.cell.value().len()).sum(),
-        fences,
     }
 }
 
@@ -57,22 +54,17 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
     };
     // Held over all attempts. A step that waited again after each attempt would lose against the
     // landing that moves the fence.
-    let turn = worker.turns.begin().await;
+    let transaction = worker.limiter.begin().await;
     for _ in 0..tries {
         if ready.is_empty() {
             return Ok(Size::default());
         }
         #[cfg(feature = "sabotage")]
         crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
-        let begun = Instant::now();
         match commit(tiers, &ready).await {
             Ok(faults) => {
-                let (size, time) = (size_of(&ready), begun.elapsed());
-                // After a fault the batch was cut, and took more than one transaction.
-                if size.rows > 0 && faults.is_empty() {
-                    worker.turns.pace(|pace| pace.took(size, time));
-                }
-                drop(turn);
+                let size = size_of(&ready);
+                drop(transaction);
                 metrics.landed(size.rows.saturating_sub(faults.len()));
                 finish(worker, ready, &faults).await?;
                 return Ok(size);

@@ -211,10 +211,10 @@ impl Worker {
         self.worker.counts()
     }
 
-    /// How much it asks of the database at once.
+    /// How many rows its next batch takes.
     #[must_use]
-    pub fn pace(&self) -> storage_landing::Pace {
-        self.worker.pace()
+    pub fn batch_rows(&self) -> usize {
+        self.worker.batch_rows()
     }
 
     /// Stops it in an orderly way.
