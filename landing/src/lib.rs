@@ -33,8 +33,6 @@ pub mod pressure;
 mod probation;
 pub mod rescue;
 pub mod run;
-#[cfg(feature = "sabotage")]
-mod sabotage;
 mod step;
 
 pub use drain::{Backlog, drained};

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use storage_dirty::{Acquit, Map, Probation, Window};
 use storage_model::Partition;
-use storage_model::sabotage::broken;
 use tokio::time::Instant;
 
 use crate::pass::{Round, Worker};
@@ -38,7 +37,7 @@ impl Leaving {
         if seen.0 != window {
             *seen = (window, Instant::now());
         }
-        seen.1.elapsed() >= period || broken("H33-hasty")
+        seen.1.elapsed() >= period
     }
 }
 
@@ -87,9 +86,7 @@ impl Worker {
         }
         // ORDER: the windows first, then the database, then the marks. In any other order the
         // database may have been replaced between the commit and the answer.
-        if !broken("H33-unasked") {
-            self.tiers.prepare(partitions).await?;
-        }
+        self.tiers.prepare(partitions).await?;
         for (busy, window) in ended {
             round.pass_over(self.acquit(busy.partition, window).await)?;
         }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use futures::future::join_all;
 use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
-use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Row, Version};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
 
@@ -59,8 +58,6 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
         if ready.is_empty() {
             return Ok(Size::default());
         }
-        #[cfg(feature = "sabotage")]
-        crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
         match commit(tiers, &ready).await {
             Ok(faults) => {
                 let size = size_of(&ready);
@@ -122,16 +119,11 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                 let found = heal(tiers, &wanted, &mut collected).await?;
                 // A full hot tier does not keep the result of the comparison. Then the step lands
                 // that result (R13).
-                let is_first = !std::mem::replace(&mut healed, true) || broken("R13-unkept");
+                let is_first = !std::mem::replace(&mut healed, true);
                 if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
                 }
-                #[cfg(feature = "sabotage")]
-                let collected =
-                    crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
                 let rows = batch::rows(&wanted, &collected);
-                #[cfg(feature = "sabotage")]
-                let rows = crate::sabotage::rows(part, &wanted, rows);
                 return Ok(Ready {
                     part,
                     collected,

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use storage_dirty::HotStore;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
 
@@ -150,11 +149,7 @@ impl Tiers {
     /// database forgets them. Default: zero, which turns probation off.
     #[must_use]
     pub fn on_probation(mut self, period: Duration) -> Self {
-        self.probation = if broken("H33-off") {
-            Duration::ZERO
-        } else {
-            period
-        };
+        self.probation = period;
         self
     }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
 use storage_model::Owner;
-use storage_model::sabotage::broken;
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{Answer, FullLoad, load_of};
@@ -33,7 +32,7 @@ impl Tiers {
         // At the memory limit no lease can be taken. Then every process loads.
         let leased: Vec<bool> = leased
             .into_iter()
-            .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
+            .map(|leased| leased.unwrap_or(true))
             .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
         // ORDER: after the fill, so that the next lease holder finds the hash.

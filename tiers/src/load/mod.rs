@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{HotKind, HotRead, Load, Observed};
-use storage_model::sabotage::broken;
 use storage_model::{Owner, Row};
 use tokio::time::sleep;
 
@@ -65,11 +64,6 @@ impl Tiers {
     /// # Cancel safety
     /// The load goes on for the other waiters. Nothing else remains.
     pub async fn load(&self, owner: &Owner) -> Answer {
-        if broken("R12-alone")
-            && let Some(Some(answer)) = self.load_batch(std::slice::from_ref(owner)).await?.pop()
-        {
-            return answer;
-        }
         let (mut answer, queued) = self.loader.join(owner);
         if queued {
             let (tiers, carrier) = (self.clone(), self.loader.carrier());
