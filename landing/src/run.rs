@@ -12,11 +12,12 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::LandingOptions;
 use crate::backoff::Backoff;
 use crate::claim::Claims;
+use crate::failure::is_lost;
+use crate::leaving::Leaving;
 use crate::limiter::{Limiter, Size};
 use crate::metrics::{Counts, Metrics};
-use crate::pass::Worker;
-use crate::probation::Leaving;
 use crate::rescue::{self, Rescued};
+use crate::worker::Worker;
 use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
 use storage_tiers::{Leases, TierError, Tiers};
@@ -267,7 +268,7 @@ impl LandingWorker {
     fn report(&self, error: &TierError, failures: u32, wait: Duration) {
         self.worker.metrics.failed();
         let wait_ms = wait.as_millis();
-        if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
+        if matches!(error, TierError::Hot(error) if is_lost(error)) {
             tracing::info!(%error, "a partition changed hands");
         } else if error.is_for_operator() {
             tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this: waiting data is kept");
