@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::{DatabaseId, Epoch, Partition};
+use storage_model::{DatabaseId, Partition};
 use storage_sql::{PartitionRecord, Raise};
 use tokio::time::sleep;
 
