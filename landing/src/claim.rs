@@ -24,7 +24,7 @@ pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Part
         .collect()
 }
 
-/// The partitions of a worker. The keeper writes the claims. Lanes read them, and record which
+/// The partitions of a worker. The keeper writes the claims. Tasks read them, and record which
 /// partitions they are busy with.
 #[derive(Debug)]
 pub(crate) struct Claims {
@@ -45,7 +45,7 @@ struct State {
     closed: bool,
 }
 
-/// A partition that a lane works on. It is not given away until this value is dropped.
+/// A partition that a task works on. It is not given away until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy<'a> {
     claims: &'a Claims,
@@ -79,7 +79,7 @@ impl Claims {
         self.state().held.iter().copied().collect()
     }
 
-    /// Begins work on a partition, if it is held and no lane is busy with it.
+    /// Begins work on a partition, if it is held and no task is busy with it.
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();
         let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
@@ -205,7 +205,7 @@ impl Claims {
         self.state().closed
     }
 
-    /// Gives all locks back, after the lanes have stopped.
+    /// Gives all locks back, after the tasks have stopped.
     pub(crate) async fn release(
         &self,
         hot: &dyn HotStore,
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_is_begun_only_if_it_is_held_and_by_one_lane_at_a_time() {
+    fn a_partition_is_begun_only_if_it_is_held_and_by_one_task_at_a_time() {
         let claims = Claims::new(Lock {
             holder: "a".into(),
             token: "t".into(),
@@ -265,7 +265,7 @@ mod tests {
         let busy = claims.begin(Partition(1));
         assert!(
             busy.is_some() && claims.begin(Partition(1)).is_none(),
-            "another lane is busy with it"
+            "another task is busy with it"
         );
         assert!(
             claims.state().busy.contains(&Partition(1)),

@@ -12,12 +12,12 @@ use tokio::time::{Instant, sleep, timeout};
 use crate::LandingOptions;
 use crate::backoff::Backoff;
 use crate::claim::Claims;
+use crate::failure::is_lost;
+use crate::leaving::Leaving;
+use crate::limiter::{Limiter, Size};
 use crate::metrics::{Counts, Metrics};
-use crate::pace::{Limits, Pace};
-use crate::pass::Worker;
-use crate::probation::Leaving;
 use crate::rescue::{self, Rescued};
-use crate::turn::Turns;
+use crate::worker::Worker;
 use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
 use storage_tiers::{Leases, TierError, Tiers};
@@ -47,15 +47,14 @@ impl LandingWorker {
             holder: options.name.clone(),
             token,
         };
-        let limits = Limits {
+        let largest = Size {
             rows: options.batch_rows,
             bytes: options.batch_bytes,
-            transactions: options.connections,
         };
         let worker = Worker {
             tiers,
+            limiter: Limiter::new(largest, options.connections),
             options,
-            turns: Turns::new(limits),
             claims: Claims::new(lock),
             metrics: Metrics::default(),
             replayed: Mutex::default(),
@@ -75,10 +74,10 @@ impl LandingWorker {
         self.worker.metrics.counts()
     }
 
-    /// How much load the worker puts on the database at present.
+    /// How many rows the next batch takes: fewer after failures, and `batch_rows` at most.
     #[must_use]
-    pub fn pace(&self) -> Pace {
-        self.worker.turns.pace(|pace| pace.clone())
+    pub fn batch_rows(&self) -> usize {
+        self.worker.limiter.rows()
     }
 
     /// The worker's tiers.
@@ -269,7 +268,7 @@ impl LandingWorker {
     fn report(&self, error: &TierError, failures: u32, wait: Duration) {
         self.worker.metrics.failed();
         let wait_ms = wait.as_millis();
-        if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
+        if matches!(error, TierError::Hot(error) if is_lost(error)) {
             tracing::info!(%error, "a partition changed hands");
         } else if error.is_for_operator() {
             tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this: waiting data is kept");

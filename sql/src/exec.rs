@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use sqlx::migrate::Migration;
-use storage_model::sabotage::broken;
 
 use crate::classify::Class;
 use crate::fault::Fault;
@@ -141,10 +140,6 @@ impl<S: Session> Exec<S> {
                 Ok(value)
             }
             Err(error) => {
-                if broken("H36-committed") {
-                    self.open = self.execute(Statement::Commit, 1, &[]).await.is_err();
-                    return Err(error);
-                }
                 // A connection that does not confirm the ROLLBACK stays `open` and is thrown away.
                 // The server then rolls back.
                 if !self.busy

@@ -1,6 +1,5 @@
 //! The landing transaction: fences first, then the rows.
 
-use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Partition, Row};
 
 use crate::canary;
@@ -75,11 +74,7 @@ pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
 
 /// Writes the rows that are newer than the table's, if every fence matches.
 pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), Unlanded> {
-    let rows = if broken("H35-unsorted") {
-        batch.rows.iter().collect()
-    } else {
-        ordered(&batch.rows)
-    };
+    let rows = ordered(&batch.rows);
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
@@ -162,9 +157,7 @@ pub(crate) fn upserts<'a>(
 /// The partitions that have landed to another database so far. This database may lack commits of
 /// the other one. So nothing can be added here before the hot tier knows (H33).
 fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
-    let other = |fence: &&Fence| {
-        fence.database.is_some_and(|database| database != here) && !broken("H33-moved")
-    };
+    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here);
     fences
         .iter()
         .filter(other)
@@ -184,7 +177,7 @@ async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fa
     let matched = exec
         .execute(Statement::Fence, 1, &numbers.map(Arg::Number))
         .await?;
-    Ok(matched == 1 || broken("R14-fence"))
+    Ok(matched == 1)
 }
 
 pub(crate) fn row_args(row: &Row) -> [Arg<'_>; 8] {

@@ -163,9 +163,7 @@ async fn pair_open<S: Session>(
                 .await?;
         }
     }
-    if !storage_model::sabotage::broken("H76-unraised") {
-        exec.execute(Statement::RaiseAll, 1, &[]).await?;
-    }
+    exec.execute(Statement::RaiseAll, 1, &[]).await?;
     Ok(())
 }
 

@@ -8,7 +8,6 @@ use storage_config::BackpressureSettings;
 use storage_dirty::HotStore;
 use storage_landing::{Backlog, Pressure};
 use storage_model::Outcome;
-use storage_model::sabotage::broken;
 use storage_tiers::Home;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -64,7 +63,7 @@ impl Brake {
         if percent == ENDED {
             return Err(ended(repeat));
         }
-        if percent >= REFUSED && !repeat && !broken("H45-unbraked") {
+        if percent >= REFUSED && !repeat {
             let reason = self
                 .reason
                 .lock()

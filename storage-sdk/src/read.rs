@@ -4,7 +4,6 @@ use std::ops::Index;
 use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
-use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
 use storage_tiers::is_suspect;
 use tokio::time::{Instant, sleep};
@@ -331,9 +330,7 @@ impl Core {
         if is_suspect(hot) {
             self.tiers.heal(owner).await?;
         }
-        if (self.trust_absent || broken("R8-trusted"))
-            && self.marker(owner).await? == Marker::Unknown
-        {
+        if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {

@@ -211,10 +211,10 @@ impl Worker {
         self.worker.counts()
     }
 
-    /// The load that it puts on the database.
+    /// The number of rows of its next batch.
     #[must_use]
-    pub fn pace(&self) -> storage_landing::Pace {
-        self.worker.pace()
+    pub fn batch_rows(&self) -> usize {
+        self.worker.batch_rows()
     }
 
     /// Stops it in order.

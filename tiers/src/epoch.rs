@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::sabotage::broken;
-use storage_model::{DatabaseId, Epoch, Partition, tries};
+use storage_model::{DatabaseId, Partition, tries};
 use storage_sql::{PartitionRecord, Raise};
 use tokio::time::sleep;
 
@@ -37,12 +36,11 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
         .as_ref()
         .map(|record| record.epoch)
         .unwrap_or_default();
-    let of_partition = Raise {
+    let raise = Need::Raise(Raise {
         partition: cold.partition,
         seen: cold.epoch,
         above: recorded,
-    };
-    let raise = Need::Raise(of_partition);
+    });
     let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
         return raise;
     };
@@ -50,10 +48,6 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
         // The process that raised it died before the record followed. Or it lands from another hot
         // tier, which took over while this one goes on unnoticed. With an epoch for each hot tier,
         // each sees the landings of the other.
-        std::cmp::Ordering::Greater if broken("R14-shared") => Need::Raise(Raise {
-            seen: Epoch(0),
-            ..of_partition
-        }),
         std::cmp::Ordering::Greater => raise,
         // The database is an older copy of itself. Its epoch must overtake the hot tier's.
         std::cmp::Ordering::Less => raise,
@@ -69,7 +63,7 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
 }
 
 fn is_another(recorded: Option<DatabaseId>, present: DatabaseId, watched: bool) -> bool {
-    recorded.map_or(watched, |recorded| recorded != present) && !broken("H33-moved")
+    recorded.map_or(watched, |recorded| recorded != present)
 }
 
 impl Tiers {
@@ -188,7 +182,7 @@ impl Tiers {
             let adopts: Vec<Adopt> = raises
                 .into_iter()
                 .zip(raised)
-                .filter(|(_, raised)| raised.moved || broken("R14-joined"))
+                .filter(|(_, raised)| raised.moved)
                 .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, false))
                 .collect();
             // An adoption can fail because of the epoch or because another process made it. Such a
@@ -294,7 +288,7 @@ pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -
     let here = |record: &storage_dirty::PartitionRecord| {
         (cold.landed_epoch..=raise.seen).contains(&record.epoch)
     };
-    seen.record.as_ref().is_some_and(here) || broken("R14-claimed")
+    seen.record.as_ref().is_some_and(here)
 }
 
 /// The raise of an epoch above those of both tiers.

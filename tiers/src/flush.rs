@@ -1,7 +1,6 @@
 //! Landing one owner at once, in the process of the caller that waits for it.
 
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
@@ -57,9 +56,7 @@ impl Tiers {
         let (flushed, found) = self.flush_in_epoch(owner, false).await?;
         // An owner has a version once. In the same epoch, a later version was built on the write.
         // In another epoch, a later version may be built on the state before the write.
-        let holds = |version| {
-            version == written || version > written && found == epoch || broken("R14-landed")
-        };
+        let holds = |version| version == written || version > written && found == epoch;
         if holds(flushed.version) {
             return Ok(true);
         }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{Beats, HotError, HotStore};
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use tokio::time::Instant;
 
@@ -47,11 +46,7 @@ impl Leases {
 
     /// The verdict that follows from the present beats of a partition.
     pub fn see(&mut self, partition: Partition, beats: &Beats, now: Instant) -> Verdict {
-        let patience = if broken("S5-impatient") {
-            Duration::ZERO
-        } else {
-            self.patience
-        };
+        let patience = self.patience;
         let has_lasted = |since: Instant| now.saturating_duration_since(since) >= patience;
         let seen = self.partitions.entry(partition).or_default();
         // Silence in an earlier epoch proves nothing in this one: the hot tier may show older

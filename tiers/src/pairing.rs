@@ -8,7 +8,7 @@
 //! interleavings.
 
 use storage_dirty::{HotPaired, HotPairing};
-use storage_model::sabotage::broken;
+use storage_model::sabotage::keeps;
 use storage_model::{Ids, LAYOUT, Paired, Token, tries};
 use storage_sql::{ColdPairing, Pair};
 
@@ -43,7 +43,7 @@ pub fn judge(
     same_shape(partitions, hot, cold)?;
     match (&hot.paired, &cold.hot) {
         (Some(paired), by) => {
-            if cold.identity != Some(paired.database) && !broken("H76-anywhere") {
+            if cold.identity != Some(paired.database) {
                 return Err(Box::new(Mismatch::Database {
                     hot: place(),
                     since: paired.since,
@@ -52,7 +52,7 @@ pub fn judge(
                     identity: cold.identity,
                 }));
             }
-            if by.as_ref().is_some_and(|by| by.token == paired.token) || broken("H76-any-token") {
+            if by.as_ref().is_some_and(|by| by.token == paired.token) {
                 return Ok(PairingStep::Paired);
             }
             let address = cold.address.clone();
@@ -72,7 +72,7 @@ pub fn judge(
         (None, Some(by)) => Ok(match cold.identity {
             // Only for the server that the token names. A second blank server would get the same
             // token otherwise.
-            Some(database) if by.token == token_of(database, hot) || broken("H76-shared") => {
+            Some(database) if keeps("H76-shared", by.token == token_of(database, hot)) => {
                 PairingStep::Join(joining(partitions, database, by))
             }
             _ => PairingStep::TakeOver,
@@ -225,7 +225,7 @@ impl Tiers {
     /// Whether the database recorded another hot tier since it was read. Then the hot tier that was
     /// read second may be that one, and a mismatch is not certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
-        Ok(self.cold.pairing().await? != *cold && !broken("H76-once"))
+        Ok(self.cold.pairing().await? != *cold)
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {

@@ -4,7 +4,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::HotStore;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
 
@@ -143,11 +142,7 @@ impl Tiers {
     /// database forgets them. Default: zero, which turns probation off.
     #[must_use]
     pub fn on_probation(mut self, period: Duration) -> Self {
-        self.probation = if broken("H33-off") {
-            Duration::ZERO
-        } else {
-            period
-        };
+        self.probation = period;
         self
     }
 

@@ -4,7 +4,6 @@
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
-use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition, tries};
 use storage_tiers::{Noted, TierError};
 use tokio::time::{Instant, sleep_until};
@@ -248,13 +247,10 @@ impl Core {
         write.mutation.attempt = write.next_attempt();
         match write.maybe_applied() {
             None => write.generation = generation,
-            Some(applied_in) if applied_in != generation && !broken("R11-forgotten") => {
+            Some(applied_in) if applied_in != generation => {
                 return Err(self.forgotten(&write.mutation, applied_in));
             }
             Some(_) => {}
-        }
-        if broken("R11-new-id") {
-            (write.mutation.id, write.mutation.attempt) = (self.ids.next(), Attempt::First);
         }
         let copy = [(write.mutation.clone(), write.load.take())];
         match self.tiers.hot().mutate(&copy).await.pop() {

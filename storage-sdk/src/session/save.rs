@@ -9,7 +9,6 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use storage_coalesce::{Coalescer, Group};
 use storage_dirty::Refusal;
-use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Change, Condition, Durability, Mutation, Outcome};
 use tokio::time::{Instant, sleep};
 
@@ -100,14 +99,6 @@ impl Hold {
 
     async fn send(&self, wanted: Wanted) -> Result<Ack> {
         let until = Instant::now() + wanted.within;
-        if wanted.ends && broken("S3-early") {
-            let _ = self
-                .core
-                .tiers
-                .hot()
-                .close_session(&self.owner, self.fence)
-                .await;
-        }
         let mut closed = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());

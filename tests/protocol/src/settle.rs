@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::memory::{landing, park, read};
 use storage_dirty::{Collected, Entry, Map, Park, Settle, Snapshot, SnapshotId};
-use storage_landing::batch::{self, Faults};
+use storage_landing::marks::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
 
@@ -29,7 +29,7 @@ impl Working<'_, '_> {
             .iter()
             .map(|key| (key.clone(), (1_406, "too long".to_owned())))
             .collect();
-        let verdict = batch::judge(part, rows, &faults, true);
+        let verdict = marks::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let snapshot = part.snapshot;

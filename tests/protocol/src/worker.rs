@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use storage_dirty::memory::{landing, lock as lease, park, read};
 use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, SnapshotId, Window};
-use storage_landing::batch::{self, Part, Rows};
+use storage_landing::marks::{self, Part, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
@@ -211,7 +211,7 @@ impl Working<'_, '_> {
             entries: page.entries,
             replay: false,
         };
-        let group = batch::cut(vec![part], usize::MAX)
+        let group = marks::cut(vec![part], usize::MAX)
             .pop()
             .and_then(|mut group| group.pop());
         let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
@@ -339,7 +339,7 @@ impl Working<'_, '_> {
 }
 
 fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
-    let mut rows = batch::rows(wanted, collected);
+    let mut rows = marks::rows(wanted, collected);
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
             let names = |entry: &&Entry| {

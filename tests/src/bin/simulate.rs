@@ -43,6 +43,10 @@ struct Args {
     /// build with the feature `sabotage`.
     #[arg(long, value_name = "SWITCH", conflicts_with_all = ["markdown", "trace"])]
     broken: Option<String>,
+    /// This rule is broken by a change of the sources, from tests/sabotage. End with 0 if a seed
+    /// finds it.
+    #[arg(long, value_name = "SWITCH", conflicts_with_all = ["broken", "markdown", "trace"])]
+    changed: Option<String>,
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -89,7 +93,9 @@ fn play(args: &Args) -> ExitCode {
         markdown,
         cells,
         broken,
+        changed,
     } = args.clone();
+    let broken = broken.or(changed);
     let first = first || broken.is_some();
     let seeds = seed
         .map(|seed| seed..seed + 1)

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
-use storage_model::sabotage::broken;
 use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
@@ -39,7 +38,7 @@ impl Tiers {
         // partition was not prepared is loaded by the next attempt.
         let leased: Vec<bool> = leased
             .into_iter()
-            .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
+            .map(|leased| leased.unwrap_or(true))
             .zip(&observed)
             .map(|(leased, seen)| leased && *seen != Ok(None))
             .collect();
@@ -75,13 +74,17 @@ impl Tiers {
             })
             .collect();
         let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Result<_, TierError>), _)| match seen {
-            // R8: the database had no row a short while ago, and any later write would have
-            // replaced this marker.
-            Ok(Some(seen)) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
-            Ok(Some(seen)) => back(owner, *seen, hot),
-            Ok(None) => None,
-            Err(error) => Some(Err(error.clone())),
+        let answer = |((owner, seen), hot): ((&Owner, &Result<Option<Observed>, TierError>), _)| {
+            match seen {
+                // R8: the database had no row a short while ago, and any later write would have
+                // replaced this marker.
+                Ok(Some(seen)) if seen.marker == Marker::Absent => {
+                    Some(Ok(Some(absent(owner, *seen))))
+                }
+                Ok(Some(seen)) => back(owner, *seen, hot),
+                Ok(None) => None,
+                Err(error) => Some(Err(error.clone())),
+            }
         };
         let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
         let cold: Vec<(Owner, Observed)> = owners

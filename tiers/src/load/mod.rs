@@ -18,7 +18,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{HotRead, Load, Observed};
-use storage_model::sabotage::broken;
 use storage_model::{Owner, Row, tries};
 use tokio::time::sleep;
 
@@ -64,15 +63,6 @@ impl Tiers {
     /// # Cancel safety
     /// The load goes on for the other waiters. Nothing else remains.
     pub async fn load(&self, owner: &Owner) -> Answer {
-        if broken("R12-alone")
-            && let Some(Some(answer)) = self
-                .load_batch(std::slice::from_ref(owner))
-                .await
-                .answers?
-                .pop()
-        {
-            return answer;
-        }
         let (answered, carrier) = self.loader.waiting.join(owner.clone(), ());
         if let Some(carrier) = carrier {
             let tiers = self.clone();

@@ -10,7 +10,7 @@ use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead, SnapshotId};
-use storage_landing::batch::{self, Faults, Part};
+use storage_landing::marks::{self, Faults, Part};
 use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Version};
 
 use crate::shape::{self, ROWS};
@@ -20,7 +20,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let part = part(count)?;
         let wanted = part.wanted();
         let collected = collected(&wanted)?;
-        let rows = batch::rows(&wanted, &collected);
+        let rows = marks::rows(&wanted, &collected);
         let faults = Faults::new();
         ensure!(
             rows.rows.len() == ROWS,
@@ -28,7 +28,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
             rows.rows.len()
         );
         ensure!(
-            batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(),
+            marks::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(),
             "not all is settled"
         );
 
@@ -38,15 +38,15 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         group.bench_function(id("cut"), |b| {
             b.iter_batched(
                 || vec![part.clone()],
-                |parts| batch::cut(parts, ROWS),
+                |parts| marks::cut(parts, ROWS),
                 BatchSize::LargeInput,
             );
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
         group.bench_function(id("rows"), |b| {
-            b.iter(|| batch::rows(black_box(&wanted), black_box(&collected)))
+            b.iter(|| marks::rows(black_box(&wanted), black_box(&collected)))
         });
-        let judged = || batch::judge(black_box(&part), black_box(&rows), &faults, false);
+        let judged = || marks::judge(black_box(&part), black_box(&rows), &faults, false);
         group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
     }

@@ -1,17 +1,16 @@
-//! One step of landing: some marks in one transaction.
+//! One landing transaction: the rows of some marks, from their collection to their settle.
 
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotKind, HotRead, Park, Parked, Settle};
-use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Partition, Row, Version, tries};
+use storage_dirty::{Collected, HotError, HotRead, Park, Parked, Settle};
+use storage_model::{Field, Owner, Partition, Version, tries};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
-use tokio::time::Instant;
 
-use crate::batch::{self, Faults, Part, Rows, Verdict};
-use crate::pace::Size;
-use crate::pass::Worker;
+use crate::failure::is_lost;
+use crate::limiter::Size;
+use crate::marks::{self, Faults, Part, Rows, Verdict};
+use crate::worker::Worker;
 use storage_tiers::bisect;
 use storage_tiers::{TierError, Tiers, is_suspect};
 
@@ -22,15 +21,16 @@ struct Ready<'a> {
     rows: Rows,
 }
 
-/// The size of one step.
+/// The size of all rows together.
 fn size_of(ready: &[Ready<'_>]) -> Size {
-    let rows = || ready.iter().flat_map(|one| &one.rows.rows);
-    let fences = ready.iter().filter(|one| !one.rows.rows.is_empty()).count();
-    Size {
-        rows: rows().count(),
-        bytes: rows().map(|row| row.cell.value().len()).sum(),
-        fences,
+    let mut size = Size::default();
+    for one in ready {
+        size.rows += one.rows.rows.len();
+        for row in &one.rows.rows {
+            size.bytes += row.cell.value().len();
+        }
     }
+    size
 }
 
 /// Lands parts, each of another partition, in one transaction. Then settles their marks or rejects
@@ -41,7 +41,7 @@ fn size_of(ready: &[Ready<'_>]) -> Size {
 ///
 /// # Errors
 /// A tier is away. Marks of a part are settled only if its rows were committed.
-pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
+pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
     let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
     let attempts = if parts.len() > 1 {
@@ -49,25 +49,18 @@ pub(crate) async fn land(worker: &Worker, parts: &[Part]) -> Result<Size, TierEr
     } else {
         tries::LANDING
     };
-    // Held over all attempts. A step that waited again after each attempt would lose against the
-    // landing that moves the fence.
-    let turn = worker.turns.begin().await;
+    // Held over all attempts. A wait before each attempt would lose against the landing that moves
+    // the fence.
+    let transaction = worker.limiter.begin().await;
     for _ in 0..attempts {
         if ready.is_empty() {
             return Ok(Size::default());
         }
-        #[cfg(feature = "sabotage")]
-        crate::sabotage::early(tiers, worker.claims.lock(), parts).await;
-        let begun = Instant::now();
-        match commit(tiers, &ready).await {
+        match attempt(tiers, &ready).await {
             Ok(faults) => {
-                let (size, time) = (size_of(&ready), begun.elapsed());
-                // After a fault the batch was cut, and took more than one transaction.
-                if size.rows > 0 && faults.is_empty() {
-                    worker.turns.pace(|pace| pace.took(size, time));
-                }
-                drop(turn);
-                metrics.landed(size.rows.saturating_sub(faults.len()));
+                let size = size_of(&ready);
+                drop(transaction);
+                metrics.committed(size.rows.saturating_sub(faults.len()));
                 finish(worker, ready, &faults).await?;
                 return Ok(size);
             }
@@ -122,18 +115,13 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(mut collected) => {
                 let found = heal(tiers, &wanted, &mut collected).await?;
-                // A full hot tier does not keep the result of the comparison. Then the step lands
-                // that result (R13).
-                let is_first = !std::mem::replace(&mut healed, true) || broken("R13-unkept");
+                // A full hot tier does not keep the result of the comparison. Then that result lands
+                // (R13).
+                let is_first = !std::mem::replace(&mut healed, true);
                 if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
                 }
-                #[cfg(feature = "sabotage")]
-                let collected =
-                    crate::sabotage::collected(tiers, part.partition, &wanted, collected).await;
-                let rows = batch::rows(&wanted, &collected);
-                #[cfg(feature = "sabotage")]
-                let rows = crate::sabotage::rows(part, &wanted, rows);
+                let rows = marks::rows(&wanted, &collected);
                 return Ok(Ready {
                     part,
                     collected,
@@ -191,19 +179,16 @@ async fn heal(
     Ok(found)
 }
 
-/// Commits all rows. Answers the rejected ones.
-async fn commit(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
-    let rows: Vec<Row> = ready
-        .iter()
-        .flat_map(|one| one.rows.rows.iter().cloned())
-        .collect();
-    let mut faults = Faults::new();
+/// Commits all rows once. Answers the rejected ones.
+async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
+    let (mut rows, mut fences, mut faults) = (Vec::new(), Vec::new(), Faults::new());
+    for one in ready {
+        if !one.rows.rows.is_empty() {
+            rows.extend_from_slice(&one.rows.rows);
+            fences.push(fence(one));
+        }
+    }
     if !rows.is_empty() {
-        let fences: Vec<Fence> = ready
-            .iter()
-            .filter(|one| !one.rows.rows.is_empty())
-            .map(fence)
-            .collect();
         for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows).await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
@@ -225,7 +210,7 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
     // has raised them all. A part without rows has nothing to settle.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
-        let verdict = batch::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
+        let verdict = marks::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
         let reached = if committed {
             fence(ready).reaches
         } else {
@@ -290,12 +275,12 @@ async fn finish_part(
         let is_there = tiers.hot().park(&park).await?;
         // A mark that landed meanwhile looks vanished, too. `park` tells which entries are still
         // there.
-        let parked: Vec<_> = park
-            .parked
-            .iter()
-            .zip(is_there)
-            .filter_map(|(parked, is_there)| is_there.then_some(parked))
-            .collect();
+        let mut parked = Vec::new();
+        for (entry, is_there) in park.parked.iter().zip(is_there) {
+            if is_there {
+                parked.push(entry);
+            }
+        }
         report(partition, &parked);
         metrics.parked(parked.len());
     }
@@ -305,20 +290,17 @@ async fn finish_part(
 /// Logs the rejected fields by reason, each reason with its first owner.
 fn report(partition: Partition, parked: &[&Parked]) {
     let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
-    for (parked, fault) in parked
-        .iter()
-        .flat_map(|parked| parked.faults.iter().map(move |fault| (parked, fault)))
-    {
-        let first = || {
-            parked
-                .owner
-                .as_ref()
-                .map_or_else(|| "unreadable".to_owned(), Owner::to_string)
+    for parked in parked {
+        let owner = match &parked.owner {
+            Some(owner) => owner.to_string(),
+            None => "unreadable".to_owned(),
         };
-        reasons
-            .entry(&fault.message)
-            .or_insert_with(|| (0, first()))
-            .0 += 1;
+        for fault in &parked.faults {
+            let (fields, _) = reasons
+                .entry(&fault.message)
+                .or_insert_with(|| (0, owner.clone()));
+            *fields += 1;
+        }
     }
     for (reason, (fields, owner)) in reasons {
         tracing::error!(
@@ -329,22 +311,4 @@ fn report(partition: Partition, parked: &[&Parked]) {
             "fields could not be landed, the first of them of this owner: they stay in the hot tier, and landing-worker errors shows the ways out"
         );
     }
-}
-
-/// Whether a failure concerns only some partitions and says nothing about others.
-pub(crate) fn is_confined(error: &TierError) -> bool {
-    match error {
-        TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
-        TierError::Cold(error) => error.kind == ColdKind::Unreadable,
-        TierError::Contended { .. } | TierError::Panicked { .. } => true,
-        _ => false,
-    }
-}
-
-/// Whether a partition now belongs to another worker or another incarnation.
-pub(crate) fn is_lost(error: &HotError) -> bool {
-    matches!(
-        error.kind,
-        HotKind::LockLost | HotKind::EpochMoved | HotKind::Unprepared(_)
-    )
 }

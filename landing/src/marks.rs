@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked, SnapshotId};
-use storage_model::sabotage::broken;
+use storage_model::sabotage::keeps;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
 /// Marks of one partition that land together.
@@ -116,7 +116,7 @@ fn owner(entry: &Entry) -> Option<&Owner> {
 
 /// Whether two entries must go into one transaction.
 fn belong(one: &Entry, other: &Entry) -> bool {
-    owner(one).is_some() && owner(one) == owner(other) && !broken("R16-cut")
+    owner(one).is_some() && owner(one) == owner(other)
 }
 
 /// The rows of a part's marked fields that the hash holds. Each has the owner's version that was
@@ -219,11 +219,8 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
             };
             match (refused, row) {
                 (Some((code, message)), row) if !entry.is_aside() => {
-                    let newest = row
-                        .map(|(version, _)| version)
-                        .filter(|_| !broken("R5-marks-error"));
                     let version =
-                        newest.map_or(entry.version, |version| version.max(entry.version));
+                        row.map_or(entry.version, |(version, _)| version.max(entry.version));
                     found.push(Fault {
                         field: field.clone(),
                         version,
@@ -231,14 +228,15 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
                         message: message.clone(),
                     });
                 }
-                (None, Some((version, born))) if is_of(entry, born, version) => {
-                    if has_errors || part.replay {
+                (None, row) if keeps("R6-unproven", row.is_some_and(|row| is_of(entry, row))) => {
+                    if let Some((version, _)) = row
+                        && (has_errors || part.replay)
+                    {
                         verdict
                             .rows
                             .push((mark.owner.clone(), field.clone(), version));
                     }
                 }
-                _ if broken("R6-unproven") => {}
                 _ => found.push(Fault {
                     field: field.clone(),
                     version: entry.version,
@@ -264,10 +262,10 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
 const VANISHED: &str =
     "vanished: the hot tier lost the hash of this marked write, perhaps before it landed";
 
-/// Whether a mark belongs to the hash with this birth and version.
-fn is_of(mark: &Entry, born: Version, version: Version) -> bool {
-    let of_another = mark.is_aside() || mark.version < born;
-    (!of_another || broken("R6-reborn")) && (mark.version <= version || broken("R6-older-row"))
+/// Whether a mark belongs to the hash with this version and birth.
+fn is_of(mark: &Entry, (version, born): (Version, Version)) -> bool {
+    let of_this_hash = !mark.is_aside() && born <= mark.version;
+    keeps("R6-reborn", of_this_hash) && mark.version <= version
 }
 
 #[cfg(test)]

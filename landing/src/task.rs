@@ -1,7 +1,7 @@
-//! The lanes of a pass. Each lane reads marks and lands them in batches, until no mark waits.
+//! The tasks of a pass. Each task reads marks and lands them in batches, until no mark waits.
 //!
-//! A lane does one thing at a time: it reads marks, collects their fields, commits, and settles.
-//! There are more lanes than concurrent transactions, so that some lanes read and settle while
+//! A task does one thing at a time: it reads marks, collects their fields, commits, and settles.
+//! There are more tasks than concurrent transactions, so that some tasks read and settle while
 //! others keep the database busy.
 
 use std::collections::VecDeque;
@@ -10,10 +10,13 @@ use std::sync::Arc;
 use storage_dirty::{Map, Snapshot, SnapshotId};
 use tokio::task::JoinSet;
 
-use crate::batch::{self, Part};
+use crate::LandingOptions;
 use crate::claim::Busy;
-use crate::pass::{Round, Worker};
-use crate::{LandingOptions, step};
+use crate::failure::{is_confined, is_lost};
+use crate::marks::{self, Part};
+use crate::round::Round;
+use crate::transaction::commit_rows;
+use crate::worker::Worker;
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
 
@@ -24,32 +27,33 @@ struct Open<'a> {
     cursor: u64,
 }
 
-/// How many lanes this many marks need: up to two for each concurrent transaction. A few marks need
-/// no more lanes than there are transactions.
-fn lanes(options: &LandingOptions, marks: u64) -> usize {
+/// How many tasks this many marks need: up to two for each concurrent transaction. A few marks need
+/// no more tasks than there are transactions.
+fn tasks(options: &LandingOptions, marks: u64) -> usize {
     let transactions = options.connections.max(1);
     let batches = usize::try_from(marks).unwrap_or(usize::MAX) / options.batch_rows.max(1);
     batches.clamp(transactions, transactions.saturating_mul(2))
 }
 
 impl Worker {
-    /// Lands the partitions of a round in lanes. The lanes are tasks of their own, so they use
-    /// several cores.
+    /// Lands the partitions of a round in tasks, which use several cores.
     ///
     /// # Errors
-    /// The first failure of a lane, after all have ended.
+    /// The first failure of a task, after all have ended.
     ///
     /// # Cancel safety
-    /// A dropped call takes its lanes with it.
-    pub(crate) async fn run_lanes(
+    /// A dropped call takes its tasks with it.
+    pub(crate) async fn run_tasks(
         self: &Arc<Self>,
         round: &Arc<Round>,
         marks: u64,
     ) -> Result<(), TierError> {
         let mut running = JoinSet::new();
-        for _ in 0..lanes(&self.options, marks) {
+        for _ in 0..tasks(&self.options, marks) {
             let (worker, round) = (Arc::clone(self), Arc::clone(round));
-            running.spawn(async move { caught(&worker.metrics.panics, worker.lane(&round)).await });
+            running.spawn(async move {
+                caught(&worker.metrics.panics, worker.land_round(&round)).await
+            });
         }
         let mut result = Ok(());
         while let Some(ended) = running.join_next().await {
@@ -64,18 +68,18 @@ impl Worker {
         result
     }
 
-    async fn lane(&self, round: &Round) -> Result<(), TierError> {
+    async fn land_round(&self, round: &Round) -> Result<(), TierError> {
         let mut open: Vec<Open<'_>> = Vec::new();
         loop {
             let (parts, next) = self.gather(round, open).await?;
             if parts.is_empty() && next.is_empty() {
                 return Ok(());
             }
-            for parts in batch::cut(parts, self.turns.pace(|pace| pace.rows())) {
+            for parts in marks::cut(parts, self.limiter.rows()) {
                 if self.claims.is_closed() {
                     return Ok(());
                 }
-                round.pass_over(self.land(&parts).await)?;
+                round.pass_over(self.land_marks(&parts).await)?;
             }
             open = next
                 .into_iter()
@@ -85,15 +89,15 @@ impl Worker {
     }
 
     /// Lands one batch. If it fails because of one partition, lands each partition by itself.
-    pub(crate) async fn land(&self, parts: &[Part]) -> Result<(), TierError> {
-        match self.land_together(parts).await {
-            Err(error) if parts.len() > 1 && step::is_confined(&error) => {}
+    pub(crate) async fn land_marks(&self, parts: &[Part]) -> Result<(), TierError> {
+        match self.attempt(parts).await {
+            Err(error) if parts.len() > 1 && is_confined(&error) => {}
             other => return other,
         }
         let mut result = Ok(());
         for part in parts {
-            match self.land_together(std::slice::from_ref(part)).await {
-                Err(error) if !step::is_confined(&error) => return Err(error),
+            match self.attempt(std::slice::from_ref(part)).await {
+                Err(error) if !is_confined(&error) => return Err(error),
                 Err(error) => result = Err(error),
                 Ok(()) => {}
             }
@@ -101,12 +105,12 @@ impl Worker {
         result
     }
 
-    async fn land_together(&self, parts: &[Part]) -> Result<(), TierError> {
-        let landed = caught(&self.metrics.panics, step::land(self, parts)).await;
-        self.turns.pace(|pace| match landed {
-            Ok(size) => pace.read(size),
-            Err(_) => pace.failed(),
-        });
+    async fn attempt(&self, parts: &[Part]) -> Result<(), TierError> {
+        let landed = caught(&self.metrics.panics, commit_rows(self, parts)).await;
+        match landed {
+            Ok(size) => self.limiter.succeeded(size),
+            Err(_) => self.limiter.failed(),
+        }
         landed.map(drop)
     }
 
@@ -172,7 +176,7 @@ impl Worker {
                 .snapshot(partition, self.claims.lock())
                 .await
             {
-                Err(error) if step::is_lost(&error) => self
+                Err(error) if is_lost(&error) => self
                     .tiers
                     .prepare(&[partition])
                     .await
@@ -198,14 +202,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_backlog_has_two_lanes_for_each_transaction_and_a_few_marks_one() {
+    fn a_backlog_has_two_tasks_for_each_transaction_and_a_few_marks_one() {
         let options = LandingOptions {
             connections: 3,
             batch_rows: 100,
             ..LandingOptions::default()
         };
         assert_eq!(
-            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| lanes(&options, marks)),
+            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| tasks(&options, marks)),
             [3, 3, 3, 4, 5, 6, 6]
         );
         let least = LandingOptions {
@@ -213,6 +217,6 @@ mod tests {
             batch_rows: 0,
             ..LandingOptions::default()
         };
-        assert_eq!([0, 1, 9].map(|marks| lanes(&least, marks)), [1, 1, 2]);
+        assert_eq!([0, 1, 9].map(|marks| tasks(&least, marks)), [1, 1, 2]);
     }
 }
