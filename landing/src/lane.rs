@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 
 use crate::batch::{self, Part};
 use crate::claim::Busy;
+use crate::pace::Limits;
 use crate::pass::{Round, Worker};
-use crate::{LandingOptions, step};
+use crate::step;
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
 
@@ -26,9 +27,9 @@ struct Open<'a> {
 
 /// How many lanes this many marks need: up to two for each concurrent transaction. A few marks need
 /// no more lanes than there are transactions.
-fn lanes(options: &LandingOptions, marks: u64) -> usize {
-    let transactions = options.connections.max(1);
-    let batches = usize::try_from(marks).unwrap_or(usize::MAX) / options.batch_rows.max(1);
+fn lanes(limits: Limits, marks: u64) -> usize {
+    let transactions = limits.transactions.max(1);
+    let batches = usize::try_from(marks).unwrap_or(usize::MAX) / limits.rows.max(1);
     batches.clamp(transactions, transactions.saturating_mul(2))
 }
 
@@ -47,7 +48,7 @@ impl Worker {
         marks: u64,
     ) -> Result<(), TierError> {
         let mut running = JoinSet::new();
-        for _ in 0..lanes(&self.options, marks) {
+        for _ in 0..lanes(self.limits, marks) {
             let (worker, round) = (Arc::clone(self), Arc::clone(round));
             running.spawn(async move { caught(&worker.metrics.panics, worker.lane(&round)).await });
         }
@@ -122,7 +123,7 @@ impl Worker {
         let mut parts = Vec::new();
         let mut read = Vec::new();
         let mut marks = 0;
-        while marks < self.options.batch_rows {
+        while marks < self.limits.rows {
             let Some(mut one) = (match waiting.pop_front() {
                 Some(open) => Some(open),
                 None => self.open(round).await?,
@@ -136,7 +137,7 @@ impl Worker {
                     one.busy.partition,
                     Map::Snapshot,
                     one.cursor,
-                    self.options.batch_rows - marks,
+                    self.limits.rows - marks,
                 )
                 .await;
             let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else {
@@ -199,20 +200,15 @@ mod tests {
 
     #[test]
     fn a_backlog_has_two_lanes_for_each_transaction_and_a_few_marks_one() {
-        let options = LandingOptions {
-            connections: 3,
-            batch_rows: 100,
-            ..LandingOptions::default()
+        let limits = |rows, transactions| Limits {
+            rows,
+            bytes: 0,
+            transactions,
         };
         assert_eq!(
-            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| lanes(&options, marks)),
+            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| lanes(limits(100, 3), marks)),
             [3, 3, 3, 4, 5, 6, 6]
         );
-        let least = LandingOptions {
-            connections: 0,
-            batch_rows: 0,
-            ..LandingOptions::default()
-        };
-        assert_eq!([0, 1, 9].map(|marks| lanes(&least, marks)), [1, 1, 2]);
+        assert_eq!([0, 1, 9].map(|marks| lanes(limits(0, 0), marks)), [1, 1, 2]);
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`options`] | [`LandingOptions`]: the settings of a worker |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
 //! | `namesake` | another live worker of the same name |
@@ -27,7 +26,6 @@ mod lane;
 mod measure;
 pub mod metrics;
 mod namesake;
-pub mod options;
 pub mod pace;
 mod pass;
 pub mod pressure;
@@ -41,7 +39,6 @@ mod turn;
 
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
-pub use options::LandingOptions;
 pub use pace::Pace;
 pub use pressure::Pressure;
 pub use rescue::Rescued;

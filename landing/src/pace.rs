@@ -13,6 +13,8 @@
 
 use std::time::Duration;
 
+use storage_config::LandingSettings;
+
 /// A transaction that takes this many times the shortest time waits for other work. Smaller factors
 /// occur on any busy machine.
 const STRAINED: f64 = 4.0;
@@ -72,6 +74,17 @@ pub struct Limits {
     pub bytes: usize,
     /// Concurrent transactions.
     pub transactions: usize,
+}
+
+impl From<&LandingSettings> for Limits {
+    fn from(settings: &LandingSettings) -> Self {
+        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            rows: size(settings.batch_rows),
+            bytes: settings.batch_bytes,
+            transactions: size(settings.connections),
+        }
+    }
 }
 
 /// How many rows a transaction takes, and how many transactions run at once.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_config::LandingSettings;
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
 use storage_model::{OpId, Partition, Timestamp};
 use tokio::time::Instant;
@@ -12,16 +13,21 @@ use tokio::time::Instant;
 use crate::batch::{self, Part};
 use crate::claim::Claims;
 use crate::metrics::Metrics;
+use crate::pace::Limits;
 use crate::probation::Leaving;
+use crate::step;
 use crate::turn::Turns;
-use crate::{LandingOptions, step};
 use storage_tiers::{TierError, Tiers};
 
 /// The state that the lanes of one worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) tiers: Tiers,
-    pub(crate) options: LandingOptions,
+    pub(crate) settings: LandingSettings,
+    /// The limits of a transaction, and how many there are.
+    pub(crate) limits: Limits,
+    /// How long a session holder must be silent until its sessions lapse.
+    pub(crate) lease: Duration,
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
     /// Limits the concurrent transactions and the rows of each.
@@ -165,7 +171,7 @@ impl Worker {
     /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
         let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
+        let due = last.is_none_or(|last| last.elapsed() >= self.settings.error_retry_min / 2);
         if due {
             *last = Some(Instant::now());
         }
@@ -197,7 +203,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .errors(partition, from, self.options.batch_rows)
+                .errors(partition, from, self.limits.rows)
                 .await?;
             cursor = page.next;
             let entries = due(page.entries, now);

@@ -102,7 +102,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .scan(partition, Map::Leaving, from, self.options.batch_rows)
+                .scan(partition, Map::Leaving, from, self.limits.rows)
                 .await?;
             cursor = page.next;
             let lock = self.claims.lock().clone();
@@ -130,7 +130,7 @@ impl Worker {
                 let page = self
                     .tiers
                     .hot()
-                    .scan(partition, map, from, self.options.batch_rows)
+                    .scan(partition, map, from, self.limits.rows)
                     .await?;
                 cursor = page.next;
                 let lived = self

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use storage_sdk::{
     ByteOwner, Durability, Kind, Outcome, Retry, Safety, SessionOptions, Settings, Storage,
 };
-use storage_sql::{ColdOptions, open};
+use storage_sql::open;
 use tokio::runtime::{Builder, Runtime};
 
 /// Far more than anything here takes.
@@ -34,9 +34,7 @@ fn ann(storage: &Storage) -> ByteOwner {
 /// The value of the only row of an owner in the file.
 fn stored(path: &Path, owner: &ByteOwner) -> Option<Vec<u8>> {
     runtime().block_on(async {
-        let cold = open(&ColdOptions::from(&Settings::embedded(path).sql))
-            .await
-            .unwrap();
+        let cold = open(&Settings::embedded(path).sql).await.unwrap();
         let loaded = cold
             .load(std::slice::from_ref(owner.owner()), 9)
             .await

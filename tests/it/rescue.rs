@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer, Reply};
-use storage_sql::ColdOptions;
 use storage_tests::no_room::NoRoom;
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::process::Command;
@@ -511,11 +510,7 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
 /// An embedded storage whose disk may be filled.
 async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
     let settings = Settings::embedded(path);
-    let cold = storage_sql::open(&ColdOptions {
-        creates: false,
-        ..ColdOptions::from(&settings.sql)
-    })
-    .await?;
+    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok((NoRoom::new(cold), settings))
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use storage_dirty::HotStore;
-use storage_dirty::memory::{MemorySettings, MemoryStore};
+use storage_dirty::memory::MemoryStore;
 use storage_model::SystemClock;
 use storage_sdk::{
     Autosave, ObjStorage, OnConflict, SaveObject, SessionOptions, Sessions, Settings, Storage,
@@ -73,14 +73,10 @@ impl Rig {
         let mut settings = Settings::embedded(folder.path().join("game.db"));
         settings.sessions.lease = LEASE;
         settings.landing.interval = Duration::from_millis(20);
-        let memory = MemorySettings {
-            partitions: settings.redis.partitions,
-            ..MemorySettings::default()
-        };
-        let hot = Arc::new(MemoryStore::new(memory, Arc::new(SystemClock)));
+        let hot = MemoryStore::new(&settings.redis, &settings.hot, Arc::new(SystemClock));
         Ok(Self::Memory {
             settings,
-            hot,
+            hot: Arc::new(hot),
             _folder: folder,
         })
     }
