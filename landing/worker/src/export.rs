@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use storage_dirty::{Fields, HotError, HotRead, Read};
 use storage_sdk::{Owner, Storage};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::entity::Entity;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};

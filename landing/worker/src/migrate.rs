@@ -7,7 +7,7 @@ use storage_config::{HotUrl, Settings};
 use storage_model::LAYOUT;
 use storage_sql::SchemaState;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
 use crate::limit::{self, Deadline};
 use crate::open;

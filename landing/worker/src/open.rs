@@ -14,7 +14,7 @@ use storage_sql::{ColdKind, ColdStore};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
 
 /// The settings: from file and environment, or from the environment alone.

@@ -8,7 +8,7 @@ use storage_dirty::HotError;
 use storage_landing::{Backlog, Pressure};
 use storage_model::Partition;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;
