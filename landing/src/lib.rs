@@ -13,12 +13,13 @@
 //! | `step` | one transaction: collect, land, settle, reject |
 //! | [`batch`] | from marks to rows and back, pure functions |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
-//! | [`pressure`] | [`Pressure`]: how close the backlog is to the watermarks |
+//! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
 //! | [`backoff`] | how long to wait after a failure |
 //! | [`metrics`] | [`Counts`]: the counters of a worker since its start |
 
 pub mod backoff;
+pub mod backpressure;
 pub mod batch;
 pub mod claim;
 pub mod drain;
@@ -28,7 +29,6 @@ pub mod metrics;
 mod namesake;
 pub mod pace;
 mod pass;
-pub mod pressure;
 mod probation;
 pub mod rescue;
 pub mod run;
@@ -37,9 +37,9 @@ mod sabotage;
 mod step;
 mod turn;
 
+pub use backpressure::BackpressureLevel;
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use pace::Pace;
-pub use pressure::Pressure;
 pub use rescue::Rescued;
 pub use run::LandingWorker;

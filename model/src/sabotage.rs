@@ -115,7 +115,7 @@ pub const SWITCHES: &[&str] = &[
     "R16-cut",
     "R16-halves",
     "H19-elsewhere",
-    "H45-unbraked",
+    "H45-backpressure",
     "H33-off",
     "H33-forgotten",
     "H33-parked",

@@ -52,7 +52,6 @@ pub mod ack;
 mod background;
 #[cfg(doctest)]
 mod book;
-mod brake;
 pub mod builder;
 pub mod bulk;
 pub mod byte;

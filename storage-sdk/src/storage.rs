@@ -39,10 +39,10 @@ pub struct Stats {
     pub error_marks: u64,
     /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
-    /// The pressure of all waiting changes against the watermarks of the settings, as this process
+    /// The back-pressure of all waiting changes against the watermarks of the settings, as this process
     /// last saw it. 0 is below the watermarks. From 1 to 99, the SDK delays writes, longer at a
     /// higher value. At 100, writes fail.
-    pub pressure_percent: u32,
+    pub backpressure_percent: u32,
     /// Reads of this process that the hot tier answered alone.
     pub hot_hits: u64,
     /// Reads of this process that had to load the owner.
@@ -225,7 +225,7 @@ impl Storage {
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
             probation_marks: backlog.probation(),
-            pressure_percent: self.core.brake.percent(),
+            backpressure_percent: self.core.backpressure.percent(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),
             hot_loads: loads.owners,

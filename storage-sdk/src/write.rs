@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{
-    Attempt, Change, Condition, Durability, Field, Mutation, OpId, Owner, Version,
+    Attempt, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner, Version,
 };
 
 use crate::bulk::Changes;
@@ -201,10 +201,10 @@ impl<T> Write<T> {
         possible.map_err(|error| error.of(owner))?;
         if core.check_open().is_err() {
             // The write fails just before it is sent, with the known outcome of an earlier call. A
-            // brake that nobody updates any more must not answer first.
+            // back-pressure that nobody updates any more must not answer first.
             return Ok(*deadline);
         }
-        core.brake
+        core.backpressure
             .admit(*deadline, *attempt == Attempt::RetryNamed)
             .await
             .map_err(|error| error.of(owner))
@@ -232,9 +232,6 @@ impl<T> Write<T> {
         Ok((mutation.when(condition).as_safe_as(durability), fields))
     }
 }
-
-/// The longest deadline. Ids are remembered for at least twice this time.
-pub(crate) const DEADLINE_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn check_deadline(deadline: Duration) -> Result<()> {
     if deadline.is_zero() || deadline > DEADLINE_MAX {

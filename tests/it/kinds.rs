@@ -272,7 +272,7 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
     config(&redis, "maxmemory", "1").await?;
     let full = set(&ann).await;
     if full.kind() == Kind::Overloaded {
-        // The brake saw it before the server was asked.
+        // The back-pressure saw it before the server was asked.
         seen.unchanged(full, Kind::Overloaded, Next::After);
     } else {
         seen.unchanged(full, Kind::OutOfMemory, Next::After);
