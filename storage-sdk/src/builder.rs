@@ -29,7 +29,7 @@ use crate::{Error, Kind, Result};
 ///     .durability("purse", Durability::Landed { timeout: Duration::from_secs(10) })
 ///     .open()
 ///     .await?;
-/// let purse = storage.scope("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
+/// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
 /// assert_eq!(purse.incr("gold", 5).await?.ack().durability(), Safety::Landed);
 /// # Ok(()) }
 /// ```

@@ -25,7 +25,7 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// use storage_sdk::Kind;
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// ann.update([("name", "Ann")]).await?;

@@ -47,7 +47,7 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     let stack = slowed(World::fresh().await?).await?;
     let ann = stack.player("ann");
     let id = stack.storage.next_id();
-    ann.incr("gold", 1).with_id(id).await?;
+    ann.incr("gold", 1).retry_of(id).await?;
     let (acknowledged, error) = fill(&stack, "p", b"1").await?;
     ensure!(
         is_overloaded(&error) && error.to_string().contains("marks wait to be landed"),
@@ -56,7 +56,7 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     assert_eq!(stack.storage.stats().await?.backpressure_percent, 100);
     let bulk = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .bulk()
         .incr(&ann, "gold", 1)
@@ -67,16 +67,13 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
         "{bulk:?}"
     );
 
-    let first = ann
-        .incr("gold", 1)
-        .with_new_id(stack.storage.next_id())
-        .await;
+    let first = ann.incr("gold", 1).id(stack.storage.next_id()).await;
     ensure!(
         first.as_ref().is_err_and(is_overloaded),
         "it is no repeat: {first:?}"
     );
     assert_eq!(
-        ann.incr("gold", 1).with_id(id).await?.value(),
+        ann.incr("gold", 1).retry_of(id).await?.value(),
         1,
         "a repeat is told what became of the first"
     );

@@ -106,7 +106,7 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let other = Storage::open(stack.settings.clone()).await?;
-    let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
+    let same = other.world("game", "eu")?.bytes().owner("player", "1")?;
     let before = stack.storage.stats().await?;
     // The database answers nothing until everybody has missed.
     let mut locker = MySqlConnection::connect(&stack.database).await?;
@@ -150,7 +150,7 @@ async fn misses_of_one_owner_in_four_processes_read_the_database_once() -> Resul
     }
     let players = storages
         .iter()
-        .map(|storage| Ok(storage.scope("game", "eu")?.bytes().owner("player", "1")?));
+        .map(|storage| Ok(storage.world("game", "eu")?.bytes().owner("player", "1")?));
     let players: Vec<_> = players.collect::<Result<_>>()?;
     let reads = (0..1_000)
         .zip(players.iter().cycle())
@@ -222,7 +222,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
         .open()
         .await?;
     let big = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "big")?;
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string())))
@@ -245,7 +245,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert!(!big.exists().await?);
 
     let small = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "small")?;
     small.update([("f1", "1"), ("f2", "2")]).await?;
@@ -288,7 +288,7 @@ async fn many_cold_owners_come_back_in_the_order_asked() -> Result<()> {
     for player in &players {
         player.evict().await?;
     }
-    let bytes = stack.storage.scope("game", "eu")?.bytes();
+    let bytes = stack.storage.world("game", "eu")?.bytes();
     let read = bytes.get_many(&players, ["id"]).await;
     for (id, record) in read.into_iter().enumerate() {
         assert_eq!(record?["id"].as_deref(), Some(id.to_string().as_bytes()));

@@ -212,7 +212,7 @@ struct Hero {
 /// What is stored is another thing, and what others do at the same time.
 async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
-    let heroes = stack.storage.scope("game", "eu")?.objects::<Hero>();
+    let heroes = stack.storage.world("game", "eu")?.objects::<Hero>();
     let bo = stack.player("bo");
     bo.update([("gold", "no object")]).await?;
     seen.unchanged(
@@ -356,7 +356,7 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
     match Storage::open(world.settings).await {
         Ok(storage) => {
             let owner = storage
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", "ann")?;
             seen.unchanged(set(&owner).await, Kind::OutOfMemory, Next::After);

@@ -151,7 +151,7 @@ async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -
         Kind::Unpaired
     );
     other
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "bob")?
         .update([("gold", "7")])
@@ -269,7 +269,7 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
             futures::future::join_all((0..6).map(|_| Storage::open(stack.settings.clone()))).await;
         for (number, storage) in opened.into_iter().enumerate() {
             let player = storage?
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", format!("{round}/{number}"))?;
             player.update([("gold", "1")]).await?;
@@ -360,7 +360,7 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     tiers(&given).await?.adopt().await?;
     let storage = Storage::open(given).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));

@@ -321,7 +321,7 @@ async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
         .await?;
     let begun = Instant::now();
     storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?
         .update([("gold", "1")])

@@ -144,7 +144,7 @@ impl Stack {
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test's own names")]
     pub fn owner(&self, logic_type: &str, id: &str) -> ByteOwner {
-        let world = self.storage.scope("game", "eu").expect("names");
+        let world = self.storage.world("game", "eu").expect("names");
         world.bytes().owner(logic_type, id).expect("names")
     }
 

@@ -357,13 +357,7 @@ async fn pages_of_owners_use_the_primary_key() {
         .map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1))
         .collect();
     land_on(&*store, 0, rows).await.unwrap();
-    let database = backend
-        .settings()
-        .url
-        .rsplit('/')
-        .next()
-        .unwrap()
-        .to_owned();
+    let database = backend.url().rsplit('/').next().unwrap().to_owned();
     let query = "SELECT app_id FROM landing_rows WHERE (app_id > 'game' OR (app_id = 'game' AND region_id > 'eu') OR (app_id = 'game' AND region_id = 'eu' AND logic_type > 'player') OR (app_id = 'game' AND region_id = 'eu' AND logic_type = 'player' AND owner_id > '01900')) AND is_del = 0 GROUP BY app_id, region_id, logic_type, owner_id ORDER BY app_id, region_id, logic_type, owner_id LIMIT 10";
     let plan = server()
         .await

@@ -6,7 +6,7 @@ use std::path::Path;
 use storage_config::{ColdUrl, Secret, SqlSettings, TlsMode};
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
-use storage_sql::conformance::{Backend, land_on, live, owner};
+use storage_sql::conformance::{land_on, live, owner};
 use storage_sql::{ColdError, ColdKind, LandError, Raise, open};
 
 use crate::backend::mysql;

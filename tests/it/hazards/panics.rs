@@ -208,7 +208,7 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     let cold = open_through(&settings.sql, once.clone()).await?;
     let storage = Storage::builder(settings.clone()).cold(cold).open().await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "0")]).await?;
@@ -258,7 +258,7 @@ async fn maintenance_goes_on_after_a_panic() -> Result<()> {
     let once = Arc::new(Once::default());
     let storage = opened(world.settings, once.clone()).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
@@ -305,7 +305,7 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
         Ok(storage.stats().await?.background_restarts > 0)
     })
     .await?;
-    let players = storage.scope("game", "eu")?.bytes();
+    let players = storage.world("game", "eu")?.bytes();
     let mut number = 0_u32;
     let refused = async || {
         number += 1;
@@ -330,12 +330,12 @@ async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Resu
         .open()
         .await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
     let cold = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "bob")?;
     once.arm(true);

@@ -185,7 +185,7 @@ impl Sdk {
 
     fn owner(&self, owner: u8) -> ByteOwner {
         self.storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .and_then(|world| world.bytes().owner("player", u64::from(owner)))
             .expect("names")
     }

@@ -140,11 +140,11 @@ pub(super) const STRICT: SessionOptions = SessionOptions {
 };
 
 pub(super) fn heroes(storage: &Storage, options: SessionOptions) -> Sessions<Hero> {
-    storage.scope("game", "eu").unwrap().sessions(options)
+    storage.world("game", "eu").unwrap().sessions(options)
 }
 
 pub(super) fn plain(storage: &Storage) -> ObjStorage<Hero> {
-    storage.scope("game", "eu").unwrap().objects()
+    storage.world("game", "eu").unwrap().objects()
 }
 
 /// What is stored of a hero.

@@ -70,7 +70,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The id is impossible.
     pub fn owner(&self, id: &str) -> Result<ByteOwner> {
-        Ok(self.storage.scope("game", "eu")?.bytes().owner(TYPE, id)?)
+        Ok(self.storage.world("game", "eu")?.bytes().owner(TYPE, id)?)
     }
 
     async fn write<T>(
@@ -166,7 +166,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// An answer is wrong.
     pub async fn set_all(&self, ids: &[&str], fields: &[(&str, &str)]) -> Result<()> {
-        let mut bulk = self.storage.scope("game", "eu")?.bytes().bulk();
+        let mut bulk = self.storage.world("game", "eu")?.bytes().bulk();
         let mut begun = Vec::new();
         for id in ids {
             bulk = bulk.update(&self.owner(id)?, owned(fields));
