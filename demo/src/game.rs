@@ -120,7 +120,7 @@ fn players(
     server: u32,
     totals: &Arc<Totals>,
 ) -> storage_sdk::Result<Vec<Player>> {
-    let world = storage.scope("demo", "eu-1")?;
+    let world = storage.world("demo", "eu-1")?;
     let ids =
         (1 + server..=plan.players).step_by(usize::try_from(GAME_SERVERS).unwrap_or(usize::MAX));
     ids.map(|id| Player::new(storage, &world, id, plan.seed, totals))

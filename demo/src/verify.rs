@@ -95,7 +95,7 @@ async fn load(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<BTreeMa
         let Some(first) = some.first() else { continue };
         let scope = first.owner().scope();
         let records = storage
-            .scope(scope.app(), scope.region())?
+            .world(scope.app(), scope.region())?
             .bytes()
             .get_all_many(some)
             .await;

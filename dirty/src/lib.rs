@@ -45,7 +45,7 @@ pub use landing::{
     SnapshotId,
 };
 pub use mark::Mark;
-pub use memory::{MemorySettings, MemoryStore};
+pub use memory::MemoryStore;
 pub use memory_use::MemoryUse;
 pub use open::{open, open_for_reading};
 pub use owner::{
@@ -54,7 +54,7 @@ pub use owner::{
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
 pub use probation::{Acquit, Probation, Window};
-pub use redis::{RedisOptions, RedisStore};
+pub use redis::RedisStore;
 pub use session::{
     Asked, Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore,
 };

@@ -12,11 +12,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use storage_config::{HotSettings, HotUrl, RedisSettings};
 use storage_dirty::conformance::{Capabilities, Life, Rig};
 use storage_dirty::memory::MemoryState;
 use storage_dirty::{
-    Adopt, Fields, Filled, HotKind, HotStore, Load, MemorySettings, MemoryStore, OpenSession,
-    Opened, Read, SessionStore,
+    Adopt, Fields, Filled, HotKind, HotStore, Load, MemoryStore, OpenSession, Opened, Read,
+    SessionStore,
 };
 use storage_model::{
     Bytes, Cell, Clock, Epoch, Field, ManualClock, OpId, Owner, Partition, Timestamp, Version,
@@ -29,13 +30,17 @@ struct Memory {
     saved: Mutex<Option<MemoryState>>,
 }
 
+/// The defaults with so many partitions.
+fn partitions(partitions: u32) -> RedisSettings {
+    RedisSettings {
+        partitions,
+        ..RedisSettings::new(HotUrl::Memory)
+    }
+}
+
 async fn memory() -> Box<dyn Rig> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let settings = MemorySettings {
-        partitions: 4,
-        ..MemorySettings::default()
-    };
-    let store = MemoryStore::new(settings, clock.clone());
+    let store = MemoryStore::new(&partitions(4), &HotSettings::default(), clock.clone());
     Box::new(Memory {
         store,
         clock,
@@ -91,13 +96,8 @@ storage_dirty::hot_conformance!(conformance, memory());
 /// The partition of the landed data does not matter.
 #[tokio::test]
 async fn a_session_takes_room_that_landed_data_make() {
-    let store = MemoryStore::new(
-        MemorySettings {
-            partitions: 4,
-            ..MemorySettings::default()
-        },
-        Arc::new(ManualClock::new(Timestamp(9))),
-    );
+    let clock = Arc::new(ManualClock::new(Timestamp(9)));
+    let store = MemoryStore::new(&partitions(4), &HotSettings::default(), clock);
     for partition in (0..4).map(Partition) {
         let seen = store
             .partition_states(&[partition])
@@ -210,13 +210,13 @@ mod random {
         Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Mutated, Observed,
         Park, Parked, Probation, Read, Refusal, Snapshot, SnapshotId, Window,
     };
-    use storage_dirty::{HotStore, MemorySettings, MemoryStore, Settle};
+    use storage_dirty::{HotStore, MemoryStore, Settle};
     use storage_model::{
         Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner,
         Partition, SeededIds, Timestamp, Version,
     };
 
-    use super::{Arc, Duration};
+    use super::{Arc, Duration, HotSettings, partitions};
 
     const STEPS: usize = 10_000;
 
@@ -312,15 +312,14 @@ mod random {
     impl World {
         fn new(seed: u64) -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-            let settings = MemorySettings {
-                partitions: 2,
-                hash_ttl: Duration::from_secs(30),
-                ..MemorySettings::default()
+            let hot = HotSettings {
+                clean_ttl: Duration::from_secs(30),
+                ..HotSettings::default()
             };
             Self {
                 random: StdRng::seed_from_u64(seed),
                 ids: SeededIds::new(seed),
-                store: MemoryStore::new(settings, clock.clone()),
+                store: MemoryStore::new(&partitions(2), &hot, clock.clone()),
                 clock,
                 truth: BTreeMap::new(),
                 rows: BTreeMap::new(),

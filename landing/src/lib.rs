@@ -2,7 +2,6 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`options`] | [`LandingOptions`]: the settings of a worker |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
 //! | `namesake` | another live worker of the same name |
@@ -16,12 +15,13 @@
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `failure` | how much of the work a failure concerns |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
-//! | [`pressure`] | [`Pressure`]: how close the backlog is to the watermarks |
+//! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
 //! | [`backoff`] | how long to wait after a failure |
 //! | [`metrics`] | [`Counts`]: the counters of a worker since its start |
 
 pub mod backoff;
+pub mod backpressure;
 pub mod claim;
 pub mod drain;
 mod failure;
@@ -31,9 +31,7 @@ pub mod marks;
 mod measure;
 pub mod metrics;
 mod namesake;
-pub mod options;
 mod pass;
-pub mod pressure;
 mod probation;
 pub mod rescue;
 mod round;
@@ -42,9 +40,8 @@ mod task;
 mod transaction;
 mod worker;
 
+pub use backpressure::BackpressureLevel;
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
-pub use options::LandingOptions;
-pub use pressure::Pressure;
 pub use rescue::Rescued;
 pub use run::LandingWorker;

@@ -6,6 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use storage_config::LandingSettings;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 /// The most rows of the first batch, before the size of rows is known. At the default limit of a
@@ -21,6 +22,28 @@ pub(crate) struct Size {
     pub(crate) bytes: usize,
 }
 
+/// The limits that the settings give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// The largest batch.
+    pub(crate) batch: Size,
+    /// Concurrent transactions.
+    pub(crate) transactions: usize,
+}
+
+impl From<&LandingSettings> for Limits {
+    fn from(settings: &LandingSettings) -> Self {
+        let size = |n: u32| usize::try_from(n).unwrap_or(usize::MAX);
+        Self {
+            batch: Size {
+                rows: size(settings.batch_rows),
+                bytes: settings.batch_bytes,
+            },
+            transactions: size(settings.connections),
+        }
+    }
+}
+
 /// Limits the transactions of one worker.
 #[derive(Debug)]
 pub(crate) struct Limiter {
@@ -30,10 +53,11 @@ pub(crate) struct Limiter {
 }
 
 impl Limiter {
-    pub(crate) fn new(largest: Size, transactions: usize) -> Self {
+    pub(crate) fn new(limits: Limits) -> Self {
+        let transactions = limits.transactions.clamp(1, Semaphore::MAX_PERMITS);
         Self {
-            transactions: Semaphore::new(transactions.clamp(1, Semaphore::MAX_PERMITS)),
-            batch: Mutex::new(Batch::new(largest)),
+            transactions: Semaphore::new(transactions),
+            batch: Mutex::new(Batch::new(limits.batch)),
         }
     }
 
@@ -175,7 +199,10 @@ mod tests {
 
     #[test]
     fn a_transaction_waits_while_as_many_as_allowed_are_under_way() {
-        let limiter = Limiter::new(LARGEST, 2);
+        let limiter = Limiter::new(Limits {
+            batch: LARGEST,
+            transactions: 2,
+        });
         let begin = || limiter.begin().now_or_never().flatten();
         let (first, second) = (begin(), begin());
         assert!(first.is_some() && second.is_some() && begin().is_none());

@@ -101,7 +101,7 @@ impl Worker {
     /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
         let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
+        let due = last.is_none_or(|last| last.elapsed() >= self.settings.error_retry_min / 2);
         if due {
             *last = Some(Instant::now());
         }
@@ -133,7 +133,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .errors(partition, from, self.options.batch_rows)
+                .errors(partition, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
             let entries = due(page.entries, now);

@@ -76,7 +76,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .scan(partition, Map::Leaving, from, self.options.batch_rows)
+                .scan(partition, Map::Leaving, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
             let lock = self.claims.lock().clone();
@@ -104,7 +104,7 @@ impl Worker {
                 let page = self
                     .tiers
                     .hot()
-                    .scan(partition, map, from, self.options.batch_rows)
+                    .scan(partition, map, from, self.limits.batch.rows)
                     .await?;
                 cursor = page.next;
                 let lived = self

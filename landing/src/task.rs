@@ -10,9 +10,9 @@ use std::sync::Arc;
 use storage_dirty::{Map, Snapshot, SnapshotId};
 use tokio::task::JoinSet;
 
-use crate::LandingOptions;
 use crate::claim::Busy;
 use crate::failure::{is_confined, is_lost};
+use crate::limiter::Limits;
 use crate::marks::{self, Part};
 use crate::round::Round;
 use crate::transaction::commit_rows;
@@ -29,9 +29,9 @@ struct Open<'a> {
 
 /// How many tasks this many marks need: up to two for each concurrent transaction. A few marks need
 /// no more tasks than there are transactions.
-fn tasks(options: &LandingOptions, marks: u64) -> usize {
-    let transactions = options.connections.max(1);
-    let batches = usize::try_from(marks).unwrap_or(usize::MAX) / options.batch_rows.max(1);
+fn tasks(limits: Limits, marks: u64) -> usize {
+    let transactions = limits.transactions.max(1);
+    let batches = usize::try_from(marks).unwrap_or(usize::MAX) / limits.batch.rows.max(1);
     batches.clamp(transactions, transactions.saturating_mul(2))
 }
 
@@ -49,7 +49,7 @@ impl Worker {
         marks: u64,
     ) -> Result<(), TierError> {
         let mut running = JoinSet::new();
-        for _ in 0..tasks(&self.options, marks) {
+        for _ in 0..tasks(self.limits, marks) {
             let (worker, round) = (Arc::clone(self), Arc::clone(round));
             running.spawn(async move {
                 caught(&worker.metrics.panics, worker.land_round(&round)).await
@@ -126,7 +126,7 @@ impl Worker {
         let mut parts = Vec::new();
         let mut read = Vec::new();
         let mut marks = 0;
-        while marks < self.options.batch_rows {
+        while marks < self.limits.batch.rows {
             let Some(mut one) = (match waiting.pop_front() {
                 Some(open) => Some(open),
                 None => self.open(round).await?,
@@ -140,7 +140,7 @@ impl Worker {
                     one.busy.partition,
                     Map::Snapshot,
                     one.cursor,
-                    self.options.batch_rows - marks,
+                    self.limits.batch.rows - marks,
                 )
                 .await;
             let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else {
@@ -200,23 +200,18 @@ impl Worker {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limiter::Size;
 
     #[test]
     fn a_backlog_has_two_tasks_for_each_transaction_and_a_few_marks_one() {
-        let options = LandingOptions {
-            connections: 3,
-            batch_rows: 100,
-            ..LandingOptions::default()
+        let limits = |rows, transactions| Limits {
+            batch: Size { rows, bytes: 0 },
+            transactions,
         };
         assert_eq!(
-            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| tasks(&options, marks)),
+            [0, 99, 399, 400, 599, 600, u64::MAX].map(|marks| tasks(limits(100, 3), marks)),
             [3, 3, 3, 4, 5, 6, 6]
         );
-        let least = LandingOptions {
-            connections: 0,
-            batch_rows: 0,
-            ..LandingOptions::default()
-        };
-        assert_eq!([0, 1, 9].map(|marks| tasks(&least, marks)), [1, 1, 2]);
+        assert_eq!([0, 1, 9].map(|marks| tasks(limits(0, 0), marks)), [1, 1, 2]);
     }
 }

@@ -239,7 +239,7 @@ async fn finish_part(
     let Worker {
         tiers,
         metrics,
-        options,
+        settings,
         ..
     } = worker;
     let lock = worker.claims.lock();
@@ -267,8 +267,8 @@ async fn finish_part(
             lock: lock.clone(),
             epoch,
             snapshot: ready.part.snapshot,
-            retry_min: options.retry_min,
-            retry_max: options.retry_max,
+            retry_min: settings.error_retry_min,
+            retry_max: settings.error_retry_max,
             probation: tiers.has_probation(),
             parked: verdict.park,
         };

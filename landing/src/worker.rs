@@ -1,22 +1,26 @@
 //! The state of one worker.
 
 use std::sync::Mutex;
+use std::time::Duration;
 
+use storage_config::LandingSettings;
 use storage_model::OpId;
 use storage_tiers::Tiers;
 use tokio::time::Instant;
 
-use crate::LandingOptions;
 use crate::claim::Claims;
 use crate::leaving::Leaving;
-use crate::limiter::Limiter;
+use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 
 /// The state that the tasks of one worker share.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) tiers: Tiers,
-    pub(crate) options: LandingOptions,
+    pub(crate) settings: LandingSettings,
+    pub(crate) limits: Limits,
+    /// How long a session holder must be silent until its sessions lapse.
+    pub(crate) lease: Duration,
     pub(crate) claims: Claims,
     pub(crate) metrics: Metrics,
     /// Limits the concurrent transactions and the rows of each.

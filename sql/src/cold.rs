@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
+use storage_config::SqlSettings;
 use storage_model::{Field, Owner, Partition, Row, Scope};
 
+use crate::access::Access;
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
 use crate::land::Unlanded;
@@ -14,8 +16,8 @@ use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Texts};
 use crate::{
-    Batch, ColdError, ColdOptions, ColdPairing, ColdStore, LandError, Loaded, Pair,
-    PartitionRecord, Raise, Raised, SchemaState, Seam,
+    Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise,
+    Raised, SchemaState, Seam,
 };
 use crate::{canary, land, owners, pairing, partition, read, schema};
 
@@ -35,20 +37,23 @@ pub(crate) struct Cold<E: Engine> {
     /// the database can be away when the store is opened. Several calls can check at the same time.
     /// A queue for one check would add up their time limits.
     fits: AtomicBool,
-    /// Whether the first call creates the schema in an empty database.
-    creates: bool,
-    read_only: bool,
+    access: Access,
 }
 
 impl<E: Engine> Cold<E> {
-    pub(crate) fn new(engine: E, options: &ColdOptions, seam: Arc<dyn Seam>) -> Self {
-        let names = Names::new(&options.table);
+    pub(crate) fn new(
+        engine: E,
+        settings: &SqlSettings,
+        access: Access,
+        seam: Arc<dyn Seam>,
+    ) -> Self {
+        let names = Names::new(&settings.table);
         let texts = Texts::new(&names, engine.template());
         let shared = Arc::new(Shared {
             texts,
             names,
             seam,
-            statement_timeout: options.statement_timeout,
+            statement_timeout: settings.statement_timeout,
         });
         let engine = Arc::new(engine);
         let pool = |size| {
@@ -57,8 +62,8 @@ impl<E: Engine> Cold<E> {
                 engine,
                 shared,
                 size,
-                options.acquire_timeout,
-                options.connect_timeout,
+                settings.acquire_timeout,
+                settings.connect_timeout,
             ))
         };
         let (writers, readers) = match engine.connections() {
@@ -75,15 +80,14 @@ impl<E: Engine> Cold<E> {
             writers,
             readers,
             fits: AtomicBool::new(false),
-            creates: options.creates && !options.read_only,
-            read_only: options.read_only,
+            access,
         }
     }
 
-    /// Checks the schema. Creates it in an empty database if the options say so.
+    /// Checks the schema. Creates it in an empty database if it may.
     pub(crate) async fn fits(&self) -> Result<(), ColdError> {
         if !self.fits.load(Ordering::Acquire) {
-            if self.creates {
+            if self.access == Access::Creates {
                 schema::ensure(self).await?
             } else {
                 schema::check(self).await?
@@ -94,10 +98,10 @@ impl<E: Engine> Cold<E> {
     }
 
     /// Checks the schema when the store opens. An empty database gets its schema now, or later from
-    /// [`ColdStore::pair`] if the options say so.
+    /// [`ColdStore::pair`] if it may.
     pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
         match schema::state(self).await? {
-            SchemaState::Empty if !self.creates => Ok(()),
+            SchemaState::Empty if self.access != Access::Creates => Ok(()),
             _ => self.fits().await,
         }
     }
@@ -212,7 +216,7 @@ impl<E: Engine> ColdStore for Cold<E> {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
         }
-        if self.read_only {
+        if self.access == Access::Reads {
             return Err(LandError::Cold(pairing::read_only("land")));
         }
         let mut cuts = 0;
@@ -283,7 +287,7 @@ impl<E: Engine> ColdStore for Cold<E> {
         if raises.is_empty() {
             return Ok(Vec::new());
         }
-        if self.read_only {
+        if self.access == Access::Reads {
             return Err(pairing::read_only("raise"));
         }
         self.work(Role::Write, "raise", async |exec| {
@@ -313,7 +317,7 @@ impl<E: Engine> ColdStore for Cold<E> {
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
-        if self.read_only {
+        if self.access == Access::Reads {
             return Err(pairing::read_only("pair"));
         }
         schema::ensure(self).await?;

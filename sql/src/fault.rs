@@ -50,7 +50,7 @@ impl Fault {
             ));
         }
         if storage_model::is_failed_handshake(message) {
-            return Self::operator(format!("TLS: {message}: see sql.tls and sql.ca_file"));
+            return Self::operator(format!("TLS: {message}: see sql.tls and sql.tls_ca_file"));
         }
         Self::lost(message)
     }

@@ -6,11 +6,10 @@
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
 //! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
-//! | [`options`] | [`ColdOptions`]: the database, and the way to reach it |
-//! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
+//! | [`open`](mod@open) | [`open()`], [`migrate()`]: from settings to a store |
 //! | [`schema`] | [`SchemaState`]: whether the tables fit the program |
 //! | [`seam`] | [`Seam`]: lets tests see, hold and replace statements |
-//! | `settings` | from the settings to [`ColdOptions`] |
+//! | `access` | what a store may do to its database |
 //! | `statement`, `exec`, `pool`, `session` | the texts of statements, and their way to the
 //! database |
 //! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the implementation that both engines
@@ -19,11 +18,11 @@
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `conformance` (feature) | the suite that every engine passes |
 
+mod access;
 mod advice;
 pub mod batch;
 pub mod error;
 pub mod open;
-pub mod options;
 pub mod schema;
 pub mod seam;
 pub mod store;
@@ -49,15 +48,15 @@ mod read;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
-mod settings;
 mod split;
 mod sqlite;
 mod statement;
 
 pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
-pub use open::{migrate, open, open_through, pending_sql, schema_state};
-pub use options::{ColdOptions, Tls};
+pub use open::{
+    migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,
+};
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
 pub use seam::{NoSeam, Seam};

@@ -1,12 +1,15 @@
-//! From options to a store.
+//! From settings to a store.
 
 use std::sync::Arc;
 
+use storage_config::{ColdUrl, SqlSettings};
+
+use crate::access::Access;
 use crate::cold::Cold;
 use crate::mysql::MySql;
 use crate::session::Engine;
 use crate::sqlite::Sqlite;
-use crate::{ColdError, ColdKind, ColdOptions, ColdStore, NoSeam, SchemaState, Seam, schema};
+use crate::{ColdError, ColdKind, ColdStore, NoSeam, SchemaState, Seam, schema};
 
 /// A database of the engine in the URL.
 enum Opened {
@@ -15,26 +18,30 @@ enum Opened {
 }
 
 impl Opened {
-    fn new(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<Self, ColdError> {
-        options.check()?;
-        match options.url.split_once(':') {
-            Some(("mysql", _)) => Ok(Self::MySql(Cold::new(MySql::new(options)?, options, seam))),
-            Some(("sqlite", _)) => Ok(Self::Sqlite(Cold::new(
-                Sqlite::new(options)?,
-                options,
-                seam,
-            ))),
-            Some((scheme, _)) => Err(ColdError::settings(format!(
-                "no engine for {scheme:?}: use mysql: or sqlite:"
-            ))),
-            None => Err(ColdError::settings(
-                "the URL has no scheme: it must begin with mysql: or sqlite:".into(),
-            )),
-        }
+    fn new(settings: &SqlSettings, access: Access, seam: Arc<dyn Seam>) -> Result<Self, ColdError> {
+        settings
+            .validate()
+            .map_err(|error| ColdError::settings(error.to_string()))?;
+        Ok(match &settings.url {
+            ColdUrl::Mysql {
+                address, database, ..
+            } => {
+                let engine = MySql::new(address, database, settings, access);
+                Self::MySql(Cold::new(engine, settings, access, seam))
+            }
+            ColdUrl::SqliteFile(path) => {
+                let engine = Sqlite::file(path, settings, access);
+                Self::Sqlite(Cold::new(engine, settings, access, seam))
+            }
+            ColdUrl::SqliteMemory => {
+                let engine = Sqlite::memory(settings);
+                Self::Sqlite(Cold::new(engine, settings, access, seam))
+            }
+        })
     }
 }
 
-/// Opens a database. Creates the schema in an empty one, unless the options forbid it.
+/// Opens a database. Creates the schema in an empty one.
 ///
 /// A database that is away is no error. The store is returned, each call tries again, and the first
 /// successful call checks the schema.
@@ -45,8 +52,32 @@ impl Opened {
 ///
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes a half-made schema.
-pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_through(options, Arc::new(NoSeam)).await
+pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Creates, Arc::new(NoSeam)).await
+}
+
+/// As [`open`], but leaves an empty database as it is. [`ColdStore::pair`] creates the schema. So
+/// nothing is written into a wrong database.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Pairs, Arc::new(NoSeam)).await
+}
+
+/// As [`open`], for reading only. The store never writes. The database is told so, and calls that
+/// would write fail.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_for_reading(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Reads, Arc::new(NoSeam)).await
 }
 
 /// As [`open`], with every statement passing through `seam`.
@@ -57,10 +88,18 @@ pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError
 /// # Cancel safety
 /// As [`open`].
 pub async fn open_through(
-    options: &ColdOptions,
+    settings: &SqlSettings,
     seam: Arc<dyn Seam>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    match Opened::new(options, seam)? {
+    open_as(settings, Access::Creates, seam).await
+}
+
+async fn open_as(
+    settings: &SqlSettings,
+    access: Access,
+    seam: Arc<dyn Seam>,
+) -> Result<Arc<dyn ColdStore>, ColdError> {
+    match Opened::new(settings, access, seam)? {
         Opened::MySql(cold) => Ok(checked(cold).await?),
         Opened::Sqlite(cold) => Ok(checked(cold).await?),
     }
@@ -83,8 +122,8 @@ async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
 ///
 /// # Cancel safety
 /// The call can be dropped at any await.
-pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
+pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
+    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::state(&cold).await,
         Opened::Sqlite(cold) => schema::state(&cold).await,
     }
@@ -97,8 +136,8 @@ pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdErro
 ///
 /// # Cancel safety
 /// The call can be dropped at any await.
-pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
+pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
+    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::pending(&cold).await,
         Opened::Sqlite(cold) => schema::pending(&cold).await,
     }
@@ -112,8 +151,8 @@ pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError
 ///
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes the work.
-pub async fn migrate(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
+pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
+    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
         Opened::MySql(cold) => schema::migrate(&cold).await,
         Opened::Sqlite(cold) => schema::migrate(&cold).await,
     }

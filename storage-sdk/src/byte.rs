@@ -23,7 +23,7 @@ use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// bo.update([("level", "7")]).await?;
 /// let levels: Vec<_> = bytes.get_many([&ann, &bo], ["level"]).await.into_iter().collect::<Result<_, _>>()?;
@@ -45,7 +45,7 @@ pub struct ByteStorage {
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// let ann = bytes.owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("title", "Baroness")]).await?;
 /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
@@ -495,7 +495,7 @@ impl ByteOwner {
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// use std::time::Duration;
     /// ann.update([("level", "7")]).await?;
     /// ann.unload(Duration::from_secs(10)).await?; // in the database, and out of the hot tier now or soon

@@ -20,7 +20,7 @@ use crate::{Error, Kind, Result};
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
 /// let some = ann.get(["name", "guild"]).await?;
 /// assert_eq!(some["name"].as_deref(), Some(&b"Ann"[..]));
@@ -69,7 +69,7 @@ impl Record {
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// use storage_sdk::{Kind, Value};
     /// ann.update([("gold", Value::from(10)), ("name", "Ann".into())]).await?;
     /// let record = ann.get(["gold", "name", "gems"]).await?;

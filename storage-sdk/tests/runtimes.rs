@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use storage_sdk::{
     ByteOwner, Durability, Kind, Outcome, Retry, Safety, SessionOptions, Settings, Storage,
 };
-use storage_sql::{ColdOptions, open};
+use storage_sql::open;
 use tokio::runtime::{Builder, Runtime};
 
 /// Far longer than any step here takes.
@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
 
 fn ann(storage: &Storage) -> ByteOwner {
     storage
-        .scope("game", "eu")
+        .world("game", "eu")
         .unwrap()
         .bytes()
         .owner("player", "ann")
@@ -34,9 +34,7 @@ fn ann(storage: &Storage) -> ByteOwner {
 /// The value of the only row of an owner in the file.
 fn stored(path: &Path, owner: &ByteOwner) -> Option<Vec<u8>> {
     runtime().block_on(async {
-        let cold = open(&ColdOptions::from(&Settings::embedded(path).sql))
-            .await
-            .unwrap();
+        let cold = open(&Settings::embedded(path).sql).await.unwrap();
         let loaded = cold
             .load(std::slice::from_ref(owner.owner()), 9)
             .await
@@ -133,7 +131,7 @@ fn a_runtime_that_ends_in_the_middle_of_a_load_holds_up_nobody() {
     let storage = runtime()
         .block_on(Storage::embedded(folder.path().join("game.db")))
         .unwrap();
-    let world = storage.scope("game", "eu").unwrap().bytes();
+    let world = storage.world("game", "eu").unwrap().bytes();
     for id in 0..50_u64 {
         let owner = world.owner("player", id).unwrap();
         let ends = runtime();
@@ -189,7 +187,7 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
         .block_on(async {
             owner
                 .update([("gold", "2")])
-                .with_id(storage.next_id())
+                .retry_of(storage.next_id())
                 .await
         })
         .unwrap_err();
@@ -199,7 +197,7 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
     );
     let bulk = runtime().block_on(async {
         storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .unwrap()
             .bytes()
             .bulk()
@@ -265,7 +263,7 @@ async fn plays(storage: &Storage, path: &Path) {
     );
     for id in 0..20_u64 {
         let cold = storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .unwrap()
             .bytes()
             .owner("guild", id)

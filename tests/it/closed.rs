@@ -23,7 +23,7 @@ struct Hero {
 
 /// The error of each kind of call about one owner.
 async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>> {
-    let world = storage.scope("game", "eu")?;
+    let world = storage.world("game", "eu")?;
     let (bytes, heroes): (_, ObjStorage<Hero>) = (world.bytes(), world.objects());
     let owner = bytes.owner("player", id)?;
     let landed = Durability::Landed { timeout: SOON };
@@ -117,7 +117,7 @@ async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>
 /// Writes two owners, begins a list and closes the storage. Then makes every call about a hot owner
 /// and about an unknown one.
 async fn all_calls_end(storage: Storage) -> Result<()> {
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     for id in ["ann", "bo"] {
         bytes.owner("player", id)?.update([("gold", "1")]).await?;
     }
@@ -140,7 +140,7 @@ async fn all_calls_end(storage: Storage) -> Result<()> {
     let repeat = bytes
         .owner("player", "ann")?
         .incr("gold", 1)
-        .with_id(storage.next_id())
+        .retry_of(storage.next_id())
         .await
         .unwrap_err();
     let known = (repeat.kind(), repeat.retry(), repeat.outcome());

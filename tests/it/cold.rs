@@ -9,9 +9,9 @@ use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
 use storage_dirty::RedisStore;
-use storage_dirty::redis::{Broken, Gate, RedisOptions};
+use storage_dirty::redis::{Broken, Gate, Hooks};
 use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
-use storage_tests::{Stack, World, bounded, stack, until};
+use storage_tests::{Stack, World, bounded, until};
 use storage_tiers::Tiers;
 use tokio::sync::Notify;
 
@@ -132,13 +132,9 @@ async fn a_miss_is_answered_although_its_lease_can_not_be_returned() -> Result<(
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let keeps = Arc::new(KeepsLeases::default());
-    let hot = RedisOptions {
-        prefix: stack.settings.redis.prefix.clone(),
-        partitions: stack.settings.redis.partitions,
-        gate: Some(keeps.clone()),
-        ..RedisOptions::new(&stack::redis().await?.url())
-    };
-    let hot = Arc::new(RedisStore::open(hot).await?);
+    let hooks = Hooks::gate(keeps.clone());
+    let hot = RedisStore::open_through(&stack.settings.redis, &stack.settings.hot, hooks).await?;
+    let hot = Arc::new(hot);
     let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 1_000);
     let loaded = bounded("the miss", async { Ok(tiers.load(player.owner()).await?) }).await?;
     assert!(loaded.is_some_and(|full| full.read.header.is_some()));
@@ -154,7 +150,7 @@ async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> 
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let other = Storage::open(stack.settings.clone()).await?;
-    let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
+    let same = other.world("game", "eu")?.bytes().owner("player", "1")?;
     let before = stack.storage.stats().await?;
     // The database answers nothing until every reader has missed.
     let mut locker = MySqlConnection::connect(&stack.database).await?;
@@ -198,7 +194,7 @@ async fn misses_of_one_owner_in_four_processes_read_the_database_once() -> Resul
     }
     let players = storages
         .iter()
-        .map(|storage| Ok(storage.scope("game", "eu")?.bytes().owner("player", "1")?));
+        .map(|storage| Ok(storage.world("game", "eu")?.bytes().owner("player", "1")?));
     let players: Vec<_> = players.collect::<Result<_>>()?;
     let reads = (0..1_000)
         .zip(players.iter().cycle())
@@ -270,7 +266,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
         .open()
         .await?;
     let big = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "big")?;
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string())))
@@ -293,7 +289,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert!(!big.exists().await?);
 
     let small = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "small")?;
     small.update([("f1", "1"), ("f2", "2")]).await?;
@@ -336,7 +332,7 @@ async fn many_cold_owners_come_back_in_the_order_asked() -> Result<()> {
     for player in &players {
         player.evict().await?;
     }
-    let bytes = stack.storage.scope("game", "eu")?.bytes();
+    let bytes = stack.storage.world("game", "eu")?.bytes();
     let read = bytes.get_many(&players, ["id"]).await;
     for (id, record) in read.into_iter().enumerate() {
         assert_eq!(record?["id"].as_deref(), Some(id.to_string().as_bytes()));

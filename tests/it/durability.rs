@@ -12,7 +12,7 @@ use storage_sdk::{
 };
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
-use storage_sql::{ColdOptions, Statement, open_through};
+use storage_sql::{Statement, open_through};
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -172,7 +172,7 @@ async fn while_it_lands(
 ) -> Result<(Stack, Result<Counters, Error>)> {
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let gate = Arc::new(Gate::before(Statement::Begin));
-    let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
+    let cold = open_through(&world.settings.sql, gate.clone()).await?;
     // The first storage to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;
     let lands = Storage::builder(world.settings.clone())
@@ -180,7 +180,7 @@ async fn while_it_lands(
         .open()
         .await?;
     other.player("ann").incr("gold", 1).await?;
-    let ann = lands.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = lands.world("game", "eu")?.bytes().owner("player", "ann")?;
     let landed = Durability::Landed { timeout: LONG };
     let writing = tokio::spawn(async move { ann.incr("gold", 10).durability(landed).await });
     gate.reached().await;
@@ -246,14 +246,14 @@ async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_
         Stack::with(world.clone()).await?,
         storage_sdk::OpId::new([7; 16]),
     );
-    first.player("ann").incr("gold", 1).with_new_id(id).await?;
+    first.player("ann").incr("gold", 1).id(id).await?;
     first.player("ann").incr("gold", 10).await?;
     let again = Stack::with(world).await?;
     let landed = Durability::Landed { timeout: LONG };
     let repeat = again
         .player("ann")
         .incr("gold", 1)
-        .with_id(id)
+        .retry_of(id)
         .durability(landed)
         .await?;
     assert_eq!(
@@ -353,7 +353,7 @@ async fn a_replica_that_is_too_slow_leaves_the_write_applied() -> Result<()> {
     assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
     let bulk = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .bulk()
         .durability(asked)
@@ -412,7 +412,7 @@ async fn the_nearest_durability_counts() -> Result<()> {
         .durability("guild", Durability::Landed { timeout: LONG })
         .open()
         .await?;
-    let world = storage.scope("game", "eu")?;
+    let world = storage.world("game", "eu")?;
     let room = world.bytes().owner("room", 1_u64)?;
     assert_eq!(
         room.update([("a", "1")]).await?.durability(),
@@ -466,7 +466,7 @@ async fn the_embedded_mode_refuses_what_it_can_not_give() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let storage = Storage::embedded(folder.path().join("game.db")).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     for durability in [REPLICATED, FSYNCED] {

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
-use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
+use storage_config::{HotSettings, HotUrl, RedisSettings};
+use storage_dirty::{MemoryStore, PartitionRecord};
 use storage_model::{Epoch, Field, ManualClock, Owner, Partition, Timestamp, Version};
 use storage_sql::{Batch, Fence, PartitionRecord as ColdRecord, Raise};
 use storage_tests::sim::chance::{Chance, Weather};
@@ -31,13 +32,11 @@ fn tiers() -> (Arc<Database>, Tiers) {
         process: Arc::default(),
     };
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot = MemoryStore::new(
-        MemorySettings {
-            partitions: 1,
-            ..MemorySettings::default()
-        },
-        clock,
-    );
+    let settings = RedisSettings {
+        partitions: 1,
+        ..RedisSettings::new(HotUrl::Memory)
+    };
+    let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     (
         database,
         Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100),

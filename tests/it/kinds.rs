@@ -212,7 +212,7 @@ struct Hero {
 /// Errors by stored data of another shape, and by concurrent writes.
 async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
-    let heroes = stack.storage.scope("game", "eu")?.objects::<Hero>();
+    let heroes = stack.storage.world("game", "eu")?.objects::<Hero>();
     let bo = stack.player("bo");
     bo.update([("gold", "no object")]).await?;
     seen.unchanged(
@@ -272,7 +272,7 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
     config(&redis, "maxmemory", "1").await?;
     let full = set(&ann).await;
     if full.kind() == Kind::Overloaded {
-        // The brake noticed before the server was asked.
+        // The back-pressure noticed before the server was asked.
         seen.unchanged(full, Kind::Overloaded, Next::After);
     } else {
         seen.unchanged(full, Kind::OutOfMemory, Next::After);
@@ -356,7 +356,7 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
     match Storage::open(world.settings).await {
         Ok(storage) => {
             let owner = storage
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", "ann")?;
             seen.unchanged(set(&owner).await, Kind::OutOfMemory, Next::After);

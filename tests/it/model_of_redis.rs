@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use storage_config::{HotSettings, RedisSettings};
 use storage_dirty::conformance::{Capabilities, Life, Rig};
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_dirty::redis::Hooks;
+use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_tests::sim::chance::Chance;
 use storage_tests::sim::clock::SkewedClock;
@@ -34,13 +36,18 @@ async fn modelled() -> Box<dyn Rig> {
         chance: Chance::new(0, false),
         process: Arc::new(Process::default()),
     };
-    let options = RedisOptions {
+    let settings = RedisSettings {
         partitions: 4,
         response_timeout: Duration::from_secs(30),
-        dial: Some(Arc::new(link)),
-        ..RedisOptions::new("redis://modelled")
+        ..RedisSettings::new("redis://modelled".parse().unwrap())
     };
-    let store = RedisStore::open(options).await.unwrap();
+    let hooks = Hooks {
+        dial: Some(Arc::new(link)),
+        ..Hooks::default()
+    };
+    let store = RedisStore::open_through(&settings, &HotSettings::default(), hooks)
+        .await
+        .unwrap();
     Box::new(Modelled {
         store,
         server,

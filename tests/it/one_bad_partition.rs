@@ -162,7 +162,7 @@ async fn an_owner_that_cannot_be_loaded_fails_none_of_those_loaded_with_it() -> 
         .await?;
     let read = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .get_all_many(&players)
         .await;

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use storage_dirty::RedisOptions;
+use storage_config::{LandingSettings, SessionSettings};
+use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Gate, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_landing::LandingWorker;
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{RedisServer, Reply};
-use storage_sql::ColdOptions;
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::{TierError, Tiers};
 
@@ -24,11 +24,7 @@ async fn blank_redis() -> Result<RedisServer> {
 /// Opens both tiers of these settings as a worker does.
 async fn tiers(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open(&ColdOptions {
-        creates: false,
-        ..ColdOptions::from(&settings.sql)
-    })
-    .await?;
+    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok(Tiers::new(hot, cold, 1_000))
 }
 
@@ -156,7 +152,7 @@ async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -
         Kind::Unpaired
     );
     other
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "bob")?
         .update([("gold", "7")])
@@ -192,11 +188,11 @@ async fn a_landing_of_a_redis_that_was_replaced_commits_nothing_more() -> Result
     stack.player("ann").update([("gold", "1")]).await?;
     let of_first = tiers(&stack.settings).await?;
     of_first.belong().await?;
-    let options = LandingOptions {
+    let landing = LandingSettings {
         interval: Duration::from_millis(5),
-        ..LandingOptions::default()
+        ..LandingSettings::default()
     };
-    let worker = LandingWorker::new(of_first, options, &RandomIds);
+    let worker = LandingWorker::new(of_first, &landing, &SessionSettings::default(), &RandomIds);
     // The other program takes over and touches no partition yet.
     tiers(&on_second).await?.belong().await?;
     let stop = tokio::sync::Notify::new();
@@ -274,7 +270,7 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
             futures::future::join_all((0..6).map(|_| Storage::open(stack.settings.clone()))).await;
         for (number, storage) in opened.into_iter().enumerate() {
             let player = storage?
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", format!("{round}/{number}"))?;
             player.update([("gold", "1")]).await?;
@@ -320,20 +316,14 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     let world = World::on(&url, stack::mariadb().await?).await?;
     let other = tiers(&world.settings).await?;
     other.belong().await?;
-    let own = &world.settings.redis;
     let gate = Arc::new(TakesOver {
         redis,
         other,
         done: AtomicBool::new(false),
     });
-    let (prefix, partitions) = (own.prefix.clone(), own.partitions);
-    let options = RedisOptions {
-        prefix,
-        partitions,
-        gate: Some(Arc::clone(&gate) as _),
-        ..RedisOptions::new(&url)
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
+    let Settings { redis, hot, .. } = &world.settings;
+    let hooks = Hooks::gate(Arc::clone(&gate) as _);
+    let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
     let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
     tiers.belong().await?;
     assert!(
@@ -371,7 +361,7 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     tiers(&given).await?.adopt().await?;
     let storage = Storage::open(given).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));

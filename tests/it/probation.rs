@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use storage_config::Settings;
-use storage_dirty::{HotStore, MemorySettings, MemoryStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::{
+    HotSettings, HotUrl, LandingSettings, RedisSettings, SessionSettings, Settings,
+};
+use storage_dirty::{HotStore, MemoryStore};
+use storage_landing::LandingWorker;
 use storage_model::{ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Evicted, Outcome, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer};
@@ -299,8 +301,11 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
     const PERIOD: Duration = Duration::from_secs(10);
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot: Arc<dyn HotStore> =
-        Arc::new(MemoryStore::new(MemorySettings::default(), clock.clone()));
+    let hot: Arc<dyn HotStore> = Arc::new(MemoryStore::new(
+        &RedisSettings::new(HotUrl::Memory),
+        &HotSettings::default(),
+        clock.clone(),
+    ));
     let way = Way {
         database: Database::new(None),
         chance: Chance::new(0, false),
@@ -317,14 +322,15 @@ async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
         .await?;
     let begun = Instant::now();
     storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?
         .update([("gold", "1")])
         .await?;
     let worker = LandingWorker::new(
         Tiers::new(hot, cold, 100).on_probation(PERIOD),
-        LandingOptions::default(),
+        &LandingSettings::default(),
+        &SessionSettings::default(),
         &RandomIds,
     );
     let landing = tokio::spawn(async move { worker.run(std::future::pending()).await });

@@ -8,7 +8,6 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer, Reply};
-use storage_sql::ColdOptions;
 use storage_tests::no_room::NoRoom;
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::process::Command;
@@ -422,7 +421,7 @@ async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_
         .open()
         .await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
@@ -511,11 +510,7 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
 /// An embedded storage. The test can fill its disk.
 async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
     let settings = Settings::embedded(path);
-    let cold = storage_sql::open(&ColdOptions {
-        creates: false,
-        ..ColdOptions::from(&settings.sql)
-    })
-    .await?;
+    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok((NoRoom::new(cold), settings))
 }
 
@@ -526,7 +521,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     let path = folder.path().join("game.db");
     let storage = Storage::embedded(&path).await?;
     storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?
         .update([("gold", "1")])
@@ -536,7 +531,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     let (cold, settings) = embedded(&path).await?;
     cold.fill(true);
     let storage = Storage::builder(settings).cold(cold.clone()).open().await?;
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     let ann = bytes.owner("player", "ann")?;
     assert_eq!(
         ann.get(["gold"]).await?["gold"].as_deref(),
@@ -587,7 +582,7 @@ async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowl
         Storage::embedded(&path).await?,
         Storage::embedded(&path).await?,
     );
-    let player = |storage: &Storage| storage.scope("game", "eu")?.bytes().owner("player", "ann");
+    let player = |storage: &Storage| storage.world("game", "eu")?.bytes().owner("player", "ann");
     until("the first one refuses writes", async || {
         Ok(player(&first)?
             .update([("gold", "1")])

@@ -37,7 +37,7 @@ async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() 
         .sql("REVOKE CREATE ON `fewrights`.* FROM 'fewrights'@'%'")
         .await?;
     let again = Storage::open(stack.settings.clone()).await?;
-    let cold = again.scope("game", "eu")?.bytes().owner("player", "bob")?;
+    let cold = again.world("game", "eu")?.bytes().owner("player", "bob")?;
     cold.update([("gold", "2")]).await?;
     stack.landed().await?;
     worker.stop().await?;
@@ -61,7 +61,7 @@ async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> R
         let use_it = async {
             let storage = Storage::open(world.settings.clone()).await?;
             let ann = storage
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", "ann")?;
             ann.update([("gold", "1")]).await?;
@@ -166,7 +166,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         let mut denied = Vec::new();
         for _ in 0..3 {
             let id = stack.storage.next_id();
-            match ann.incr("gold", 1).with_new_id(id).await {
+            match ann.incr("gold", 1).id(id).await {
                 Ok(_) => sum += 1,
                 Err(error) => {
                     names(&error, command);
@@ -197,7 +197,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         .await?;
         for (id, outcome) in denied {
             if outcome == Outcome::Unknown {
-                ann.incr("gold", 1).with_id(id).await?;
+                ann.incr("gold", 1).retry_of(id).await?;
                 sum += 1;
             }
         }

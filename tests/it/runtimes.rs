@@ -53,7 +53,7 @@ impl Orphan {
 }
 
 fn player(storage: &Storage, id: &str) -> Result<ByteOwner> {
-    Ok(storage.scope("game", "eu")?.bytes().owner("player", id)?)
+    Ok(storage.world("game", "eu")?.bytes().owner("player", id)?)
 }
 
 #[test]

@@ -49,7 +49,7 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
         player.evict().await?;
     }
     spoil(&stack).await?;
-    let storage = stack.storage.scope("game", "eu")?.bytes();
+    let storage = stack.storage.world("game", "eu")?.bytes();
     for (id, read) in storage
         .get_many(&players, ["gold"])
         .await

@@ -77,7 +77,7 @@ async fn play_task(
     goes_on: impl Fn() -> bool,
     mut rng: StdRng,
 ) -> Result<Oracle> {
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     let mut oracle = Oracle::default();
     while goes_on() {
         let id = format!(
@@ -134,10 +134,10 @@ async fn play_task(
 /// Sends a write until its outcome is known. The README has this recipe.
 async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
     let id = storage.next_id();
-    let mut result = write().with_id(id).await;
+    let mut result = write().retry_of(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.retry() == Retry::SameId => result = write().with_id(id).await,
+            Err(error) if error.retry() == Retry::SameId => result = write().retry_of(id).await,
             done => return Ok(done?),
         }
     }
@@ -146,11 +146,11 @@ async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
 
 async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
     let id = storage.next_id();
-    let mut result = owner.incr("gold", by).with_id(id).await;
+    let mut result = owner.incr("gold", by).retry_of(id).await;
     for _ in 0..REPEATS {
         match result {
             Err(error) if error.retry() == Retry::SameId => {
-                result = owner.incr("gold", by).with_id(id).await
+                result = owner.incr("gold", by).retry_of(id).await
             }
             done => return Ok(done?.value()),
         }

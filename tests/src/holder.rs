@@ -35,7 +35,7 @@ pub async fn hold(args: HolderArgs) -> Result<()> {
     let mut stops = signal(SignalKind::terminate())?;
     let storage = Storage::open(storage_config::Settings::load(&args.config)?).await?;
     let owner = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("count", args.owner.as_str())?;
     let on_conflict = if args.steal {

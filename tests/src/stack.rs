@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use storage_config::Settings;
-use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_config::{LandingSettings, Settings};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::RandomIds;
 use storage_sdk::{ByteOwner, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
@@ -144,7 +144,7 @@ impl Stack {
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test's own names")]
     pub fn owner(&self, logic_type: &str, id: &str) -> ByteOwner {
-        let world = self.storage.scope("game", "eu").expect("names");
+        let world = self.storage.world("game", "eu").expect("names");
         world.bytes().owner(logic_type, id).expect("names")
     }
 
@@ -152,15 +152,12 @@ impl Stack {
     #[must_use]
     pub fn worker(&self) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let options = LandingOptions {
-            name: format!("w{count}"),
-            ..LandingOptions::from(&self.settings)
+        let landing = LandingSettings {
+            worker_name: Some(format!("w{count}")),
+            ..self.settings.landing.clone()
         };
-        Worker::start(LandingWorker::new(
-            self.storage.tiers().clone(),
-            options,
-            &RandomIds,
-        ))
+        let (tiers, sessions) = (self.storage.tiers().clone(), &self.settings.sessions);
+        Worker::start(LandingWorker::new(tiers, &landing, sessions, &RandomIds))
     }
 
     /// The marks that wait to land.

@@ -18,7 +18,7 @@ use crate::{
 #[async_trait]
 impl HotStore for MemoryStore {
     fn partition_count(&self) -> u32 {
-        self.settings().partitions
+        self.partitions()
     }
 
     async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {

@@ -7,7 +7,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`MemoryStore`], [`MemorySettings`]: the engine, its limit, access for tests |
+//! | [`store`] | [`MemoryStore`]: the engine, its limit, access for tests |
 //! | `engine` | the contract, call by call |
 //! | [`state`] | [`PartState`], [`Present`]: a partition's content, and a transition's inputs |
 //! | `hash` | owner hashes: cells, size, time to live |
@@ -46,4 +46,4 @@ pub mod state;
 pub mod store;
 
 pub use state::{PartState, Present};
-pub use store::{MemorySettings, MemoryState, MemoryStore};
+pub use store::{MemoryState, MemoryStore};

@@ -1,11 +1,10 @@
 //! One mutation.
 
 use storage_model::sabotage::broken;
-use storage_model::{Applied, Durability, Mutation, Owner, Partition, Version};
+use storage_model::{Applied, Durability, ID_WINDOW, Mutation, Owner, Partition, Version};
 
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::OwnerHash;
-use super::ops::WINDOW;
 use super::plan::{Met, Plan, Unmet, plan};
 use super::record::current;
 use super::room;
@@ -104,10 +103,10 @@ fn refusal(
     if present.now >= mutation.deadline {
         return Ok(Some(Refusal::Expired));
     }
-    if mutation.deadline > present.now.plus(WINDOW) {
+    if mutation.deadline > present.now.plus(ID_WINDOW) {
         let message = format!(
             "the deadline is more than {} s ahead, longer than ids are remembered; choose an earlier one",
-            WINDOW.as_secs()
+            ID_WINDOW.as_secs()
         );
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }

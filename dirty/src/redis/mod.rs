@@ -3,7 +3,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `options` | [`RedisOptions`]: where the server is, and how it is used |
+//! | `hooks` | [`Hooks`]: the parts of a store that tests replace |
 //! | `connections` | the servers, their connections, and the way of a command to one of them |
 //! | `scripts` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `writes` | writes that go together, the numbers of their calls, and the answer to each |
@@ -18,8 +18,8 @@ mod connections;
 mod error;
 #[cfg(test)]
 mod fuzz;
+mod hooks;
 mod operations;
-mod options;
 mod reply;
 mod scripts;
 #[doc(hidden)]
@@ -31,10 +31,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::Value;
+use storage_config::{ConfigError, HotSettings, RedisSettings};
 use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
 pub use self::connections::transport::{Broken, Dial, Gate, Stream};
-pub use self::options::RedisOptions;
+pub use self::hooks::Hooks;
 
 use self::connections::address::Addresses;
 use self::connections::common::Common;
@@ -73,31 +74,76 @@ impl RedisStore {
     /// can be reached. The others are checked once they can be reached.
     ///
     /// # Errors
-    /// `Settings`: the URL, the certificates, the prefix or the partition count can't work, or the
-    /// server is too old. `Unavailable`, `Interrupted`, `Denied`: the server can't be reached or
-    /// used.
+    /// `Settings`: a value of the section `redis` is not allowed, the certificates can't be used,
+    /// or the server is too old. `Unavailable`, `Interrupted`, `Denied`: the server can't be
+    /// reached or used.
     ///
     /// # Cancel safety
     /// A cancelled opening leaves nothing behind.
-    pub async fn open(options: RedisOptions) -> Result<Self, HotError> {
+    pub async fn open(redis: &RedisSettings, hot: &HotSettings) -> Result<Self, HotError> {
+        Self::open_as(redis, hot, Hooks::default(), false).await
+    }
+
+    /// As [`RedisStore::open`], for reading only. Commands that would write are rejected before
+    /// they are sent. If another server made the record of a partition, its hashes are read as
+    /// suspect.
+    ///
+    /// # Errors
+    /// As [`RedisStore::open`].
+    ///
+    /// # Cancel safety
+    /// As [`RedisStore::open`].
+    pub async fn open_for_reading(
+        redis: &RedisSettings,
+        hot: &HotSettings,
+    ) -> Result<Self, HotError> {
+        Self::open_as(redis, hot, Hooks::default(), true).await
+    }
+
+    /// As [`RedisStore::open`], with the parts that a test replaces.
+    ///
+    /// # Errors
+    /// As [`RedisStore::open`].
+    ///
+    /// # Cancel safety
+    /// As [`RedisStore::open`].
+    pub async fn open_through(
+        redis: &RedisSettings,
+        hot: &HotSettings,
+        hooks: Hooks,
+    ) -> Result<Self, HotError> {
+        Self::open_as(redis, hot, hooks, false).await
+    }
+
+    async fn open_as(
+        redis: &RedisSettings,
+        hot: &HotSettings,
+        hooks: Hooks,
+        read_only: bool,
+    ) -> Result<Self, HotError> {
         const OPERATION: &str = "open";
         let failed = |failure| hot_error(failure, OPERATION, false, None);
-        check(&options).map_err(failed)?;
-        let addresses = Addresses::of(&options).map_err(failed)?;
+        let invalid = |error: ConfigError| failed(Failure::Settings(error.to_string()));
+        redis.validate().map_err(invalid)?;
+        let addresses = Addresses::of(redis).map_err(failed)?;
+        let name = format!("w:{}", hooks.ids.next()).into();
         // Boxed, so that callers' futures do not grow by this one. The compiler limits the depth of
         // futures, and callers need that limit for themselves.
-        let router = Box::pin(Router::open(addresses, Common::new(&options)))
-            .await
-            .map_err(failed)?;
+        let router = Box::pin(Router::open(
+            addresses,
+            Common::new(redis, hooks, read_only),
+        ))
+        .await
+        .map_err(failed)?;
         let store = Self {
             router: Arc::new(router),
-            space: Arc::new(Space::new(&options.prefix, options.partitions)),
-            guard: Arc::new(Guard::new(options.partitions)),
-            queues: Arc::new(Queues::new(options.partitions)),
+            space: Arc::new(Space::new(&redis.prefix, redis.partitions)),
+            guard: Arc::new(Guard::new(redis.partitions)),
+            queues: Arc::new(Queues::new(redis.partitions)),
             stores: Arc::new(Stores::default()),
-            name: format!("w:{}", options.ids.next()).into(),
-            clean_ttl: options.clean_ttl,
-            absent_ttl: options.absent_ttl,
+            name,
+            clean_ttl: hot.clean_ttl,
+            absent_ttl: hot.absent_ttl,
         };
         let checked = store.recheck().await;
         // A policy that may evict unlanded data keeps no worker from landing. `check` is for
@@ -176,25 +222,6 @@ fn hot_errors<T>(
             result.map_err(|failure| hot_error(failure, operation, writes, Some(*partition)))
         })
         .collect()
-}
-
-fn check(options: &RedisOptions) -> Result<(), Failure> {
-    let RedisOptions {
-        prefix, partitions, ..
-    } = options;
-    if prefix.is_empty()
-        || prefix.contains(|letter: char| matches!(letter, '{' | '}') || letter.is_control())
-    {
-        return Err(Failure::Settings(format!(
-            "the prefix {prefix:?} must not be empty, and must have no braces or control characters"
-        )));
-    }
-    match partitions {
-        1..=65_536 => Ok(()),
-        other => Err(Failure::Settings(format!(
-            "{other} partitions are not possible; use 1 to 65536"
-        ))),
-    }
 }
 
 impl fmt::Debug for RedisStore {

@@ -20,9 +20,9 @@ async fn a_file_that_was_cut_at_any_byte_brings_back_whole_scripts_alone() {
         ..Default::default()
     };
     let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     store

@@ -68,12 +68,14 @@ impl Place {
             closed_after,
         });
         let gate: Arc<dyn Gate> = weather.clone();
-        let store = prepared(RedisOptions {
-            partitions: 1,
-            gate: Some(gate),
-            connections: 1,
-            ..options(&server.url())
-        })
+        let store = prepared_through(
+            RedisSettings {
+                partitions: 1,
+                connections: 1,
+                ..settings(&server.url())
+            },
+            Hooks::gate(gate),
+        )
         .await;
         Self {
             server,
@@ -302,9 +304,9 @@ async fn no_two_stores_have_one_name() {
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     apply(&place.store, &owner("ann"), &incr()).await;
     for _ in 0..2 {
-        let other = RedisStore::open(RedisOptions {
+        let other = open_redis(RedisSettings {
             partitions: 1,
-            ..options(&place.server.url())
+            ..settings(&place.server.url())
         })
         .await
         .unwrap();
@@ -341,9 +343,9 @@ async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let open = || {
-        RedisStore::open(RedisOptions {
+        open_redis(RedisSettings {
             partitions: 1,
-            ..options(&place.server.url())
+            ..settings(&place.server.url())
         })
     };
     let (gone, quiet) = (open().await.unwrap(), open().await.unwrap());

@@ -28,13 +28,12 @@ async fn server_with_clock() -> RedisServer {
 async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     let server = server_with_clock().await;
     let counter = Arc::new(Counter::default());
-    let one = RedisOptions {
-        gate: Some(counter.clone()),
+    let one = RedisSettings {
         connections: 1,
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     };
-    let store = prepared(one).await;
+    let store = prepared_through(one, Hooks::gate(counter.clone())).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     apply_new(&store, &bo, &[("gold", set("0"))]).await;
@@ -64,9 +63,9 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
 #[tokio::test]
 async fn ids_are_forgotten_though_pauses_are_long() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");
@@ -111,9 +110,9 @@ async fn ids_are_forgotten_though_pauses_are_long() {
 #[tokio::test]
 async fn a_clock_that_is_set_back_lowers_no_version_and_keeps_no_dead_workers_lock() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (ann, part, short) = (owner("ann"), [Partition(0)], Duration::from_millis(100));
@@ -179,9 +178,9 @@ async fn drain_free(store: &RedisStore) -> u32 {
 #[tokio::test]
 async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (clean, dirty) = (owner("clean"), owner("dirty"));
@@ -204,9 +203,9 @@ async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
 async fn versions_come_back_to_the_last_digit() {
     const SEED: u64 = 7;
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");

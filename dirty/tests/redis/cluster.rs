@@ -9,10 +9,10 @@ use storage_servers::{RedisCluster, SlotMove};
 
 use crate::support::*;
 
-fn partitions_of(url: &str) -> RedisOptions {
-    RedisOptions {
+fn partitions_of(url: &str) -> RedisSettings {
+    RedisSettings {
         partitions: 16,
-        ..options(url)
+        ..settings(url)
     }
 }
 
@@ -133,7 +133,7 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
 async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     let cluster = RedisCluster::start(3, 1).await.unwrap();
     let limit = Duration::from_millis(300);
-    let options = RedisOptions {
+    let options = RedisSettings {
         response_timeout: limit,
         connect_timeout: limit,
         ..partitions_of(&cluster.url())

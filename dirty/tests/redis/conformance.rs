@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_dirty::conformance::{Capabilities, Life, Rig};
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_servers::{RedisCluster, RedisServer, Reply};
 
-use crate::support::options;
+use crate::support::{RedisSettings, open_redis, settings};
 
 storage_dirty::hot_conformance!(single, alone());
 storage_dirty::hot_conformance!(clustered, in_cluster());
@@ -31,7 +31,7 @@ async fn alone() -> Box<dyn Rig> {
     let server = RedisServer::start(storage_servers::RedisOptions::default())
         .await
         .unwrap();
-    let store = RedisStore::open(options(&server.url())).await.unwrap();
+    let store = open_redis(settings(&server.url())).await.unwrap();
     Box::new(Single {
         store,
         server,
@@ -166,9 +166,9 @@ async fn in_cluster() -> Box<dyn Rig> {
     static CASES: AtomicU32 = AtomicU32::new(0);
     let cluster = shared_cluster();
     let prefix = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-    let store = RedisStore::open(RedisOptions {
+    let store = open_redis(RedisSettings {
         prefix: prefix.clone(),
-        ..options(&cluster.url())
+        ..settings(&cluster.url())
     })
     .await
     .unwrap();

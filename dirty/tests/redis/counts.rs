@@ -19,9 +19,9 @@ async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     let server = server().await;
     for seed in 0..8 {
         server.call(&["FLUSHALL"]).await.unwrap();
-        let store = prepared(RedisOptions {
+        let store = prepared(RedisSettings {
             partitions: 1,
-            ..options(&server.url())
+            ..settings(&server.url())
         })
         .await;
         store

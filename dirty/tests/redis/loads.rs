@@ -49,7 +49,7 @@ fn live(value: &str) -> Cell {
 #[tokio::test]
 async fn an_owner_without_rows_is_remembered_as_absent_and_a_first_write_replaces_that() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let key = format!("slug-exist:{{{}}}:game:eu:player:ann", ann.partition(4));
     let observed = observe(&store, &ann).await;
@@ -90,7 +90,7 @@ async fn an_owner_without_rows_is_remembered_as_absent_and_a_first_write_replace
 #[tokio::test]
 async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let unknown = observe(&store, &ann).await;
     let rows = [
@@ -185,7 +185,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
 #[tokio::test]
 async fn a_mutation_and_its_load_are_one_step() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let rows = [
         ("gold", live("40"), 5),
@@ -247,7 +247,7 @@ async fn a_mutation_and_its_load_are_one_step() {
 #[tokio::test]
 async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let old = apply_new(&store, &ann, &[("gold", set("1")), ("name", set("Ann"))])
         .await

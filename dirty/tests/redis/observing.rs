@@ -70,10 +70,13 @@ impl Dial for Dialled {
 
 impl Stopping {
     /// A store over such connections.
-    fn of(options: RedisOptions) -> (Arc<Self>, RedisOptions) {
+    async fn store(settings: RedisSettings) -> (Arc<Self>, RedisStore) {
         let stopping = Arc::new(Self::default());
-        let dial = Some(Arc::new(Dialled(stopping.clone())) as Arc<dyn Dial>);
-        (stopping, RedisOptions { dial, ..options })
+        let hooks = Hooks {
+            dial: Some(Arc::new(Dialled(stopping.clone()))),
+            ..Hooks::default()
+        };
+        (stopping, prepared_through(settings, hooks).await)
     }
 
     /// The end of the commands that are let through. None for other requests, and for observations
@@ -183,14 +186,9 @@ fn nothing(owner: &Owner, observed: Observed) -> Load {
 #[tokio::test]
 async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_that() {
     let server = server().await;
-    let (stopping, options) = Stopping::of(options(&server.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&server.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     for commands in [1, 2] {
         let ann = owner(&format!("ann {commands}"));
         let before = executed(&server).await;
@@ -219,14 +217,9 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
 #[tokio::test]
 async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     let server = server().await;
-    let (stopping, options) = Stopping::of(options(&server.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&server.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
         let before = executed(&server).await;
@@ -248,14 +241,9 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
 #[tokio::test]
 async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
-    let (stopping, options) = Stopping::of(options(&cluster.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&cluster.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     let ann = owner("ann");
     let between = async {
         apply(&other, &ann, &[("gold", set("1"))]).await;

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use storage_config::Secret;
 use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::*;
 use storage_model::*;
@@ -15,7 +16,7 @@ use crate::support::*;
 #[tokio::test]
 async fn forgotten_scripts_are_loaded_again_between_any_two_operations() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     for number in 0..20 {
         server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
@@ -58,10 +59,12 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
         server: Arc::clone(&server),
         turn: AtomicBool::new(false),
     };
-    let store = prepared(RedisOptions {
-        gate: Some(Arc::new(gate)),
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::gate(Arc::new(gate)),
+    )
     .await;
     let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
     for round in 1..=5 {
@@ -110,7 +113,7 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
         ..Default::default()
     };
     let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let first = apply(&store, &ann, &[("gold", set("1"))]).await;
     let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
@@ -170,8 +173,8 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     // Before the server is used: a master that gets its first replica becomes another incarnation.
     other.follow(&server).await.unwrap();
     let (reader, writer) = (
-        prepared(options(&server.url())).await,
-        RedisStore::open(options(&server.url())).await.unwrap(),
+        prepared(settings(&server.url())).await,
+        open_redis(settings(&server.url())).await.unwrap(),
     );
     let ann = owner("ann");
     apply(&writer, &ann, &[("gold", set("1"))]).await;
@@ -243,10 +246,12 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         other,
         armed: AtomicBool::new(false),
     });
-    let store = prepared(RedisOptions {
-        gate: Some(gate.clone()),
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::gate(gate.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -271,7 +276,7 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
 #[tokio::test]
 async fn connections_that_the_server_closed_while_they_were_idle_are_opened_again_unnoticed() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     for number in 1..10 {
         apply(&store, &ann, &[("gold", set(&number.to_string()))]).await;
@@ -289,7 +294,7 @@ async fn connections_that_the_server_closed_while_they_were_idle_are_opened_agai
 #[tokio::test]
 async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     server
@@ -307,7 +312,7 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
     // A worker that starts now lands the data in danger. Only a check like that of game servers
     // refuses.
-    let worker = RedisStore::open(options(&server.url())).await.unwrap();
+    let worker = open_redis(settings(&server.url())).await.unwrap();
     assert_eq!(worker.check().await.unwrap_err().kind, HotKind::Policy);
     assert_eq!(drain(&worker).await, 1);
     server
@@ -322,11 +327,13 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
 async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions {
-        gate: Some(counter.clone()),
-        connections: 1,
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            connections: 1,
+            ..settings(&server.url())
+        },
+        Hooks::gate(counter.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
@@ -356,11 +363,11 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
 async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when_it_wakes() {
     let server = server().await;
     let limit = Duration::from_millis(200);
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         response_timeout: limit,
         connect_timeout: limit,
         wait_timeout: limit,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");
@@ -389,23 +396,23 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     let bare = format!("redis://127.0.0.1:{}", locked.port());
     for (url, password) in [
         (bare.as_str(), None),
-        (bare.as_str(), Some("wr0ng".to_owned())),
+        (bare.as_str(), Some(Secret::new("wr0ng"))),
     ] {
-        let error = RedisStore::open(RedisOptions {
+        let error = open_redis(RedisSettings {
             password,
-            ..options(url)
+            ..settings(url)
         })
         .await
         .unwrap_err();
         assert_eq!(error.kind, HotKind::Denied, "{error}");
         assert!(!error.to_string().contains("wr0ng"));
     }
-    prepared(RedisOptions {
-        password: Some("s3cret".into()),
-        ..options(&bare)
+    prepared(RedisSettings {
+        password: Some(Secret::new("s3cret")),
+        ..settings(&bare)
     })
     .await;
-    RedisStore::open(options(&format!(
+    open_redis(settings(&format!(
         "redis+unix://{}?pass=s3cret",
         locked.socket().display()
     )))
@@ -413,7 +420,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     .unwrap();
     locked.kill().unwrap();
     assert_eq!(
-        RedisStore::open(options(&bare)).await.unwrap_err().kind,
+        open_redis(settings(&bare)).await.unwrap_err().kind,
         HotKind::Unavailable
     );
 
@@ -423,19 +430,16 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     })
     .await
     .unwrap();
-    let ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
-    let store = prepared(RedisOptions {
-        ca_file,
-        ..options(&secured.url())
+    let tls_ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
+    let store = prepared(RedisSettings {
+        tls_ca_file,
+        ..settings(&secured.url())
     })
     .await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
     // A certificate without a trusted issuer will never become valid.
     assert_eq!(
-        RedisStore::open(options(&secured.url()))
-            .await
-            .unwrap_err()
-            .kind,
+        open_redis(settings(&secured.url())).await.unwrap_err().kind,
         HotKind::Denied
     );
 }
@@ -445,12 +449,14 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
 #[tokio::test]
 async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_applied() {
     let server = server().await;
-    drop(prepared(options(&server.url())).await);
+    drop(prepared(settings(&server.url())).await);
     let counter = Arc::new(Counter::default());
-    let store = RedisStore::open(RedisOptions {
-        gate: Some(counter.clone()),
-        ..options(&server.url())
-    })
+    let store = open_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::gate(counter.clone()),
+    )
     .await
     .unwrap();
     let ann = owner("ann");

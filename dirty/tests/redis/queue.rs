@@ -56,12 +56,14 @@ impl Held {
         let gate: Arc<dyn Gate> = door.clone();
         // So long that the first call does not time out.
         let response_timeout = Duration::from_secs(600);
-        let store = prepared(RedisOptions {
-            partitions: 1,
-            gate: Some(gate),
-            response_timeout,
-            ..options(&server.url())
-        })
+        let store = prepared_through(
+            RedisSettings {
+                partitions: 1,
+                response_timeout,
+                ..settings(&server.url())
+            },
+            Hooks::gate(gate),
+        )
         .await;
         let first = spawned(
             &store,
@@ -392,9 +394,9 @@ async fn a_call_takes_no_more_than_some_writes_and_bytes() {
 async fn a_caller_whose_future_is_not_polled_holds_up_nobody() {
     const PATIENT: Duration = Duration::from_secs(30);
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let [first, second] = ["first", "second"].map(owner);

@@ -108,7 +108,7 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
     let partition = ann.partition(4);
     let part = format!("slug-part:{{{partition}}}");
     // A partition record that holds a list: no call can do anything.
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     server.call(&["DEL", &part]).await.unwrap();
     server.call(&["LPUSH", &part, "x"]).await.unwrap();
     let lock_key = format!("slug-lock:{{{partition}}}");
@@ -129,7 +129,7 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
 #[tokio::test]
 async fn a_mutation_on_spoilt_keys_changes_nothing() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let partition = ann.partition(4);
     let key = |name: &str| format!("slug-{}", name.replace("{p}", &format!("{{{partition}}}")));
@@ -210,7 +210,7 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
 #[tokio::test]
 async fn a_refused_mutation_changes_nothing() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let first = apply_new(
         &store,
@@ -277,9 +277,9 @@ async fn a_refused_mutation_changes_nothing() {
 #[tokio::test]
 async fn a_worker_that_is_refused_has_moved_nothing() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));

@@ -10,11 +10,11 @@ use crate::support::*;
 
 const LIMIT: Duration = Duration::from_millis(300);
 
-fn impatient(url: &str) -> RedisOptions {
-    RedisOptions {
+fn impatient(url: &str) -> RedisSettings {
+    RedisSettings {
         response_timeout: LIMIT,
         connect_timeout: LIMIT,
-        ..options(url)
+        ..settings(url)
     }
 }
 
@@ -131,7 +131,7 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
 #[tokio::test]
 async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_knowing() {
     let sentinel = watched().await;
-    let store = prepared(options(&sentinel.url())).await;
+    let store = prepared(settings(&sentinel.url())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     sentinel.caught_up().await.unwrap();
@@ -189,7 +189,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     };
     names(first, new).await;
     names(second, new).await;
-    let knows_new = RedisStore::open(impatient(&sentinel.url())).await.unwrap();
+    let knows_new = open_redis(impatient(&sentinel.url())).await.unwrap();
     names(second, old).await;
     // In one of the two stores, the known address is the greater one.
     knows_old.check().await.unwrap();
@@ -201,9 +201,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
         matches!(refused.kind, HotKind::Unprepared(_)),
         "it was promoted and not adopted yet: {refused:?}"
     );
-    let error = RedisStore::open(impatient(&sentinel.url()))
-        .await
-        .unwrap_err();
+    let error = open_redis(impatient(&sentinel.url())).await.unwrap_err();
     assert!(error.message.contains("equally many Sentinels"), "{error}");
 }
 
@@ -222,46 +220,37 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
     };
     let sentinel = RedisSentinel::start(options_of).await.unwrap();
     let url = sentinel.url().split_once('?').unwrap().0.to_owned();
-    let own = |password: &str| RedisOptions {
-        sentinel_password: Some(password.to_owned()),
-        ..impatient(&url)
-    };
+    let own = |password: &str| impatient(&format!("{url}?sentinel-pass={password}"));
     prepared(own("0ther")).await;
     // The others outvote a Sentinel that hangs.
     sentinel.sentinels()[0].pause().unwrap();
-    RedisStore::open(own("0ther")).await.unwrap();
+    open_redis(own("0ther")).await.unwrap();
     sentinel.sentinels()[0].resume().unwrap();
 
-    let open = async |options: RedisOptions| {
-        let error = RedisStore::open(options).await.unwrap_err();
+    let refused = async |settings: RedisSettings| {
+        let error = open_redis(settings).await.unwrap_err();
         for secret in ["s3cret", "0ther", "wr0ng"] {
             assert!(!error.to_string().contains(secret), "{error}");
         }
         error
     };
-    let error = open(RedisOptions {
-        url: url.replace("/main", "/mian"),
-        ..own("0ther")
-    })
-    .await;
+    let other = url.replace("/main", "/mian") + "?sentinel-pass=0ther";
+    let error = refused(impatient(&other)).await;
     assert_eq!(error.kind, HotKind::Settings);
     assert!(error.message.contains("\"mian\""), "{error}");
-    for options in [impatient(&url), own("wr0ng")] {
-        let error = open(options).await;
+    for settings in [impatient(&url), own("wr0ng")] {
+        let error = refused(settings).await;
         assert_eq!(error.kind, HotKind::Denied);
         assert!(error.message.contains("sentinel-pass"), "{error}");
     }
-    let error = open(RedisOptions {
-        url: url.replace("s3cret", "wr0ng"),
-        ..own("0ther")
-    })
-    .await;
+    let other = url.replace("s3cret", "wr0ng") + "?sentinel-pass=0ther";
+    let error = refused(impatient(&other)).await;
     assert_eq!(error.kind, HotKind::Denied, "{error}");
     sentinel
         .sentinels()
         .iter()
         .for_each(|one| one.kill().unwrap());
-    let error = open(own("0ther")).await;
+    let error = refused(own("0ther")).await;
     assert_eq!(error.kind, HotKind::Unavailable);
     let port = sentinel.sentinels()[2].port().to_string();
     assert!(

@@ -382,9 +382,9 @@ async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
 #[tokio::test]
 async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let mut refused: BTreeMap<&str, u32> = BTreeMap::new();

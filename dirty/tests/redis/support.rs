@@ -6,23 +6,41 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+pub(crate) use storage_config::{HotSettings, RedisSettings};
+pub(crate) use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::{RedisServer, Reply};
 
-/// A store with few partitions, prepared for its first use.
-pub(crate) async fn prepared(options: RedisOptions) -> RedisStore {
-    let store = RedisStore::open(options).await.unwrap();
+/// A store, prepared for its first use.
+pub(crate) async fn prepared(settings: RedisSettings) -> RedisStore {
+    prepared_through(settings, Hooks::default()).await
+}
+
+/// As [`prepared`], with hooks.
+pub(crate) async fn prepared_through(settings: RedisSettings, hooks: Hooks) -> RedisStore {
+    let store = open_through(settings, hooks).await.unwrap();
     adopt_all(&store, 1).await;
     store
 }
 
-/// The defaults, with few partitions.
-pub(crate) fn options(url: &str) -> RedisOptions {
-    RedisOptions {
+pub(crate) async fn open_redis(settings: RedisSettings) -> Result<RedisStore, HotError> {
+    RedisStore::open(&settings, &HotSettings::default()).await
+}
+
+pub(crate) async fn open_through(
+    settings: RedisSettings,
+    hooks: Hooks,
+) -> Result<RedisStore, HotError> {
+    RedisStore::open_through(&settings, &HotSettings::default(), hooks).await
+}
+
+/// The defaults at this URL, with few partitions.
+pub(crate) fn settings(url: &str) -> RedisSettings {
+    RedisSettings {
         partitions: 4,
-        ..RedisOptions::new(url)
+        ..RedisSettings::new(url.parse().unwrap())
     }
 }
 

@@ -13,11 +13,13 @@ use crate::support::*;
 async fn a_warm_operation_is_one_round_trip() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions {
-        gate: Some(counter.clone()),
-        connections: 1,
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            connections: 1,
+            ..settings(&server.url())
+        },
+        Hooks::gate(counter.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -34,7 +36,7 @@ async fn a_warm_operation_is_one_round_trip() {
 #[tokio::test]
 async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", Change::Incr(5))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(7))]).await;
@@ -58,7 +60,7 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
 #[tokio::test]
 async fn a_repeat_is_recognised_in_the_window_after() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
@@ -92,7 +94,7 @@ async fn a_repeat_is_recognised_in_the_window_after() {
 #[tokio::test]
 async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mistake() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     for changes in [&[("gold", set("1"))][..], &[("gold", Change::Incr(1))]] {
         let mut late = mutation(&store, &owner("ann"), changes).await;
         late.deadline = store.time().await.unwrap();
@@ -113,7 +115,7 @@ async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mis
 #[tokio::test]
 async fn incr_is_exact_over_all_64_bits() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("n", set("0"))]).await;
     let edges = [
@@ -193,7 +195,7 @@ async fn incr_is_exact_over_all_64_bits() {
 #[tokio::test]
 async fn names_and_values_of_every_kind_come_back_as_they_were() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let names = [":v", ":d:x", "%", "%:v", ":", "a b", "名前", "{x}", "x"];
     let values: [&[u8]; 4] = [b"", b"p", b"\0\xff\r\n", b"r"];
     for id in ["a:b", "%3A", "{0}", " "] {
@@ -257,7 +259,7 @@ async fn names_and_values_of_every_kind_come_back_as_they_were() {
 #[tokio::test]
 async fn large_calls_are_applied_whole() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let names: Vec<String> = (0..9_000)
         .map(|number| format!("field-{number:05}"))
         .collect();
@@ -285,7 +287,7 @@ async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
     // One write by each script that writes.
     for change in [set("1"), Change::Incr(1)] {
         let server = server().await;
-        let store = prepared(options(&server.url())).await;
+        let store = prepared(settings(&server.url())).await;
         let ann = owner("ann");
         apply_new(&store, &ann, &[("gold", change.clone())]).await;
         let map = format!("slug-marks:{{{}}}", ann.partition(4));

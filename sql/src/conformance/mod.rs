@@ -22,17 +22,16 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use storage_config::SqlSettings;
 use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
 
-use crate::{
-    Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through,
-};
+use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug {
-    /// The options to open it.
-    fn options(&self) -> ColdOptions;
+    /// The settings to open it.
+    fn settings(&self) -> SqlSettings;
 
     /// Whether it outlives its store, and several stores can share it.
     fn is_shared(&self) -> bool;
@@ -59,7 +58,7 @@ pub struct Harness {
 impl Harness {
     /// Opens a store on a fresh database.
     pub async fn new(backend: Box<dyn Backend>) -> Self {
-        let store = open(&backend.options()).await.unwrap();
+        let store = open(&backend.settings()).await.unwrap();
         let database = store.partitions(&[Partition(0)]).await.unwrap()[0].database;
         Self {
             store,
@@ -70,7 +69,7 @@ impl Harness {
 
     /// Another store on the same database, through a seam.
     pub async fn another(&self, seam: Arc<dyn Seam>) -> Arc<dyn ColdStore> {
-        open_through(&self.backend.options(), seam).await.unwrap()
+        open_through(&self.backend.settings(), seam).await.unwrap()
     }
 
     /// Gives these partitions records of epoch 1, as a first contact does.

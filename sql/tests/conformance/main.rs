@@ -4,8 +4,8 @@
 
 mod backend;
 mod mysql_server;
-mod options;
 mod places;
+mod settings;
 
 storage_sql::conformance_cases!(mysql, crate::backend::mysql);
 storage_sql::conformance_cases!(sqlite_file, crate::backend::sqlite_file);

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use storage_config::{Secret, SqlSettings};
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::{Backend, land_on, live, owner};
-use storage_sql::{ColdKind, ColdOptions, ColdStore, LandError, Statement, open, open_through};
+use storage_sql::{ColdKind, ColdStore, LandError, Statement, open, open_through};
 
 use crate::backend::{mysql, server};
 
@@ -21,10 +22,10 @@ async fn with_args(args: &[&str]) -> MariaDbServer {
     .unwrap()
 }
 
-fn options(server: &MariaDbServer) -> ColdOptions {
-    ColdOptions {
+fn settings(server: &MariaDbServer) -> SqlSettings {
+    SqlSettings {
         acquire_timeout: Duration::from_millis(500),
-        ..ColdOptions::new(server.url())
+        ..SqlSettings::new(server.url().parse().unwrap())
     }
 }
 
@@ -49,7 +50,7 @@ fn kind(result: Result<(), LandError>) -> ColdKind {
 #[tokio::test]
 async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
     server.kill().unwrap();
@@ -63,7 +64,7 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
             ColdKind::Unwell
         );
     }
-    let late = open(&options(&server)).await.unwrap();
+    let late = open(&settings(&server)).await.unwrap();
     server.restart().await.unwrap();
     land_on(&*store, 0, ann("2", 2)).await.unwrap();
     assert_eq!(
@@ -81,7 +82,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
         ..MariaDbOptions::default()
     };
     let server = MariaDbServer::start(flush(1)).await.unwrap();
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     let database =
         async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
     let before = database(&*store).await;
@@ -90,7 +91,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
         .sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         .await
         .unwrap();
-    let warned = open(&options(&server))
+    let warned = open(&settings(&server))
         .await
         .unwrap()
         .forgets()
@@ -99,7 +100,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
     server.kill().unwrap();
     server.restart().await.unwrap();
-    let after = database(&*open(&options(&server)).await.unwrap()).await;
+    let after = database(&*open(&settings(&server)).await.unwrap()).await;
     assert_ne!(after, before);
     // The store's old connection is broken. The store may notice that only by its next call.
     let _ = store.partitions(&[Partition(0)]).await;
@@ -113,15 +114,15 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;
-    let store = open(&ColdOptions {
+    let store = open(&SqlSettings {
         statement_timeout: Duration::from_millis(700),
-        ..options(&server)
+        ..settings(&server)
     })
     .await
     .unwrap();
     init(&*store).await;
     server.pause().unwrap();
-    let late = open(&options(&server)).await.unwrap();
+    let late = open(&settings(&server)).await.unwrap();
     let call = |store: Arc<dyn ColdStore>| async move {
         store.load(&[owner("ann")], 9).await.unwrap_err().kind
     };
@@ -158,7 +159,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
         "--collation-server=utf8mb4_unicode_ci",
     ])
     .await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     // A column that an operator made shorter than the values.
     server
@@ -194,7 +195,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
 async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_break_the_connection()
  {
     let server = with_args(&["--max-allowed-packet=1M"]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     let limit = store.value_bytes_max();
     assert_eq!(limit, 512 << 10);
@@ -220,7 +221,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
     );
     let few = with_args(&["--max-allowed-packet=512K"]).await;
     assert_eq!(
-        open(&options(&few)).await.unwrap_err().kind,
+        open(&settings(&few)).await.unwrap_err().kind,
         ColdKind::Operator
     );
 }
@@ -228,7 +229,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
 #[tokio::test]
 async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operators_matter() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     server.sql("SET GLOBAL read_only = 1").await.unwrap();
     assert_eq!(
@@ -255,7 +256,7 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
 #[tokio::test]
 async fn a_database_that_refuses_every_row_blames_none() {
     let backend = mysql().await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     init(&*store).await;
     backend
         .sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)")
@@ -283,7 +284,7 @@ async fn a_database_that_refuses_every_row_blames_none() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     for (number, statement) in (1..).zip([
         Statement::Begin,
@@ -292,7 +293,9 @@ async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_bat
         Statement::Commit,
     ]) {
         let gate = Arc::new(Gate::before(statement));
-        let held = open_through(&options(&server), gate.clone()).await.unwrap();
+        let held = open_through(&settings(&server), gate.clone())
+            .await
+            .unwrap();
         let landing =
             tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
         gate.reached().await;
@@ -320,10 +323,10 @@ async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_bat
 
 #[tokio::test]
 async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
-    let url = mysql().await.options().url;
-    let error = open(&ColdOptions {
-        password: Some("hunter2".into()),
-        ..ColdOptions::new(url)
+    let url = mysql().await.settings().url;
+    let error = open(&SqlSettings {
+        password: Some(Secret::new("hunter2")),
+        ..SqlSettings::new(url)
     })
     .await
     .unwrap_err();
@@ -337,11 +340,11 @@ async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
 #[tokio::test]
 async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     let backend = mysql().await;
-    drop(open(&backend.options()).await.unwrap());
+    drop(open(&backend.settings()).await.unwrap());
     backend
         .sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta")
         .await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     store.pairing().await.unwrap();
 }
 
@@ -350,13 +353,13 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
 #[tokio::test]
 async fn pages_of_owners_use_the_primary_key() {
     let backend = mysql().await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     init(&*store).await;
     let rows = (0..2_000)
         .map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1))
         .collect();
     land_on(&*store, 0, rows).await.unwrap();
-    let database = backend.options().url.rsplit('/').next().unwrap().to_owned();
+    let database = backend.url().rsplit('/').next().unwrap().to_owned();
     let query = "SELECT app_id FROM landing_rows WHERE (app_id > 'game' OR (app_id = 'game' AND region_id > 'eu') OR (app_id = 'game' AND region_id = 'eu' AND logic_type > 'player') OR (app_id = 'game' AND region_id = 'eu' AND logic_type = 'player' AND owner_id > '01900')) AND is_del = 0 GROUP BY app_id, region_id, logic_type, owner_id ORDER BY app_id, region_id, logic_type, owner_id LIMIT 10";
     let plan = server()
         .await

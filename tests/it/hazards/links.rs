@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::{join_all, try_join_all};
+use storage_config::SqlSettings;
 use storage_sdk::{Error, Kind, Outcome};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::{land_on, live, owner};
-use storage_sql::{ColdKind, ColdOptions, LandError, Statement, open, open_through};
+use storage_sql::{ColdKind, LandError, Statement, open, open_through};
 use storage_tests::stack::bounded;
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
@@ -268,7 +269,7 @@ async fn commits_whose_answers_are_lost_are_landed_again() -> Result<()> {
 async fn landing_goes_on_after(statement: Statement) -> Result<()> {
     let world = World::fresh().await?;
     let (proxy, url) = proxied(&world.database).await?;
-    let direct = open(&ColdOptions::new(&world.database)).await?;
+    let direct = open(&world.settings.sql).await?;
     direct
         .raise(&[storage_sql::Raise::by_one(
             storage_model::Partition(0),
@@ -276,14 +277,14 @@ async fn landing_goes_on_after(statement: Statement) -> Result<()> {
         )])
         .await?;
     let second = Duration::from_secs(1);
-    let options = ColdOptions {
+    let settings = SqlSettings {
         statement_timeout: second,
         connect_timeout: second,
         acquire_timeout: second,
-        ..ColdOptions::new(url)
+        ..SqlSettings::new(url.parse()?)
     };
     let gate = Arc::new(Gate::before(statement));
-    let store = open_through(&options, gate.clone()).await?;
+    let store = open_through(&settings, gate.clone()).await?;
     let row = |value: &str, version| vec![live(&owner("ann"), "gold", value.to_owned(), version)];
     let dead = tokio::spawn(async move {
         land_on(&*store, 0, vec![live(&owner("ann"), "gold", "old", 5)]).await

@@ -89,7 +89,7 @@ async fn tiers_of_the_layout_before_are_refused_by_name_and_migrated_once_they_a
     }
     let storage = Storage::open(stack.settings.clone()).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(

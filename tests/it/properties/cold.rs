@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use storage_config::SqlSettings;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Version};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_sql::{Batch, ColdOptions, ColdStore, Fence, LandError, PartitionRecord, Raise};
+use storage_sql::{Batch, ColdStore, Fence, LandError, PartitionRecord, Raise};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -124,7 +125,9 @@ fn shared() -> &'static Shared {
         let file = format!("sqlite:{}", folder.path().join("cold.db").display());
         let open = |url: String| {
             runtime
-                .block_on(storage_sql::open(&ColdOptions::new(url)))
+                .block_on(storage_sql::open(&SqlSettings::new(
+                    url.parse().expect("a URL"),
+                )))
                 .expect("a store")
         };
         let stores = [open(file), open(mariadb.url())];

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-use storage_config::Settings;
-use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_config::{LandingSettings, SessionSettings, Settings};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::{Bytes, Cell, Change, Condition, Field, ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Error, Kind, Storage};
 use storage_tests::reference::{Done, OwnerModel, Refused};
@@ -185,7 +185,7 @@ impl Sdk {
 
     fn owner(&self, owner: u8) -> ByteOwner {
         self.storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .and_then(|world| world.bytes().owner("player", u64::from(owner)))
             .expect("names")
     }
@@ -248,12 +248,13 @@ impl Sdk {
 
     /// Lets a worker land everything.
     fn land(&self) {
-        let options = LandingOptions {
+        let landing = LandingSettings {
             interval: Duration::from_millis(1),
             batch_rows: 4,
-            ..LandingOptions::default()
+            ..LandingSettings::default()
         };
-        let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
+        let (tiers, sessions) = (self.storage.tiers().clone(), SessionSettings::default());
+        let worker = LandingWorker::new(tiers, &landing, &sessions, &RandomIds);
         let landed = async {
             let hot = self.storage.tiers().hot();
             while Backlog::read(hot.as_ref())

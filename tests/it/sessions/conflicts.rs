@@ -96,7 +96,7 @@ async fn a_plain_write_of_a_held_owner_fails_as_held(rig: &Rig) -> Result<()> {
 
 async fn who_holds_an_owner_is_told(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let room = two.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    let room = two.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
     assert_eq!(room.held_by().await?, None);
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     assert_eq!(room.held_by().await?.as_deref(), Some("one"));
@@ -256,7 +256,7 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
 /// A late call opened it, or its end was forgotten.
 async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let world = one.scope("game", "eu")?.bytes();
+    let world = one.world("game", "eu")?.bytes();
     let (mine, other) = (world.owner("hero", 7_u64)?, world.owner("hero", 8_u64)?);
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let hot = one.tiers().hot();

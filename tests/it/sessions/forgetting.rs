@@ -148,7 +148,7 @@ async fn loses(session: &Session<Hero>, other: &Storage) -> Result<()> {
     assert_eq!(stored(other, id).await?, Some(99));
     assert_eq!(
         other
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("hero", id)?
             .held_by()
@@ -243,7 +243,7 @@ async fn an_end_after_a_wipe_saves_again_what_was_forgotten(rig: &Rig) -> Result
 
 async fn a_session_of_an_owner_without_fields_goes_on_after_a_wipe(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let room = one.scope("game", "eu")?.bytes().owner("room", 1_u64)?;
+    let room = one.world("game", "eu")?.bytes().owner("room", 1_u64)?;
     let session = room.session(STRICT).await?;
     rig.wipe().await?;
     until("it is suspect", async || {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use storage_dirty::HotStore;
-use storage_dirty::memory::{MemorySettings, MemoryStore};
+use storage_dirty::memory::MemoryStore;
 use storage_model::SystemClock;
 use storage_sdk::{
     Autosave, ObjStorage, OnConflict, SaveObject, SessionOptions, Sessions, Settings, Storage,
@@ -73,14 +73,10 @@ impl Rig {
         let mut settings = Settings::embedded(folder.path().join("game.db"));
         settings.sessions.lease = LEASE;
         settings.landing.interval = Duration::from_millis(20);
-        let memory = MemorySettings {
-            partitions: settings.redis.partitions,
-            ..MemorySettings::default()
-        };
-        let hot = Arc::new(MemoryStore::new(memory, Arc::new(SystemClock)));
+        let hot = MemoryStore::new(&settings.redis, &settings.hot, Arc::new(SystemClock));
         Ok(Self::Memory {
             settings,
-            hot,
+            hot: Arc::new(hot),
             _folder: folder,
         })
     }
@@ -144,11 +140,11 @@ pub(super) const STRICT: SessionOptions = SessionOptions {
 };
 
 pub(super) fn heroes(storage: &Storage, options: SessionOptions) -> Sessions<Hero> {
-    storage.scope("game", "eu").unwrap().sessions(options)
+    storage.world("game", "eu").unwrap().sessions(options)
 }
 
 pub(super) fn plain(storage: &Storage) -> ObjStorage<Hero> {
-    storage.scope("game", "eu").unwrap().objects()
+    storage.world("game", "eu").unwrap().objects()
 }
 
 /// The stored level of a hero.

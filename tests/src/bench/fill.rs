@@ -34,7 +34,7 @@ impl Fill {
             .map(|(field, value)| (field.clone(), Bytes::from(value.clone())))
             .collect();
         Ok(Self {
-            storage: place.storage.scope("game", "eu")?.bytes(),
+            storage: place.storage.world("game", "eu")?.bytes(),
             series: Arc::from(series),
             owners,
             fields,

@@ -272,7 +272,7 @@ pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedC
 /// # Errors
 /// The ids are impossible.
 pub fn owners_of(storage: &Storage, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
-    let world = storage.scope("game", "eu")?.bytes();
+    let world = storage.world("game", "eu")?.bytes();
     (0..count)
         .map(|number| Ok(world.owner("player", owner_id(series, number))?))
         .collect()

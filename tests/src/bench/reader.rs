@@ -26,7 +26,7 @@ pub struct ReaderArgs {
 /// The storage does not open, or a read fails.
 pub async fn read(args: ReaderArgs) -> Result<()> {
     let storage = Storage::open(Settings::load(&args.config)?).await?;
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     println!("ready");
     let mut lines = lines();
     while let Some(line) = lines.recv().await {

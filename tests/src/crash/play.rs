@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use futures::future::join_all;
-use storage_dirty::redis::{RedisOptions, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::LandingSettings;
+use storage_dirty::redis::{Hooks, RedisStore};
+use storage_landing::LandingWorker;
 use storage_model::{Change, Field, RandomIds};
 use storage_sdk::{Ack, ByteOwner, Counters, Error, Storage};
-use storage_sql::ColdOptions;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -70,7 +70,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The id is impossible.
     pub fn owner(&self, id: &str) -> Result<ByteOwner> {
-        Ok(self.storage.scope("game", "eu")?.bytes().owner(TYPE, id)?)
+        Ok(self.storage.world("game", "eu")?.bytes().owner(TYPE, id)?)
     }
 
     async fn write<T>(
@@ -166,7 +166,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// An answer is wrong.
     pub async fn set_all(&self, ids: &[&str], fields: &[(&str, &str)]) -> Result<()> {
-        let mut bulk = self.storage.scope("game", "eu")?.bytes().bulk();
+        let mut bulk = self.storage.world("game", "eu")?.bytes().bulk();
         let mut begun = Vec::new();
         for id in ids {
             bulk = bulk.update(&self.owner(id)?, owned(fields));
@@ -282,11 +282,15 @@ impl<'a> Play<'a> {
     /// A worker that runs until its sender is dropped.
     fn worker(&self) -> (oneshot::Sender<()>, impl Future<Output = ()> + use<>) {
         let name = format!("w{}", WORKERS.fetch_add(1, Ordering::Relaxed));
-        let options = LandingOptions {
-            name,
+        let landing = LandingSettings {
+            worker_name: Some(name),
             ..self.place.landing()
         };
-        let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
+        let (tiers, sessions) = (
+            self.storage.tiers().clone(),
+            &self.place.settings().sessions,
+        );
+        let worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let run = async move {
             worker
@@ -323,18 +327,10 @@ impl<'a> Play<'a> {
 
 async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
     let settings = place.settings();
-    let redis = &settings.redis;
-    let options = RedisOptions {
-        connections: 1,
-        prefix: redis.prefix.clone(),
-        partitions: redis.partitions,
-        gate: Some(Arc::clone(points) as _),
-        ..RedisOptions::new(place.redis_url())
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
-    let cold =
-        storage_sql::open_through(&ColdOptions::from(&settings.sql), Arc::clone(points) as _)
-            .await?;
+    let hooks = Hooks::gate(Arc::clone(points) as _);
+    let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
+    let hot = Arc::new(hot);
+    let cold = storage_sql::open_through(&settings.sql, Arc::clone(points) as _).await?;
     let cold = Arc::new(Repeating {
         cold,
         points: Arc::clone(points),

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
-use storage_config::Settings;
-use storage_landing::LandingOptions;
+use storage_config::{LandingSettings, Settings, SqlSettings};
 use storage_servers::{MariaDbServer, RedisOptions, RedisServer, Reply};
 use tempfile::TempDir;
 
@@ -50,7 +49,6 @@ enum Base {
 #[derive(Debug)]
 pub struct Place<'a> {
     redis: &'a RedisServer,
-    redis_url: String,
     settings: Settings,
     database: String,
 }
@@ -99,11 +97,9 @@ impl Site {
                 url.clone()
             }
         };
-        let redis_url = self.redis.url();
-        let settings = settings(&redis_url, &database, &format!("c{number}"))?;
+        let settings = settings(&self.redis.url(), &database, &format!("c{number}"))?;
         Ok(Place {
             redis: &self.redis,
-            redis_url,
             settings,
             database,
         })
@@ -127,7 +123,7 @@ async fn template() -> Result<TempDir> {
 }
 
 async fn make_tables(url: &str) -> Result<()> {
-    let cold = storage_sql::open(&storage_sql::ColdOptions::new(url)).await?;
+    let cold = storage_sql::open(&SqlSettings::new(url.parse()?)).await?;
     cold.partitions(&[storage_model::Partition(0)]).await?;
     cold.close().await;
     Ok(())
@@ -158,26 +154,20 @@ impl Place<'_> {
         &self.settings
     }
 
-    /// The URL of Redis.
-    #[must_use]
-    pub fn redis_url(&self) -> &str {
-        &self.redis_url
-    }
-
-    /// The landing options of a worker here: small batches, no waiting, and locks that outlast any
+    /// The landing settings of a worker here: small batches, no waiting, and locks that outlast any
     /// run.
     #[must_use]
-    pub fn landing(&self) -> LandingOptions {
-        LandingOptions {
+    pub fn landing(&self) -> LandingSettings {
+        LandingSettings {
             interval: Duration::from_millis(8),
             batch_rows: 3,
             lock_ttl: Duration::from_secs(60),
             worker_ttl: Duration::from_secs(60),
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(8),
-            retry_min: Duration::from_millis(1),
-            retry_max: Duration::from_millis(2),
-            ..LandingOptions::default()
+            error_retry_min: Duration::from_millis(1),
+            error_retry_max: Duration::from_millis(2),
+            ..LandingSettings::default()
         }
     }
 

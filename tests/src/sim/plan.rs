@@ -137,7 +137,7 @@ pub struct Plan {
     /// The time for which locks outlive their holders.
     pub lock_ttl: Duration,
     /// The number of marks of one landing transaction.
-    pub batch_rows: usize,
+    pub batch_rows: u32,
     /// The largest number of rows of an owner that is loaded whole.
     pub load_rows_max: u32,
     /// The time for which a write is repeated.
@@ -207,7 +207,7 @@ impl Plan {
             ]),
             absent_ttl: *chance.one(&[chance.millis(50, 2_000), Duration::from_secs(60)]),
             lock_ttl: chance.millis(500, 3_000),
-            batch_rows: size(1, 8),
+            batch_rows: u32::try_from(count(1, 8)).unwrap_or(1),
             // Once Redis came back older, the version of an owner that is too large to be loaded
             // whole is unknown. No session holds such an owner.
             load_rows_max: if sessions.is_some() || global.iter().any(is_loss) {

@@ -166,7 +166,7 @@ pub(super) fn owner_of(
     number: u64,
 ) -> Result<ByteOwner, Error> {
     storage
-        .scope("app", "eu")
+        .world("app", "eu")
         .and_then(|world| world.bytes().owner(logic_type, number))
 }
 
@@ -335,7 +335,7 @@ impl Turn<'_> {
         let owners: Vec<_> = (self.number..self.number + count)
             .filter_map(named)
             .collect();
-        let Ok(scope) = self.storage.scope("app", "eu") else {
+        let Ok(scope) = self.storage.world("app", "eu") else {
             return;
         };
         let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| {
@@ -389,7 +389,7 @@ impl Turn<'_> {
             ..
         } = self.world;
         let begun = history.begin(&self.name);
-        let answered = self.send(write.clone().with_new_id(self.id), &answer).await;
+        let answered = self.send(write.clone().id(self.id), &answer).await;
         let is_unknown = answered
             .as_ref()
             .is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
@@ -398,7 +398,7 @@ impl Turn<'_> {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
             let repeated = history.begin(&self.name);
-            match self.send(write.with_id(self.id), answer).await {
+            match self.send(write.retry_of(self.id), answer).await {
                 Some(Ok((version, changed))) => {
                     history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed)
                 }

@@ -198,7 +198,7 @@ async fn look(world: &Arc<World>) -> Result<(), String> {
                 continue;
             };
             let reader = storage
-                .scope(owner.app(), owner.region())
+                .world(owner.app(), owner.region())
                 .and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
             let reader = reader.map_err(|error| error.to_string())?;
             if cold {

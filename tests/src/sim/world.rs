@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_config::Settings;
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::{
+    HotSettings, HotUrl, LandingSettings, Login, Node, RedisSettings, SessionSettings, Settings,
+};
+use storage_dirty::redis::Hooks;
+use storage_dirty::{HotStore, RedisStore};
+use storage_landing::LandingWorker;
 use storage_model::SeededIds;
 use storage_sdk::Storage;
 use storage_tiers::{TierError, Tiers};
@@ -105,17 +108,23 @@ impl World {
             chance: self.chance.clone(),
             process: process.clone(),
         };
+        let redis = RedisSettings {
+            connections: 2,
+            partitions: self.plan.partitions,
+            ..RedisSettings::new(model())
+        };
+        let hot = HotSettings {
+            clean_ttl: self.plan.clean_ttl,
+            absent_ttl: self.plan.absent_ttl,
+            ..HotSettings::default()
+        };
         loop {
-            let options = RedisOptions {
-                connections: 2,
-                partitions: self.plan.partitions,
-                clean_ttl: self.plan.clean_ttl,
-                absent_ttl: self.plan.absent_ttl,
+            let hooks = Hooks {
                 ids: Arc::new(SeededIds::new(self.chance.below(u64::MAX))),
                 dial: Some(Arc::new(link.clone())),
-                ..RedisOptions::new("redis://model")
+                ..Hooks::default()
             };
-            match RedisStore::open(options).await {
+            match RedisStore::open_through(&redis, &hot, hooks).await {
                 Ok(store) => return Arc::new(store),
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
@@ -165,18 +174,21 @@ impl World {
     async fn land(&self, process: &Arc<Process>, shut: oneshot::Receiver<()>) {
         let tiers = self.tiers(process).await;
         let ids = SeededIds::new(self.chance.below(u64::MAX));
-        let options = LandingOptions {
+        let landing = LandingSettings {
             interval: self.chance.millis(10, 400),
             batch_rows: self.plan.batch_rows,
             connections: 2,
             lock_ttl: self.plan.lock_ttl,
             worker_ttl: self.plan.lock_ttl,
-            lease: self.plan.lease,
             backoff_min: Duration::from_millis(20),
             backoff_max: Duration::from_secs(1),
-            retry_min: Duration::from_millis(100),
-            retry_max: Duration::from_secs(2),
-            ..LandingOptions::default()
+            error_retry_min: Duration::from_millis(100),
+            error_retry_max: Duration::from_secs(2),
+            ..LandingSettings::default()
+        };
+        let sessions = SessionSettings {
+            lease: self.plan.lease,
+            ..SessionSettings::default()
         };
         let shutdown = async {
             // A worker whose sender is gone gets no order to end.
@@ -184,7 +196,9 @@ impl World {
                 std::future::pending::<()>().await;
             }
         };
-        LandingWorker::new(tiers, options, &ids).run(shutdown).await;
+        LandingWorker::new(tiers, &landing, &sessions, &ids)
+            .run(shutdown)
+            .await;
     }
 
     /// Starts a game server.
@@ -281,5 +295,18 @@ impl Game {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         drop(killed);
+    }
+}
+
+/// The URL of a Redis that no network leads to.
+fn model() -> HotUrl {
+    HotUrl::Server {
+        node: Node {
+            host: "model".to_owned(),
+            port: 6379,
+        },
+        tls: false,
+        login: Login::default(),
+        database: 0,
     }
 }

@@ -12,7 +12,6 @@ use storage_model::SystemClock;
 use storage_servers::{
     ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer,
 };
-use storage_sql::ColdOptions;
 use storage_tiers::Tiers;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -292,7 +291,7 @@ async fn start_cold() -> Result<MariaDbServer> {
 
 async fn open(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open(&ColdOptions::from(&settings.sql)).await?;
+    let cold = storage_sql::open(&settings.sql).await?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?);
     tiers.belong().await?;
     Ok(tiers)

@@ -108,7 +108,7 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
 
 fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {
     let (logic_type, id) = name.split_once('/').context("an owner's name")?;
-    Ok(storage.scope("game", "eu")?.bytes().owner(logic_type, id)?)
+    Ok(storage.world("game", "eu")?.bytes().owner(logic_type, id)?)
 }
 
 pub(super) async fn read_all(storage: &Storage, owners: &BTreeSet<String>) -> Result<Values> {

@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `address` | the URL, taken apart |
+//! | `address` | the addresses of the settings, as the driver takes them |
 //! | `transport` | one command and its answer, and [`Gate`](super::Gate) and [`Dial`](super::Dial), which all commands pass |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |

@@ -83,7 +83,7 @@ impl Case for Bulk {
         let (place, fields) = (arena.place().await?, fields(1, 64, 0));
         let ours = Ours::warm(&place, owner_count(arena), &fields, Call::Update).await?;
         let ours = OurBulk {
-            storage: place.storage.scope("game", "eu")?.bytes(),
+            storage: place.storage.world("game", "eu")?.bytes(),
             ours,
         };
         let baseline = Plain::new(&place, self.command, owner_count(arena), fields).await?;

@@ -126,7 +126,7 @@ impl Case for Objects {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let (place, owners) = (arena.place().await?, owner_count(arena));
-        let world = place.storage.scope("game", "eu")?;
+        let world = place.storage.world("game", "eu")?;
         let (players, storage) = (world.objects::<Player>(), world.bytes());
         let ours = AsObject {
             players,

@@ -40,7 +40,7 @@ impl Player {
             autosave: Autosave::Off,
             within: Duration::from_secs(4),
         };
-        let rooms = self.storage.scope("game", "eu")?.sessions::<Room>(options);
+        let rooms = self.storage.world("game", "eu")?.sessions::<Room>(options);
         let Ok(session) = rooms
             .start_or(id, || Room {
                 id,

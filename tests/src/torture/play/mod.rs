@@ -138,7 +138,7 @@ impl Player {
             args: args.clone(),
             task,
             storage: storage.clone(),
-            bytes: storage.scope("game", "eu")?.bytes(),
+            bytes: storage.world("game", "eu")?.bytes(),
             log: Arc::clone(log),
             stop: stop.clone(),
             rng: StdRng::seed_from_u64(args.seed ^ place),
@@ -209,7 +209,7 @@ impl Player {
         let number = self.log.begin(self.task, owner, &call)?;
         let mut unknown = None;
         for _ in 0..=repeats {
-            match make().with_id(id).await {
+            match make().retry_of(id).await {
                 Ok(answer) => return self.ended(number, end(answer)),
                 Err(error) => match (error.outcome(), unknown.is_some()) {
                     (Outcome::Unknown, _) if error.retry() == Retry::Reread => {

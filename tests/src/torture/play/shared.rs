@@ -78,7 +78,7 @@ impl Player {
             &format!("room/{id}"),
             &Call::Append(token.clone()),
         )?;
-        let rooms = self.storage.scope("game", "eu")?.objects::<Room>();
+        let rooms = self.storage.world("game", "eu")?.objects::<Room>();
         let modified = rooms
             .modify(id, |room: &mut Room| {
                 let behind = std::mem::replace(&mut room.token, token.clone());

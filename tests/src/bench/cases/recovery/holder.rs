@@ -48,7 +48,7 @@ impl HolderRig {
         let owner = self
             .place
             .storage
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("count", OWNER)?;
         while owner.held_by().await?.is_none() {
@@ -84,7 +84,7 @@ impl Rig for HolderRig {
         let owner = self
             .place
             .storage
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("count", OWNER)?;
         let on_conflict = OnConflict::Wait {

@@ -62,7 +62,7 @@ impl Case for Master {
             cluster.url()
         );
         let storage = Storage::open(Settings::from_toml(&text, "bench")?).await?;
-        let owner = storage.scope("game", "eu")?.bytes().owner("player", "o")?;
+        let owner = storage.world("game", "eu")?.bytes().owner("player", "o")?;
         let partition = owner
             .owner()
             .partition(storage.tiers().hot().partition_count());
@@ -126,7 +126,7 @@ impl MasterRig {
             match self
                 .owner
                 .update([("field0", value(64, 0))])
-                .with_id(id)
+                .retry_of(id)
                 .await
             {
                 Ok(_) => {

@@ -9,13 +9,13 @@ use crate::Backlog;
 
 /// How close the backlog is to the watermarks.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Pressure {
+pub struct BackpressureLevel {
     /// 0: below all soft watermarks. 1 to 99: between a soft watermark and its hard one. 100: at a
     /// hard one.
     pub percent: u32,
     /// The watermark and the observed value. Empty below all watermarks.
     pub reason: String,
-    /// When the pressure ends, or how an operator can end it. Empty below all watermarks.
+    /// When the back-pressure ends, or how an operator can end it. Empty below all watermarks.
     pub relief: &'static str,
 }
 
@@ -28,7 +28,7 @@ const ALL_LANDED: &str = "all data has landed, so workers can't help: set Redis'
 const STILL_LANDING: &str = "it ends as workers land, if Redis' maxmemory-policy is one of volatile-*: otherwise shorten hot.clean_ttl, or give \
                              Redis more memory";
 
-impl Pressure {
+impl BackpressureLevel {
     /// The watermark that is closest.
     #[must_use]
     pub fn of(
@@ -70,17 +70,14 @@ impl Pressure {
                 },
             ),
         ];
-        let nearest = seen
-            .into_iter()
-            .max_by_key(|(percent, ..)| *percent)
-            .filter(|(percent, ..)| *percent > 0);
-        nearest
-            .map(|(percent, reason, relief)| Self {
+        match seen.into_iter().max_by_key(|(percent, ..)| *percent) {
+            Some((percent, reason, relief)) if percent > 0 => Self {
                 percent,
                 reason,
                 relief,
-            })
-            .unwrap_or_default()
+            },
+            _ => Self::default(),
+        }
     }
 }
 
@@ -114,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pressure_grows_from_the_soft_watermark_to_the_hard_one() {
+    fn back_pressure_grows_from_the_soft_watermark_to_the_hard_one() {
         let table = [
             (0, 10, 20, 0),
             (9, 10, 20, 0),
@@ -165,9 +162,9 @@ mod tests {
                 partitions: vec![(Partition(0), peek)],
                 away: vec![],
             };
-            let pressure =
-                Pressure::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
-            (pressure.percent, pressure.reason, pressure.relief)
+            let level =
+                BackpressureLevel::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
+            (level.percent, level.reason, level.relief)
         };
         assert_eq!(seen(9, 0, 9, 790), (0, String::new(), ""));
         assert_eq!(

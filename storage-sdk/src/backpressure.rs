@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use storage_config::BackpressureSettings;
 use storage_dirty::HotStore;
-use storage_landing::{Backlog, Pressure};
+use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Outcome;
 use storage_tiers::Home;
 use tokio::time::{MissedTickBehavior, interval, sleep};
@@ -21,17 +21,17 @@ const ENDED: u32 = u32::MAX;
 
 /// The state as last seen.
 #[derive(Debug)]
-pub(crate) struct Brake {
+pub(crate) struct Backpressure {
     settings: BackpressureSettings,
     /// The runtime where time follows the wall clock.
     home: Home,
-    /// [`Pressure::percent`]. One task writes it, and every write reads it.
+    /// [`BackpressureLevel::percent`]. One task writes it, and every write reads it.
     percent: AtomicU32,
     /// Read only when a write fails.
     reason: Mutex<String>,
 }
 
-impl Brake {
+impl Backpressure {
     pub(crate) fn new(settings: BackpressureSettings, home: Home) -> Self {
         Self {
             settings,
@@ -78,16 +78,16 @@ impl Brake {
         Ok(within.saturating_sub(wait))
     }
 
-    fn see(&self, pressure: Pressure) {
-        let seen = |before| (before != ENDED).then_some(pressure.percent);
+    fn see(&self, level: BackpressureLevel) {
+        let seen = |before| (before != ENDED).then_some(level.percent);
         let Ok(before) = self
             .percent
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, seen)
         else {
             return;
         };
-        let (was, is) = (state(before), state(pressure.percent));
-        let Pressure { reason, relief, .. } = pressure;
+        let (was, is) = (state(before), state(level.percent));
+        let BackpressureLevel { reason, relief, .. } = level;
         let reason = if relief.is_empty() {
             reason
         } else {
@@ -115,7 +115,7 @@ impl Brake {
         let Ok(memory) = hot.memory().await else {
             return;
         };
-        self.see(Pressure::of(&self.settings, &backlog, memory));
+        self.see(BackpressureLevel::of(&self.settings, &backlog, memory));
     }
 
     /// Looks again and again. While the whole hot tier is away, the last state stays. No write

@@ -17,7 +17,7 @@ use crate::{
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// let (eu, us) = (storage.scope("mygame", "eu-1")?, storage.scope("mygame", "us-1")?);
+/// let (eu, us) = (storage.world("mygame", "eu-1")?, storage.world("mygame", "us-1")?);
 /// eu.bytes().owner("player", 42_u64)?.update([("name", "Ann")]).await?;
 /// assert!(!us.bytes().owner("player", 42_u64)?.exists().await?);
 /// # Ok(()) }
