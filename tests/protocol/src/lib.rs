@@ -11,6 +11,7 @@
 //! | [`bounds`] | [`Bounds`]: how much may happen |
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
+//! | [`groups`] | transactions over several owners that land together: a search of its own |
 //! | [`pairing`] | which hot tier and which database belong together: a search of its own |
 //! | [`sessions`] | who holds an owner: a search of its own |
 //! | `world` | the state |
@@ -32,6 +33,7 @@ mod flush;
 mod land;
 mod load;
 mod names;
+pub mod groups;
 pub mod pairing;
 mod prepare;
 mod probation;
