@@ -11,6 +11,7 @@
 //! | [`bounds`] | [`Bounds`]: the limits of a search |
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
+//! | [`groups`] | transactions over several owners that land together: a search of its own |
 //! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
 //! | [`sessions`] | the holder of an owner: a search of its own |
 //! | `world` | the state |
@@ -32,6 +33,7 @@ mod flush;
 mod land;
 mod load;
 mod names;
+pub mod groups;
 pub mod pairing;
 mod prepare;
 mod probation;
