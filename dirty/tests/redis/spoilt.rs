@@ -336,20 +336,20 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     for name in ["park", "announce", "pair", "beat"] {
         call(store, name, NOBODYS).await.unwrap();
     }
-    let bobs = opened(store, "bob", FENCE.token).await;
+    let bobs = open(store, "bob", FENCE.token).await;
     assert!(
         store
             .ask_session(&owner("bob"), bobs, "game 2")
             .await
             .unwrap()
     );
-    let eves = opened(store, "eve", GONE).await;
+    let eves = open(store, "eve", GONE).await;
     assert_eq!(store.lapse(PARTITION, GONE, 0).await, Ok(1));
     Fences { bobs, eves }
 }
 
 /// Opens a session of an owner that has no row.
-async fn opened(store: &RedisStore, id: &str, holder: OpId) -> Fence {
+async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
     let owner = owner(id);
     let observed = store
         .observe(std::slice::from_ref(&owner))
