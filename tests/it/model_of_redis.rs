@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::conformance::{Capabilities, Life, Rig};
+use storage_dirty::conformance::{Life, Rig};
 use storage_dirty::{HotStore, RedisOptions, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_tests::sim::chance::Chance;
@@ -64,10 +64,6 @@ fn data_key(owner: &Owner) -> String {
 impl Rig for Modelled {
     fn store(&self) -> &dyn HotStore {
         &self.store
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
     }
 
     async fn advance(&self, by: Duration) {

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use storage_dirty::{Adopt, Fields, HotStore, MemorySettings, MemoryStore, Mutated, Read};
+use storage_dirty::{
+    Adopt, Fields, MemorySettings, MemoryStore, Mutated, Owners, Partitions, Read,
+};
 use storage_model::{
     Bytes, Cell, Change, Epoch, Field, ManualClock, Mutation, OpId, Owner, Partition, Row,
     Timestamp, Version,
