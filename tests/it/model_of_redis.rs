@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_config::{HotSettings, RedisSettings};
-use storage_dirty::conformance::{Capabilities, Life, Rig};
+use storage_dirty::conformance::{Life, Rig};
 use storage_dirty::redis::Hooks;
 use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
@@ -71,10 +71,6 @@ fn data_key(owner: &Owner) -> String {
 impl Rig for Modelled {
     fn store(&self) -> &dyn HotStore {
         &self.store
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
     }
 
     async fn advance(&self, by: Duration) {

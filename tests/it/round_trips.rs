@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use storage_config::{HotSettings, RedisSettings};
-use storage_dirty::{HotStore as _, RedisStore};
+use storage_dirty::{Partitions as _, RedisStore, Tier as _};
 use storage_model::Partition;
 use storage_tests::{Proxy, Stack, World, stack, until};
 

@@ -4,8 +4,8 @@ use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
+use super::partition::current;
 use super::read::select;
-use super::record::current;
 use super::room;
 use super::state::{PartState, Present};
 use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};

@@ -5,7 +5,7 @@ use storage_model::{Owner, Timestamp};
 
 use super::lock::require;
 use super::marks::ErrorMark;
-use super::record::in_epoch;
+use super::partition::in_epoch;
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
 

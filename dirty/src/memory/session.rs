@@ -1,26 +1,66 @@
-//! Sessions: the holder of an owner.
+//! The sessions of owners.
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use storage_model::sabotage::broken;
 use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition, Version};
 
-use super::record::current;
+use super::partition::current;
+use super::room;
 use super::state::{PartState, Present};
+use super::store::MemoryStore;
 use crate::session::one_word;
-use crate::{Asked, Beats, ClaimSession, Claimed, HotError, PartitionRecord, Refusal, Session};
+use crate::{
+    ClaimSession, Claimed, HotError, OpenSession, Opened, PartitionRecord, Refusal, Session,
+};
 
 mod open;
 
 pub use open::open;
 
+#[async_trait]
+impl crate::Sessions for MemoryStore {
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
+        let wanted = room::of_opening(open.load.as_ref());
+        self.with_room(wanted, &open.owner, "open_session", |state, present, at| {
+            self::open(state, present, at, open)
+        })
+    }
+
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        self.run_for(&claim.owner, "claim_session", |state, _, partition| {
+            self::claim(state, partition, claim)
+        })?
+    }
+
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
+        self.run_for(owner, "close_session", |state, present, at| {
+            close(state, present, at, owner, fence)
+        })?
+    }
+
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        self.run_for(owner, "ask_session", |state, _, at| {
+            ask(state, at, owner, fence, by)
+        })?
+    }
+
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
+        let one = |owner: &Owner| {
+            self.run_for(owner, "sessions_of", |state, _, _| session_of(state, owner))
+        };
+        owners.iter().map(one).collect()
+    }
+}
+
 /// The sessions of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Sessions {
-    held: BTreeMap<Owner, Session>,
-    beats: BTreeMap<OpId, u64>,
+    pub(super) held: BTreeMap<Owner, Session>,
+    pub(super) beats: BTreeMap<OpId, u64>,
     /// The last epoch with an ended grace.
-    graced: Epoch,
+    pub(super) graced: Epoch,
     /// Where versions of the epoch begin.
     begun: Version,
 }
@@ -35,7 +75,7 @@ impl Sessions {
         self.held.len().saturating_add(self.beats.len())
     }
 
-    fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
+    pub(super) fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
         let sessions = self.held.iter().filter(|(_, session)| wanted(session));
         sessions
             .map(|(owner, session)| (owner.clone(), session.fence))
@@ -190,23 +230,6 @@ fn pin(state: &mut PartState, owner: &Owner) {
     }
 }
 
-/// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
-/// Answers whether the epoch is still the same.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn end_grace(
-    state: &mut PartState,
-    partition: Partition,
-    epoch: Epoch,
-) -> Result<bool, HotError> {
-    let is_same = current(state, partition, "end_grace")?.epoch == epoch;
-    if is_same {
-        state.sessions.graced = epoch;
-    }
-    Ok(is_same)
-}
-
 /// Ends a session without a save. Answers whether it was there.
 ///
 /// # Errors
@@ -258,124 +281,4 @@ pub fn ask(
     Ok(session
         .map(|session| session.asked = Some(one_word(by)))
         .is_some())
-}
-
-/// Raises a holder's beat, if `raise` is greater than its last one. Answers the beats of all
-/// holders.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn beat(
-    state: &mut PartState,
-    partition: Partition,
-    raise: Option<(OpId, u64)>,
-) -> Result<Beats, HotError> {
-    let epoch = current(state, partition, "beat")?.epoch;
-    if let Some((holder, beat)) = raise {
-        let last = state.sessions.beats.entry(holder).or_insert(beat);
-        if *last < beat || broken("S5-lowered") {
-            *last = beat;
-        }
-    }
-    let beats = state
-        .sessions
-        .beats
-        .iter()
-        .map(|(holder, beat)| (*holder, *beat))
-        .collect();
-    Ok(Beats {
-        beats,
-        epoch,
-        graced: state.sessions.graced == epoch,
-    })
-}
-
-/// The sessions of a holder that others ask for.
-#[must_use]
-pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
-    let mut all = Vec::new();
-    for (owner, session) in &state.sessions.held {
-        if let Some(by) = session.asked.clone().filter(|_| session.holder == holder) {
-            all.push(Asked {
-                owner: owner.clone(),
-                fence: session.fence,
-                by,
-            });
-        }
-    }
-    all
-}
-
-/// The sessions of a holder that have not lapsed.
-#[must_use]
-pub fn held_by(state: &PartState, holder: OpId) -> Vec<(Owner, Fence)> {
-    state
-        .sessions
-        .select(|session| session.holder == holder && !session.is_lapsed())
-}
-
-/// The sessions that have lapsed and that nobody took since.
-#[must_use]
-pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
-    state.sessions.select(Session::is_lapsed)
-}
-
-/// Forgets sessions that are still lapsed. Answers how many.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn forget_lapsed(
-    state: &mut PartState,
-    partition: Partition,
-    sessions: &[(Owner, Fence)],
-) -> Result<u32, HotError> {
-    current(state, partition, "forget_lapsed")?;
-    let mut forgotten = 0;
-    for (owner, fence) in sessions {
-        let session = state.sessions.get(owner);
-        if session.is_some_and(|session| session.is_lapsed() && session.fence == *fence) {
-            state.sessions.held.remove(owner);
-            forgotten += 1;
-        }
-    }
-    Ok(forgotten)
-}
-
-/// Declares a holder gone, if its beat is still this one. Its sessions lapse. Answers how many.
-///
-/// # Errors
-/// `Unprepared`. Nothing changed.
-pub fn lapse(
-    state: &mut PartState,
-    present: &Present,
-    partition: Partition,
-    holder: OpId,
-    beat: u64,
-) -> Result<u32, HotError> {
-    current(state, partition, "lapse")?;
-    if state
-        .sessions
-        .beats
-        .get(&holder)
-        .copied()
-        .unwrap_or_default()
-        != beat
-        && !broken("S5-hasty")
-    {
-        return Ok(0);
-    }
-    state.sessions.beats.remove(&holder);
-    let sessions = held_by(state, holder);
-    for (owner, _) in &sessions {
-        if let Some(session) = state
-            .sessions
-            .held
-            .get_mut(owner)
-            .filter(|_| !broken("S6-unmarked"))
-        {
-            (session.epoch, session.asked) = (Epoch(0), None);
-        }
-        state.release(present, owner);
-    }
-    Ok(u32::try_from(sessions.len()).unwrap_or(u32::MAX))
 }

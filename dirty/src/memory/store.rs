@@ -9,9 +9,9 @@ use std::time::Duration;
 use storage_config::{HotSettings, HotUrl, RedisSettings};
 use storage_model::{Clock, Owner, Partition, RandomIds, SystemClock, Timestamp, Token};
 
+use super::invariant;
 use super::state::{PartState, Present};
-use super::{invariant, room};
-use crate::{HotError, HotKind, HotPaired, HotPairing, MemoryUse};
+use crate::{HotError, HotKind, HotPaired, MemoryUse};
 
 /// The hot tier in the memory of this process. It is as durable as the process.
 pub struct MemoryStore {
@@ -36,7 +36,7 @@ pub struct MemoryStore {
     /// Tells this store from those of other processes. Their incarnations have the same names.
     name: Token,
     /// The database that the store belongs to. Held for a look or a change.
-    paired: Mutex<Option<HotPaired>>,
+    pub(super) paired: Mutex<Option<HotPaired>>,
 }
 
 /// A copy of the content of a [`MemoryStore`] at one moment.
@@ -101,6 +101,11 @@ impl MemoryStore {
             name: Token::draw(&RandomIds),
             paired: Mutex::default(),
         }
+    }
+
+    /// The name of its world, like the prefix of keys in Redis.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
     }
 
     /// The number of partitions.
@@ -222,42 +227,8 @@ impl MemoryStore {
         })
     }
 
-    /// Evicts landed data of all partitions until `wanted` more bytes fit. A partition without
-    /// landed data of its own needs this.
-    pub(super) fn make_room(&self, wanted: usize) {
-        for partition in (0..self.partitions).map(Partition) {
-            let made = self.run(partition, "evict", |state, present| {
-                room::make(state, present, wanted, None)
-            });
-            if made == Ok(true) {
-                return;
-            }
-        }
-    }
-
-    /// The database that the store belongs to, and the name of its server.
-    pub(super) fn read_pairing(&self) -> HotPairing {
-        HotPairing {
-            incarnation: self.server(),
-            now: self.now(),
-            number: 0,
-            prefix: self.prefix.clone(),
-            address: "the memory of one process".to_owned(),
-            paired: *lock(&self.paired),
-        }
-    }
-
-    /// Records the database, if server and token are still those seen.
-    pub(super) fn write_pairing(&self, seen: &HotPairing, new: HotPaired) -> bool {
-        let mut paired = lock(&self.paired);
-        let same = self.server() == seen.incarnation && *paired == seen.paired;
-        if same {
-            *paired = Some(new);
-        }
-        same
-    }
-
-    fn server(&self) -> String {
+    /// The name of the server, which changes with the incarnation.
+    pub(super) fn server(&self) -> String {
         format!(
             "{} of {}",
             incarnation(self.incarnations.load(Ordering::Relaxed)),

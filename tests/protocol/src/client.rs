@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{mutate, read};
+use storage_dirty::memory::{owner, writes};
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
 use storage_model::{
@@ -94,7 +94,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         .position(|client| *client == Client::Idle);
     if bounds.evicts {
         let mut next = world.clone();
-        read::evict(next.hot(), &owner());
+        owner::evict(next.hot(), &owner());
         take(
             step("client", bounds.clients, "asks for the eviction"),
             Ok(next),
@@ -240,7 +240,7 @@ fn arrive(world: &World, take: Take<'_>) {
         ..world.clone()
     };
     let present = next.present();
-    let result = mutate::mutate(next.hot(), &present, PARTITION, mutation, None);
+    let result = writes::mutate(next.hot(), &present, PARTITION, mutation, None);
     let by = step("copy", 0, "arrives late");
     let Ok(Mutated::Applied(applied)) = result else {
         return take(by, Ok(next));
@@ -343,7 +343,7 @@ fn send(
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));
-    match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
+    match writes::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
         Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
             set(&mut world, at, Client::Idle);
             take(

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, read};
+use storage_dirty::memory::{landing, owner};
 use storage_dirty::{Collected, HotRead, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
@@ -124,7 +124,7 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
 /// Looks after the hash was read: if no map names the owner, all read fields have landed.
 fn look(world: &World, asked: &Asked, read: &Arc<(Collected, Vec<Row>)>, take: Take<'_>) {
     let next = world.clone();
-    match read::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
+    match owner::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
         Err(_) => to("may not look", next, Flush::Fenced(asked.clone()), take),
         Ok(true) if !read.1.is_empty() => to(
             "finds marks",

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, record};
+use storage_dirty::memory::{landing, partition};
 use storage_dirty::{Collected, HotRead};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
@@ -38,8 +38,8 @@ pub(super) fn checked(
     let later = landing::collect(&world.hot, PARTITION, wanted)
         .ok()
         .filter(|_| values.server == world.replaced)?;
-    record::collects(world.hot());
-    let generation = record::partition_state(&world.hot).record?.generation;
+    partition::collects(world.hot());
+    let generation = partition::partition_state(&world.hot).record?.generation;
     let mut reads = values.read.reads.clone();
     for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {
         header.suspect = header.generation < generation && !broken("R14-trusting");

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{fill, read};
+use storage_dirty::memory::{fill, observe};
 use storage_dirty::{Filled, Load, Marker, Observed};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Row};
@@ -71,7 +71,7 @@ impl Loading {
 }
 
 fn note(world: &World) -> Went {
-    let Ok(observed) = read::note(&world.hot, PARTITION, &owner()) else {
+    let Ok(observed) = observe::note(&world.hot, PARTITION, &owner()) else {
         return Went::Waits;
     };
     let absent = world.truth.fields().all(|(_, truth)| truth.is_none());
@@ -86,7 +86,7 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
     if noted.server != world.replaced {
         return Ok(Went::On(Loading::Observe)); // the connection broke
     }
-    let mut seen = read::with_hash(&world.hot, &owner(), noted.observed);
+    let mut seen = observe::with_hash(&world.hot, &owner(), noted.observed);
     if seen.marker == Marker::Unknown && broken("R8-trusted") {
         seen.marker = Marker::Absent;
     }

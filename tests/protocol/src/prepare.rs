@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, read, record};
+use storage_dirty::memory::{PartState, partition};
 use storage_dirty::{Adopt, PartitionState};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Version};
@@ -54,7 +54,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
 fn is_called(bounds: &Bounds, world: &World) -> bool {
     let waits = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
     // A worker looks at the database again and again while marks are on probation.
-    let on_probation = read::peek(&world.hot, &world.present()).probation > 0;
+    let on_probation = partition::peek(&world.hot, &world.present()).probation > 0;
     let waiting =
         on_probation || world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
     (waiting || !world.is_ready()) && !world.is_prepared(bounds)
@@ -67,7 +67,7 @@ impl Preparer {
         match self {
             Self::Idle => (
                 "looks at the hot tier",
-                Self::Compare(Arc::new(record::partition_state(&world.hot))),
+                Self::Compare(Arc::new(partition::partition_state(&world.hot))),
             ),
             Self::Compare(state) => {
                 let cold = world.cold.record;
@@ -91,12 +91,12 @@ impl Preparer {
                 )
             }
             Self::Adopt(adopt) => {
-                record::adopt(world.hot(), &present, adopt);
+                partition::adopt(world.hot(), &present, adopt);
                 ("adopts", Self::Idle)
             }
             Self::Landed(epoch, landed) => {
                 // A record that has moved in between is looked at again.
-                let _ = record::raise_landed(world.hot(), PARTITION, *epoch, *landed);
+                let _ = partition::raise_landed(world.hot(), PARTITION, *epoch, *landed);
                 ("raises landed", Self::Idle)
             }
         }

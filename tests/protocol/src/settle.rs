@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, park, read};
+use storage_dirty::memory::{landing, observe, park};
 use storage_dirty::{Collected, Entry, Map, Park, Settle, Snapshot, SnapshotId};
 use storage_landing::marks::{self, Faults};
 use storage_model::sabotage::broken;
@@ -151,7 +151,7 @@ pub(super) fn all_of(world: &World) -> Vec<Entry> {
 
 /// Settles every entry of the snapshot, landed or not.
 pub(super) fn all(world: &mut World) {
-    let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else {
+    let Ok(seen) = observe::observe(&world.hot, PARTITION, &owner()) else {
         return;
     };
     let (marks, snapshot, present, lock) =

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, lock as lease, park, read};
+use storage_dirty::memory::{landing, lock as lease, park, partition};
 use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, SnapshotId, Window};
 use storage_landing::marks::{self, Part, Rows};
 use storage_model::sabotage::broken;
@@ -143,7 +143,7 @@ impl Working<'_, '_> {
 
     fn begin(&mut self) {
         let present = self.world.present();
-        let peek = read::peek(&self.world.hot, &present);
+        let peek = partition::peek(&self.world.hot, &present);
         let mut next = self.world.clone();
         lease::lock(next.hot(), &present, &lock(), Duration::from_secs(1));
         if peek.live + peek.snapshot > 0 {

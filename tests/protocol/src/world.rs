@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, Present, read, record};
+use storage_dirty::memory::{PartState, Present, observe, partition, read};
 use storage_dirty::{Fields, HotRead};
 use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
 use storage_sql::Raise;
@@ -64,8 +64,8 @@ impl World {
         if !bounds.unprepared {
             let first = Raise::by_one(PARTITION, Epoch(0));
             cold.raise(first);
-            let seen = record::partition_state(&hot);
-            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
+            let seen = partition::partition_state(&hot);
+            partition::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
         let truth = Truth::new(
             fields(bounds.fields)
@@ -104,7 +104,7 @@ impl World {
     /// Whether both tiers' records agree.
     pub(super) fn is_prepared(&self, bounds: &Bounds) -> bool {
         need(
-            &record::partition_state(&self.hot),
+            &partition::partition_state(&self.hot),
             self.cold.record,
             bounds.probation,
         ) == Need::Nothing
@@ -112,7 +112,7 @@ impl World {
 
     /// The epoch and the generation that clients know. Both are 0 while the partition is not ready.
     pub(super) fn known(&self) -> (Epoch, Epoch) {
-        let record = record::partition_state(&self.hot)
+        let record = partition::partition_state(&self.hot)
             .record
             .filter(|_| self.is_ready());
         record
@@ -122,7 +122,7 @@ impl World {
 
     /// Whether the partition's record belongs to the server that holds it.
     pub(super) fn is_ready(&self) -> bool {
-        read::observe(&self.hot, PARTITION, &owner()).is_ok()
+        observe::observe(&self.hot, PARTITION, &owner()).is_ok()
     }
 
     /// All cells of the owner's hash.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use storage_config::{HotSettings, HotUrl, RedisSettings};
-use storage_dirty::{Adopt, Fields, HotStore, MemoryStore, Mutated, Read};
+use storage_dirty::{Adopt, Fields, MemoryStore, Mutated, Owners, Partitions, Read};
 use storage_model::{
     Bytes, Cell, Change, Epoch, Field, ManualClock, Mutation, OpId, Owner, Partition, Row,
     Timestamp, Version,

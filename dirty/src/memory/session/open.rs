@@ -4,11 +4,11 @@ use storage_model::sabotage::broken;
 use storage_model::{Fence, Owner, Partition, Version};
 
 use super::super::fill::{Merged, is_proved, keep, merge};
-use super::super::mutate::next_version;
+use super::super::partition::current;
 use super::super::read::select;
-use super::super::record::current;
 use super::super::room;
 use super::super::state::{PartState, Present};
+use super::super::writes::next_version;
 use crate::session::one_word;
 use crate::{Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Session};
 

@@ -10,7 +10,7 @@ use crate::redis::RedisStore;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Filled, HotError, HotRead, Load};
+use crate::{Filled, HotError, HotRead, Load, key};
 
 impl RedisStore {
     pub(in crate::redis) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
@@ -82,6 +82,6 @@ fn proved(hash: Value, puts: Value, drops: Value, head: Value) -> Result<HotRead
         all.remove(&reply::bytes(name)?);
     }
     all.extend(reply::pairs(puts)?);
-    all.insert(read::HEAD.into(), head);
+    all.insert(key::HEAD.into(), head);
     read::whole(all.into_iter().collect())
 }

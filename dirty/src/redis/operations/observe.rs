@@ -13,7 +13,7 @@ use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
-use crate::{HotError, Marker, Observed};
+use crate::{HotError, Marker, Observed, key};
 
 /// How many commands observe one owner.
 const COMMANDS: usize = 3;
@@ -23,10 +23,7 @@ impl RedisStore {
         &self,
         owners: &[Owner],
     ) -> Vec<Result<Observed, HotError>> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
+        let partitions = self.space.partitions_of(owners);
         let commands = owners
             .iter()
             .zip(&partitions)
@@ -63,7 +60,11 @@ impl RedisStore {
         };
         // ORDER: the record, the marker, the hash.
         let mut commands = [
-            command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
+            command(
+                "HMGET",
+                keys.part(partition),
+                &[key::INCARNATION, key::EPOCH, key::GENERATION],
+            ),
             command("GET", keys.exist(partition, owner), &[]),
             command("EXISTS", keys.data(partition, owner), &[]),
         ];

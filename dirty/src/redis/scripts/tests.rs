@@ -1,5 +1,7 @@
 //! Every script declares its inputs, is called with them, and keeps the rules.
 
+mod names;
+
 use std::collections::BTreeSet;
 
 use redis::Arg;

@@ -8,7 +8,7 @@
 //! The list and the ends are one step here. Each opening draws a new token, so a server will never
 //! know a token that it does not know now. An end names its fence.
 
-use storage_dirty::memory::session;
+use storage_dirty::memory::{holder, session};
 use storage_dirty::{OpenSession, Opened};
 use storage_model::OpId;
 
@@ -71,13 +71,13 @@ impl Sessions {
             next.adopt();
         }
         let (present, epoch) = (next.present(), next.hot_epoch());
-        session::end_grace(next.part(), PARTITION, epoch).ok()?;
+        holder::end_grace(next.part(), PARTITION, epoch).ok()?;
         for at in 0..next.servers.len() {
             let Some(server) = next.servers.get(at).cloned() else {
                 continue;
             };
             if server.paused {
-                session::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
+                holder::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
                 continue;
             }
             if let At::Open(known) = server.at {

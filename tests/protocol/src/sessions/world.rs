@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, Present, fill, mutate, read, record};
+use storage_dirty::memory::{PartState, Present, fill, observe, partition, read, writes};
 use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated, Observed};
 use storage_model::{
     Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version,
@@ -191,7 +191,7 @@ impl World {
 
     /// The result of a load: the owner's row, with a proof.
     pub(super) fn load(&self) -> Option<Load> {
-        let observed: Observed = read::observe(&self.hot.part, PARTITION, &owner()).ok()?;
+        let observed: Observed = observe::observe(&self.hot.part, PARTITION, &owner()).ok()?;
         let rows = self.row.iter().map(|(version, value)| {
             (
                 field(),
@@ -225,16 +225,16 @@ impl World {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.adopted && read::observe(&self.hot.part, PARTITION, &owner()).is_ok()
+        self.adopted && observe::observe(&self.hot.part, PARTITION, &owner()).is_ok()
     }
 
     pub(super) fn mutate(&mut self, mutation: &Mutation) -> Option<Mutated> {
         let present = self.present();
-        let answer = mutate::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
+        let answer = writes::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
         match answer {
             Mutated::Load(_) => {
                 let load = self.load()?;
-                mutate::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
+                writes::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
             }
             other => Some(other),
         }
@@ -247,7 +247,7 @@ impl World {
 
     /// The epoch of the hot tier's record.
     pub(super) fn hot_epoch(&self) -> Epoch {
-        record::partition_state(&self.hot.part)
+        partition::partition_state(&self.hot.part)
             .record
             .map(|record| record.epoch)
             .unwrap_or_default()

@@ -1,10 +1,99 @@
-//! The partition's record (R14).
+//! Partitions: the record (R14), and sizes.
 
+use std::time::Duration;
+
+use async_trait::async_trait;
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, Version};
 
+use super::lock as lease;
 use super::state::{PartState, Present};
-use crate::{Adopt, HotError, HotKind, PartitionRecord, PartitionState};
+use super::store::MemoryStore;
+use crate::{
+    Adopt, HotError, HotKind, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions,
+};
+
+#[async_trait]
+impl Partitions for MemoryStore {
+    fn partition_count(&self) -> u32 {
+        self.partitions()
+    }
+
+    async fn partition_states(
+        &self,
+        partitions: &[Partition],
+    ) -> Vec<Result<PartitionState, HotError>> {
+        let one =
+            |at: &Partition| self.run(*at, "partition_states", |state, _| partition_state(state));
+        partitions.iter().map(one).collect()
+    }
+
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
+        let one = |adopt: &Adopt| {
+            self.run(adopt.partition, "adopt", |state, now| {
+                self::adopt(state, now, adopt)
+            })
+        };
+        adopts.iter().map(one).collect()
+    }
+
+    async fn raise_landed(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        landed: Version,
+    ) -> Result<(), HotError> {
+        self.run(partition, "raise_landed", |state, _| {
+            raise_landed(state, partition, epoch, landed)
+        })?
+    }
+
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
+        partitions
+            .iter()
+            .map(|at| self.run(*at, "peek", |state, present| peek(state, present)))
+            .collect()
+    }
+
+    async fn lock(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        partitions
+            .iter()
+            .map(|at| self.run(*at, "lock", |state, now| lease::lock(state, now, lock, ttl)))
+            .collect()
+    }
+
+    async fn renew(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        partitions
+            .iter()
+            .map(|at| {
+                self.run(*at, "renew", |state, now| {
+                    lease::renew(state, now, lock, ttl)
+                })
+            })
+            .collect()
+    }
+
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
+        partitions
+            .iter()
+            .map(|at| self.run(*at, "unlock", |state, now| lease::unlock(state, now, lock)))
+            .collect()
+    }
+
+    async fn forget_calls(&self, _partitions: &[Partition]) -> Result<(), HotError> {
+        Ok(()) // a call of memory is never lost
+    }
+}
 
 /// The record of any incarnation. `Unprepared` if there is none.
 pub(super) fn recorded<'a>(
@@ -176,4 +265,26 @@ pub fn raise_landed(
     in_epoch(state, partition, epoch, "raise_landed")?;
     raise(state, landed);
     Ok(())
+}
+
+/// Sizes, the oldest mark's age and the lock's holder.
+#[must_use]
+pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
+    let [live, snapshot, errors] = state
+        .marks
+        .sizes()
+        .map(|size| u64::try_from(size).unwrap_or(u64::MAX));
+    let holder = lease::holder(state, present.now).map(|lock| lock.holder.clone());
+    let probation = state.marks.sizes_on_probation().iter().sum::<usize>();
+    let [live_since, snapshot_since] = state.marks.since();
+    PartitionPeek {
+        live,
+        snapshot,
+        errors,
+        probation: u64::try_from(probation).unwrap_or(u64::MAX),
+        relive: state.marks.is_lost(),
+        live_since,
+        snapshot_since,
+        holder,
+    }
 }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use storage_model::sabotage::broken;
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Version};
 
-use super::hash::OwnerHash;
+use super::super::hash::OwnerHash;
 use crate::{Marker, Refusal};
 
 /// An owner as a mutation finds it: as it is, or as its load makes it.

@@ -1,18 +1,36 @@
-//! One mutation.
+//! Mutations: the effect of one is computed first and then written.
+
+mod plan;
 
 use storage_model::sabotage::broken;
 use storage_model::{Applied, Durability, ID_WINDOW, Mutation, Owner, Partition, Version};
 
+use self::plan::{Met, Plan, Unmet, plan};
 use super::fill::{Merged, is_proved, keep, merge};
 use super::hash::OwnerHash;
-use super::plan::{Met, Plan, Unmet, plan};
-use super::record::current;
-use super::room;
-use super::session;
+use super::partition::current;
 use super::state::{PartState, Present};
+use super::store::MemoryStore;
+use super::{room, session};
 use crate::{HotError, HotKind, Load, Marker, Mutated, PartitionRecord, Refusal};
 
 const OPERATION: &str = "mutate";
+
+impl MemoryStore {
+    pub(super) fn mutate_one(
+        &self,
+        mutation: &Mutation,
+        load: Option<&Load>,
+    ) -> Result<Mutated, HotError> {
+        let wanted = room::of_mutation(mutation, load);
+        self.with_room(
+            wanted,
+            &mutation.owner,
+            "mutate",
+            |state, present, partition| mutate(state, present, partition, mutation, load),
+        )
+    }
+}
 
 /// Applies a mutation, with the load that it builds on if that load is proved, or changes nothing.
 ///
