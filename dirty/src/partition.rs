@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 /// The hot tier's record of a partition (R14).
@@ -39,12 +38,7 @@ impl PartitionRecord {
     /// source proves nothing: a write may have raised it before anybody noticed the loss.
     #[must_use]
     pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
-        let collected = if broken("R14-early") {
-            self.source
-        } else {
-            self.collected
-        };
-        last_version > self.landed && !(landed_here && last_version <= collected)
+        last_version > self.landed && !(landed_here && last_version <= self.collected)
     }
 }
 

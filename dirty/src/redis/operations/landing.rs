@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::read;
@@ -163,7 +162,7 @@ impl RedisStore {
             clean_ttl: self.clean_ttl,
         };
         // A call without the lock is a flush. It leaves its marks to the worker.
-        let marks = if settle.lock.is_some() || broken("R5-flush") {
+        let marks = if settle.lock.is_some() {
             settle.marks.as_slice()
         } else {
             &[]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Version};
 
 use crate::redis::RedisStore;
@@ -250,7 +249,7 @@ impl RedisStore {
             let mut cmd = redis::cmd("PEXPIRE");
             cmd.arg(self.space.keys.data(partition, owner))
                 .arg(scripts::millis(self.clean_ttl))
-                .arg((!broken("R2-touch")).then_some("XX"));
+                .arg("XX");
             Command::write("touch", self.space.slot(partition), cmd)
         };
         let answers = self
@@ -268,7 +267,7 @@ impl RedisStore {
 /// The read. Its hash is suspect if its generation is lower than the partition's.
 pub(in crate::redis) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
     if let Some(header) = &mut read.header {
-        header.suspect = header.generation < generation && !broken("R14-trusting");
+        header.suspect = header.generation < generation;
     }
     read
 }
