@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
 
 /// Makes the keys of one prefix.
@@ -228,7 +227,7 @@ pub(crate) fn owner_of(part: &str) -> Option<Owner> {
 }
 
 fn escape(part: &str) -> Cow<'_, str> {
-    if part.contains([':', '%']) && !broken("R9-owner") {
+    if part.contains([':', '%']) {
         Cow::Owned(part.replace('%', "%25").replace(':', "%3A"))
     } else {
         Cow::Borrowed(part)
@@ -313,7 +312,7 @@ pub(crate) fn is_reserved(name: &[u8]) -> bool {
 /// ':' or '%' gets a '%' before it.
 pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
     let name = field.as_str();
-    if name.starts_with([':', '%']) && !broken("R9-field") {
+    if name.starts_with([':', '%']) {
         Cow::Owned(format!("%{name}"))
     } else {
         Cow::Borrowed(name)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::is_kept;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
 use crate::{Acquit, HotError, HotRead, Lock, Mark, Probation, mark};
@@ -154,7 +154,7 @@ impl Parked {
     /// Whether other fields of the snapshot entry have landed.
     pub(crate) fn has_landed(&self) -> bool {
         let mark = self.source.as_ref().and_then(|entry| entry.mark.as_ref());
-        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && !broken("H33-parked")
+        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && is_kept("H33-parked")
     }
 }
 

@@ -4,7 +4,6 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
 
 use crate::HotError;
@@ -43,12 +42,7 @@ impl PartitionRecord {
     /// source proves nothing: a write may have raised it before anybody noticed the loss.
     #[must_use]
     pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
-        let collected = if broken("R14-early") {
-            self.source
-        } else {
-            self.collected
-        };
-        last_version > self.landed && !(landed_here && last_version <= collected)
+        last_version > self.landed && !(landed_here && last_version <= self.collected)
     }
 }
 

@@ -1,7 +1,6 @@
 //! The processes that hold sessions.
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 
 use super::partition::current;
@@ -80,7 +79,7 @@ pub fn beat(
     let epoch = current(state, partition, "beat")?.epoch;
     if let Some((holder, beat)) = raise {
         let last = state.sessions.beats.entry(holder).or_insert(beat);
-        if *last < beat || broken("S5-lowered") {
+        if *last < beat {
             *last = beat;
         }
     }
@@ -140,19 +139,13 @@ pub fn lapse(
         .copied()
         .unwrap_or_default()
         != beat
-        && !broken("S5-hasty")
     {
         return Ok(0);
     }
     state.sessions.beats.remove(&holder);
     let sessions = held_by(state, holder);
     for (owner, _) in &sessions {
-        if let Some(session) = state
-            .sessions
-            .held
-            .get_mut(owner)
-            .filter(|_| !broken("S6-unmarked"))
-        {
+        if let Some(session) = state.sessions.held.get_mut(owner) {
             (session.epoch, session.asked) = (Epoch(0), None);
         }
         state.release(present, owner);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Field, Owner, Partition};
 
 use super::lock::require;
@@ -173,14 +173,7 @@ pub fn settle(
 ) -> Result<Settled, HotError> {
     in_epoch(state, settle.partition, settle.epoch, "settle")?;
     if let Some(lock) = &settle.lock {
-        let held = require(state, present.now, settle.partition, lock, "settle");
-        held.or_else(|lost| {
-            if broken("R5-unlocked") {
-                Ok(())
-            } else {
-                Err(lost)
-            }
-        })?;
+        require(state, present.now, settle.partition, lock, "settle")?;
     }
     let mut settled = Settled::default();
     let mut touched = BTreeSet::new();
@@ -188,13 +181,13 @@ pub fn settle(
     for entry in settle
         .marks
         .iter()
-        .filter(|_| settle.lock.is_some() || broken("R5-flush"))
+        .filter(|_| keeps("R5-flush", settle.lock.is_some()))
     {
         let Some(mark) = &entry.mark else { continue };
         if let Some(cleared) = state.marks.clear(settle.snapshot, entry) {
             settled.cleared += 1;
             touched.insert(&mark.owner);
-            if settle.probation && !broken("H33-forgotten") {
+            if settle.probation && is_kept("H33-forgotten") {
                 state.marks.put_on_probation(cleared);
             }
         }
@@ -203,14 +196,12 @@ pub fn settle(
         if let Some(refused) = state.marks.clear_error(owner, field, *version) {
             settled.errors_cleared += 1;
             touched.insert(owner);
-            if settle.probation && !broken("H33-forgotten") {
+            if settle.probation && is_kept("H33-forgotten") {
                 state.marks.put_field_on_probation(owner, field, refused);
             }
         }
     }
-    if !broken("R14-unraised") {
-        raise(state, settle.landed);
-    }
+    raise(state, settle.landed);
     touched
         .into_iter()
         .for_each(|owner| state.release(present, owner));

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, Mutation, Owner, Partition};
 
 use super::partition::in_epoch;
@@ -103,7 +103,7 @@ pub fn marked(
 /// Drops the hash. A hash that must stay is dropped once no map names its owner and no session
 /// holds it.
 pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
-    if state.keeps(owner) && state.hashes.get(owner).is_some() && !broken("R2-evicts") {
+    if state.keeps(owner) && state.hashes.get(owner).is_some() && is_kept("R2-evicts") {
         state.marks.evict_later(owner);
         return Evicted::WhenLanded;
     }

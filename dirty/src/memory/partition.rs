@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Epoch, Partition, Version};
 
 use super::lock as lease;
@@ -114,7 +114,7 @@ pub(super) fn current<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = recorded(state, partition, operation)?;
-    if *record.incarnation == *state.incarnation || broken("R14-incarnation") {
+    if keeps("R14-incarnation", *record.incarnation == *state.incarnation) {
         return Ok(record);
     }
     let message =
@@ -134,9 +134,7 @@ pub(super) fn in_epoch<'a>(
     operation: &'static str,
 ) -> Result<&'a PartitionRecord, HotError> {
     let record = current(state, partition, operation)?;
-    let ignored = (operation == "settle" && broken("R15-settle-epoch"))
-        || (operation == "park" && broken("R15-park-epoch"));
-    if record.epoch == epoch || ignored {
+    if record.epoch == epoch {
         return Ok(record);
     }
     let message = format!(
@@ -162,7 +160,7 @@ pub fn partition_state(state: &PartState) -> PartitionState {
 /// Where versions begin under a record that replaces another one: above the landed version, and
 /// after a rewind also above forgotten versions.
 fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect: bool) -> Version {
-    if broken("R14-source") {
+    if !is_kept("R14-source") {
         return old.source;
     }
     let from = old.source.max(adopt.last_version);
@@ -174,11 +172,7 @@ fn next_source(old: &PartitionRecord, present: &Present, adopt: &Adopt, suspect:
 }
 
 fn leapt(present: &Present, from: Version, epoch: Epoch) -> Version {
-    if broken("R14-given-again") {
-        from
-    } else {
-        from.max(time(present)).plus(Version::rewind_leap(epoch))
-    }
+    from.max(time(present)).plus(Version::rewind_leap(epoch))
 }
 
 fn time(present: &Present) -> Version {
@@ -193,14 +187,14 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let seen = &adopt.seen;
     let moved = *seen.incarnation != *state.incarnation
         || made_under(&seen.record) != made_under(&state.record);
-    if moved && !broken("R14-adopted-blindly") {
+    if moved {
         return false;
     }
     let record = match &state.record {
-        Some(old) if adopt.epoch <= old.epoch && !broken("R14-adopted-late") => return false,
+        Some(old) if adopt.epoch <= old.epoch => return false,
         Some(old) => {
             let forgotten = old.has_forgotten(adopt.last_version, adopt.landed_here)
-                && !broken("R14-generation");
+                && is_kept("R14-generation");
             let suspect = forgotten || adopt.compare_all;
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),

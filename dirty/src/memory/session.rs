@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition, Version};
 
 use super::partition::current;
@@ -84,9 +84,7 @@ impl Sessions {
 
     /// Gives the holder of a session a beat. So the holder is missed if it dies before it beats.
     fn expect_beats(&mut self, holder: OpId) {
-        if !broken("S5-unheard") {
-            self.beats.entry(holder).or_default();
-        }
+        self.beats.entry(holder).or_default();
     }
 
     /// Whether a session keeps the owner's hash.
@@ -100,7 +98,7 @@ impl Sessions {
     /// there was no session. Later ones may have been forgotten.
     pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
         self.begun = source;
-        if epoch <= Epoch(1) || broken("S8-grace") {
+        if keeps("S8-grace", epoch <= Epoch(1)) {
             self.graced = epoch;
         }
     }
@@ -109,7 +107,7 @@ impl Sessions {
 /// Notes that a save was applied. It confirms its session, or ends it.
 pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutation, epoch: Epoch) {
     let Some(fence) = mutation.fence else { return };
-    if mutation.closes && !broken("S3-kept") {
+    if mutation.closes {
         end(state, present, &mutation.owner, fence);
     } else if let Some(session) = state.sessions.held.get_mut(&mutation.owner) {
         session.epoch = epoch;
@@ -136,18 +134,17 @@ pub(super) fn refusal(
 
 /// Rejects a plain write of an owner that a session holds (S1).
 fn held(session: Option<&Session>) -> Option<Refusal> {
-    let session = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"))?;
+    let session = session.filter(|session| !session.is_lapsed() && is_kept("S1-plain"))?;
     Some(Refusal::Held(Box::new(session.clone())))
 }
 
 /// Rejects a write of a session that does not hold the owner, or no longer does (S1).
 fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
-    let is_same = |session: &Session| match broken("S1-token") {
-        true => session.fence.version == fence.version,
-        false => session.fence == fence,
-    };
-    let is_fenced = !session.is_some_and(is_same) && !broken("S1-unfenced");
-    is_fenced.then(|| Refusal::Fenced(session.cloned().map(Box::new)))
+    let is_same = session.is_some_and(|session| session.fence == fence);
+    if keeps("S1-unfenced", is_same) {
+        return None;
+    }
+    Some(Refusal::Fenced(session.cloned().map(Box::new)))
 }
 
 /// Rejects a write of a session that lapsed, or that was neither opened nor confirmed in this
@@ -165,9 +162,11 @@ fn unconfirmed(
     if state.sessions.graced != record.epoch {
         return Some(Refusal::Grace(record.epoch));
     }
-    let confirms =
-        matches!(mutation.condition, Condition::Version(_)) || broken("S7-unconditional");
-    (!confirms).then_some(Refusal::Unconfirmed(record.epoch))
+    let confirms = matches!(mutation.condition, Condition::Version(_));
+    if keeps("S7-unconditional", confirms) {
+        return None;
+    }
+    Some(Refusal::Unconfirmed(record.epoch))
 }
 
 /// The session of an owner.
@@ -192,14 +191,14 @@ pub fn claim(
     match state.sessions.get(&claim.owner) {
         Some(session) if session.fence == claim.fence => {}
         Some(session)
-            if session.epoch == epoch || session.fence > claim.fence && !broken("S8-greatest") =>
+            if session.epoch == epoch || session.fence > claim.fence && is_kept("S8-greatest") =>
         {
             return Ok(Claimed::No(Some(session.clone())));
         }
         // The session was ended in this very epoch, so nothing was forgotten.
         None if claim.epoch == epoch => return Ok(Claimed::No(None)),
         // Another session may have come and gone since the grace.
-        None if graced && !broken("S8-late") => return Ok(Claimed::No(None)),
+        None if graced && is_kept("S8-late") => return Ok(Claimed::No(None)),
         _ => {
             let session = Session {
                 fence: claim.fence,
@@ -212,7 +211,7 @@ pub fn claim(
             state.sessions.expect_beats(claim.holder);
         }
     }
-    if let Some(record) = state.record.as_mut().filter(|_| !broken("S1-below")) {
+    if let Some(record) = state.record.as_mut().filter(|_| is_kept("S1-below")) {
         record.source = record.source.max(claim.fence.version).max(claim.acked);
     }
     pin(state, &claim.owner);
@@ -243,7 +242,7 @@ pub fn close(
 ) -> Result<bool, HotError> {
     let epoch = current(state, partition, "close_session")?.epoch;
     // The session may be the only trace of a steal that the hot tier has forgotten (S8).
-    if state.sessions.graced != epoch && !broken("S8-ended") {
+    if !keeps("S8-ended", state.sessions.graced == epoch) {
         return Ok(false);
     }
     Ok(end(state, present, owner, fence))

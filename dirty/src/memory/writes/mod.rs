@@ -2,7 +2,7 @@
 
 mod plan;
 
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Applied, Durability, ID_WINDOW, Mutation, Owner, Partition, Version};
 
 use self::plan::{Met, Plan, Unmet, plan};
@@ -53,7 +53,7 @@ pub fn mutate(
     if let Some(reply) = state
         .ops
         .reply(&mutation.id)
-        .filter(|_| mutation.attempt.is_named() && !broken("R11-ids"))
+        .filter(|_| mutation.attempt.is_named() && is_kept("R11-ids"))
     {
         return Ok(Mutated::Applied(reply.clone()));
     }
@@ -90,7 +90,10 @@ pub fn mutate(
         keep(state, present, &mutation.owner, merged, Some(next));
     }
     // Also if the load has just found that there is no row.
-    let complete = state.markers.get(&mutation.owner) == Marker::Absent || broken("R8-complete");
+    let complete = keeps(
+        "R8-complete",
+        state.markers.get(&mutation.owner) == Marker::Absent,
+    );
     make(state, &record, &mutation.owner, next, complete);
     let applied = write(state, present, mutation, plan, next);
     session::saved(state, present, mutation, record.epoch);
@@ -129,7 +132,7 @@ fn refusal(
         return Err(HotError::not_applied(HotKind::Settings, OPERATION, message));
     }
     let (epoch, generation) = (record.epoch, record.generation);
-    if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && !broken("R11-outlived") {
+    if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && is_kept("R11-outlived") {
         return Ok(Some(Refusal::Moved { epoch, generation }));
     }
     Ok(session::refusal(state, record, mutation))
@@ -151,7 +154,7 @@ fn change_nothing(
         counters: plan.counters,
     };
     session::saved(state, present, mutation, record.epoch);
-    if mutation.attempt.is_named() && !broken("R11-void") {
+    if mutation.attempt.is_named() && is_kept("R11-void") {
         state.ops.remember(mutation.id, reply.clone());
     }
     reply
@@ -217,10 +220,10 @@ fn make(
     let mut hash = OwnerHash::new(version, record.generation);
     hash.complete = complete;
     let is_known = matches!(state.markers.get(owner), Marker::At(_));
-    let number = if broken("R7-unraised") && is_known {
-        state.markers.get(owner).version()
-    } else {
+    let number = if is_kept("R7-unraised") || !is_known {
         version
+    } else {
+        state.markers.get(owner).version()
     };
     state.number(owner, &mut hash, number);
     state.hashes.put(owner.clone(), hash);
@@ -235,7 +238,7 @@ fn write(
     version: Version,
 ) -> Applied {
     let owner = &mutation.owner;
-    if !broken("R1-unmarked") {
+    if is_kept("R1-unmarked") {
         let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
         state.marks.mark(owner, fields, version, present.now);
     }
@@ -247,7 +250,9 @@ fn write(
     };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
-        hash.expires = hash.expires.filter(|_| broken("R2-expires"));
+        if is_kept("R2-expires") {
+            hash.expires = None;
+        }
         plan.cells
             .into_iter()
             .for_each(|(field, cell)| hash.set(field, cell));

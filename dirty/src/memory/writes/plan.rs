@@ -1,7 +1,7 @@
 //! The effect of a mutation, computed before anything is written (R10).
 
 use bytes::Bytes;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Version};
 
 use super::super::hash::OwnerHash;
@@ -43,12 +43,12 @@ impl<'a> Met<'a> {
 
     /// Whether the content of the field is known, even if it is nothing.
     fn knows(&self, field: &Field) -> bool {
-        self.loaded
-            || broken("R15-guess")
+        let is_known = self.loaded
             || match self.hash {
                 Some(hash) => hash.complete || hash.cell(field).is_some(),
                 None => self.marker == Marker::Absent,
-            }
+            };
+        keeps("R15-guess", is_known)
     }
 }
 
@@ -75,7 +75,7 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     // A hash that may be older than landed data is compared with its rows before anything builds on
     // it. That includes a blind write. It would raise the owner's version above a row that the hash
     // has lost (R14).
-    if met.is_suspect() && !broken("R14-suspect") {
+    if met.is_suspect() && is_kept("R14-suspect") {
         return Err(Unmet::Load);
     }
     check_version(met, mutation)?;
@@ -101,7 +101,7 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
 
 fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     match (mutation.condition, met.version()) {
-        (Condition::Version(_), None) if !broken("R15-version") => Err(Unmet::Load),
+        (Condition::Version(_), None) if is_kept("R15-version") => Err(Unmet::Load),
         (Condition::Version(wanted), Some(version)) if version != wanted => {
             Err(Unmet::Refused(Refusal::Version(version)))
         }

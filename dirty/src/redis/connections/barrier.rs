@@ -13,7 +13,6 @@ use std::time::Duration;
 use redis::Value;
 use storage_coalesce::{Coalescer, Group};
 use storage_model::Durability;
-use storage_model::sabotage::broken;
 
 use super::connect::Node;
 use super::lane::{Lane, Ready};
@@ -135,12 +134,8 @@ impl Node {
         // ORDER: the write goes behind the scripts and before the WAIT. The WAIT covers the last
         // write of its own connection, and a script that only found its id again wrote nothing.
         sent.push(sync);
-        let elsewhere = broken("H19-elsewhere");
-        sent.extend(wait.as_ref().filter(|_| !elsewhere));
+        sent.extend(wait.as_ref());
         let mut answers = self.send_on(ready, &sent, asking).await;
-        if let Some(wait) = wait.as_ref().filter(|_| elsewhere) {
-            answers.extend(self.pipeline(&[wait], asking).await);
-        }
         let mut barrier = answers
             .split_off(commands.len().min(answers.len()))
             .into_iter();
@@ -199,11 +194,7 @@ impl Node {
             _ if probe.is_ok() => Some(wait("WAITAOF", &[1, 0, millis(timeout(until))])),
             // Then the server answers no write before it is on the disk, unless the server stops
             // that while it rewrites the file.
-            _ if setting(fsync)? == "always"
-                && (setting(pauses)? == "no" || broken("H53-rewrite")) =>
-            {
-                None
-            }
+            _ if setting(fsync)? == "always" && setting(pauses)? == "no" => None,
             _ => return Err(no_waitaof(&info)),
         };
         Ok((ready, wait))

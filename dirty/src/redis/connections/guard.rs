@@ -6,7 +6,6 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Partition, tries};
 
 use super::common::locked;
@@ -96,7 +95,6 @@ impl Guard {
     fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
         self.entry(partition)
             .is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0)
-            && !broken("R14-untold")
     }
 
     /// Forces a look at the record before the next read, since hashes may have become suspect.
@@ -243,9 +241,7 @@ impl RedisStore {
             .filter_map(|(partition, state)| match state {
                 // Without a record there is nothing to believe: the scripts reject writes, and
                 // reads find nothing.
-                Ok(state)
-                    if state.record.is_none() || state.is_current() || broken("R14-unverified") =>
-                {
+                Ok(state) if state.record.is_none() || state.is_current() => {
                     self.verified(partition, asked, &state);
                     None
                 }

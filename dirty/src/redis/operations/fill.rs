@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::sabotage::broken;
 
 use super::read;
 use crate::redis::RedisStore;
@@ -25,7 +24,8 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, false).await;
         // At the memory limit Redis rejects the script before it starts. The proof needs no memory
         // (R13).
-        let full = |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM" && !broken("R13-unread"));
+        let full =
+            |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM");
         let unwritten: Vec<usize> = (0..answers.len())
             .filter(|index| answers.get(*index).is_some_and(full))
             .collect();

@@ -3,7 +3,6 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition, Version};
 
 use super::park::refused_of;
@@ -121,7 +120,7 @@ impl Marks for RedisStore {
             clean_ttl: self.clean_ttl,
         };
         // A call without the lock is a flush. It leaves its marks to the worker.
-        let marks = if settle.lock.is_some() || broken("R5-flush") {
+        let marks = if settle.lock.is_some() {
             settle.marks.as_slice()
         } else {
             &[]

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Mutation, Owner};
 
 use crate::redis::RedisStore;
@@ -115,7 +114,7 @@ impl Owners for RedisStore {
             let mut cmd = redis::cmd("PEXPIRE");
             cmd.arg(self.space.keys.data(partition, owner))
                 .arg(scripts::millis(self.clean_ttl))
-                .arg((!broken("R2-touch")).then_some("XX"));
+                .arg("XX");
             Command::write("touch", self.space.slot(partition), cmd)
         };
         let answers = self.each_owner("touch", owners, touch, |_| Ok(())).await;

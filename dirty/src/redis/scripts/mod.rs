@@ -6,7 +6,6 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
-use storage_model::sabotage::broken;
 use storage_model::{
     Cell, Change, Condition, Epoch, ID_WINDOW, Mutation, Owner, Partition, Timestamp, Version,
 };
@@ -336,10 +335,7 @@ fn deadline_of(deadline: Timestamp) -> u64 {
 
 /// The epoch in which a mutation may be applied.
 fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
-    match mutation
-        .and_then(|mutation| mutation.epoch)
-        .filter(|_| !broken("R11-outlived"))
-    {
+    match mutation.and_then(|mutation| mutation.epoch) {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
     }

@@ -15,7 +15,6 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Change, Mutation, OpId, Partition, tries};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
@@ -333,7 +332,6 @@ impl RedisStore {
         for _ in 0..tries::NUMBERS {
             match self.begin_call(partition, members) {
                 Ok(number) => return Ok(number),
-                Err(Some(open)) if broken("R11-unended") => self.close(partition, open),
                 Err(Some(open)) => {
                     let ended = Box::pin(self.end_call(partition, open)).await;
                     ended
@@ -431,9 +429,6 @@ impl RedisStore {
             }
             state.calls.open_with(id)
         };
-        if broken("R11-unended") {
-            return Ok(Fate::Void);
-        }
         let ended = match open {
             Some(number) => self.end_call(partition, number).await,
             None => Ok(()),
