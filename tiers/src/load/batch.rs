@@ -14,6 +14,9 @@ use crate::{TierError, Tiers};
 /// together take longer.
 const LEASE: Duration = Duration::from_secs(2);
 
+/// The result of an observation, as [`Tiers::observe`] gives it.
+type Seen = Result<Option<Observed>, TierError>;
+
 /// The result of one load.
 pub(super) struct Loading {
     /// By owner. An owner without an answer changed meanwhile, and must be loaded again.
@@ -60,7 +63,7 @@ impl Tiers {
     async fn load_leased(
         &self,
         owners: &[Owner],
-        observed: Vec<Result<Option<Observed>, TierError>>,
+        observed: Vec<Seen>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
         // The caller's miss can be older than the load that just ended, so the hash is read again.
@@ -74,17 +77,13 @@ impl Tiers {
             })
             .collect();
         let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Result<Option<Observed>, TierError>), _)| {
-            match seen {
-                // R8: the database had no row a short while ago, and any later write would have
-                // replaced this marker.
-                Ok(Some(seen)) if seen.marker == Marker::Absent => {
-                    Some(Ok(Some(absent(owner, *seen))))
-                }
-                Ok(Some(seen)) => back(owner, *seen, hot),
-                Ok(None) => None,
-                Err(error) => Some(Err(error.clone())),
-            }
+        let answer = |((owner, seen), hot): ((&Owner, &Seen), _)| match seen {
+            // R8: the database had no row a short while ago, and any later write would have
+            // replaced this marker.
+            Ok(Some(seen)) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
+            Ok(Some(seen)) => back(owner, *seen, hot),
+            Ok(None) => None,
+            Err(error) => Some(Err(error.clone())),
         };
         let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
         let cold: Vec<(Owner, Observed)> = owners
@@ -166,7 +165,7 @@ impl Tiers {
 
     /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
     /// unreachable node does not fail the others.
-    async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Option<Observed>, TierError>> {
+    async fn observe_each(&self, owners: &[Owner]) -> Vec<Seen> {
         let seen = self.hot.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
             Err(HotError {
