@@ -46,7 +46,7 @@ impl Arena {
     /// The server does not start.
     pub async fn start(scale: Scale, partitions: Option<u32>, exe: &Path) -> Result<Self> {
         let gib = scale.database_gib();
-        let log = scale.pick("512M", "512M", "2G");
+        let log = scale.pick("32M", "512M", "2G");
         let sizes = [
             format!("--innodb-buffer-pool-size={gib}G"),
             format!("--innodb-log-file-size={log}"),

@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::crash::{
-    CHOSEN, Database, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs,
+    CHOSEN, Database, Density, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs,
 };
 
 /// Lets a process die at every request it sends, one run each, and checks the state that the next
@@ -56,7 +56,7 @@ fn main() -> Result<()> {
         runs += print(
             scenario,
             "sqlite",
-            try_all(scenario, Database::Sqlite, &kinds)?,
+            try_all(scenario, Database::Sqlite, &kinds, Density::Every)?,
         );
     }
     if !CHOSEN.iter().any(|scenario| chosen(&scenario)) {
@@ -69,7 +69,12 @@ fn main() -> Result<()> {
         runs += print(
             scenario,
             "mariadb",
-            try_all(scenario, Database::MariaDb(&mariadb), &kinds)?,
+            try_all(
+                scenario,
+                Database::MariaDb(&mariadb),
+                &kinds,
+                Density::Every,
+            )?,
         );
     }
     if args.pairs {

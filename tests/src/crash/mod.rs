@@ -24,6 +24,6 @@ pub mod sessions;
 pub mod site;
 
 pub use points::Kind;
-pub use run::{Tried, try_all, try_one, try_pairs};
+pub use run::{Density, Tried, try_all, try_one, try_pairs};
 pub use scenarios::{CHOSEN, SCENARIOS, Scenario};
 pub use site::Database;

@@ -48,9 +48,11 @@ const LONGER: Duration = Duration::from_secs(90);
 /// some data lands.
 const PAUSE_MAX_MS: u64 = 400;
 const REST_MAX_MS: u64 = 2_000;
-/// The longest pauses if faults of the tiers come seldom.
+/// The longest pauses if faults of the tiers come seldom, and the part of the run that they take at
+/// most.
 const SELDOM_HOT_MS: u64 = 7_000;
 const SELDOM_COLD_MS: u64 = 14_000;
+const SELDOM_PART: u64 = 5;
 
 /// The faults of each group for this time.
 #[must_use]
@@ -117,7 +119,7 @@ pub async fn torment(
     while !possible.is_empty()
         && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER))
     {
-        sleep(pause(args.seldom, group, &mut rng)).await;
+        sleep(pause(args, group, &mut rng)).await;
         let next = left
             .first()
             .copied()
@@ -154,11 +156,12 @@ pub async fn torment(
     Ok(injections)
 }
 
-fn pause(seldom: bool, group: Group, rng: &mut StdRng) -> Duration {
-    let longest = match (seldom, group) {
+fn pause(args: &Args, group: Group, rng: &mut StdRng) -> Duration {
+    let part = (args.seconds * 1_000 / SELDOM_PART).max(1);
+    let longest = match (args.seldom, group) {
         (true, Group::Process) => PAUSE_MAX_MS,
-        (true, Group::Hot) => SELDOM_HOT_MS,
-        (true, Group::Cold) => SELDOM_COLD_MS,
+        (true, Group::Hot) => SELDOM_HOT_MS.min(part),
+        (true, Group::Cold) => SELDOM_COLD_MS.min(part),
         (false, _) if rng.random_range(0..4) == 0 => REST_MAX_MS,
         (false, _) => PAUSE_MAX_MS,
     };
