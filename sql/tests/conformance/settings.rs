@@ -5,9 +5,12 @@ use std::time::Duration;
 use storage_config::{ColdUrl, SqlSettings};
 use storage_sql::{ColdKind, open};
 
+/// A change that makes settings invalid.
+type Change = fn(&mut SqlSettings);
+
 #[tokio::test]
 async fn values_that_are_not_allowed_are_refused_by_name() {
-    let changes: [(&str, fn(&mut SqlSettings)); 4] = [
+    let changes: [(&str, Change); 4] = [
         ("sql.table", |sql| sql.table = "a`; DROP".into()),
         ("sql.connections", |sql| sql.connections = 0),
         ("sql.statement_timeout", |sql| {
