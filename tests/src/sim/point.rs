@@ -26,7 +26,7 @@ pub fn script(source: &str) -> &'static str {
     let is = |file: &str| {
         file.lines()
             .nth(1)
-            .is_some_and(|purpose| source.contains(purpose))
+            .is_some_and(|purpose| source.lines().any(|line| line == purpose))
     };
     SCRIPTS
         .iter()
