@@ -70,17 +70,14 @@ impl BackpressureLevel {
                 },
             ),
         ];
-        let nearest = seen
-            .into_iter()
-            .max_by_key(|(percent, ..)| *percent)
-            .filter(|(percent, ..)| *percent > 0);
-        nearest
-            .map(|(percent, reason, relief)| Self {
+        match seen.into_iter().max_by_key(|(percent, ..)| *percent) {
+            Some((percent, reason, relief)) if percent > 0 => Self {
                 percent,
                 reason,
                 relief,
-            })
-            .unwrap_or_default()
+            },
+            _ => Self::default(),
+        }
     }
 }
 

@@ -46,11 +46,11 @@ impl LandingWorker {
         ids: &dyn Ids,
     ) -> Self {
         let (token, jitter) = (ids.next().to_string(), ids.next());
-        let name = settings.worker_name.clone();
-        let lock = Lock {
-            holder: name.unwrap_or_else(|| format!("worker-{token}")),
-            token,
+        let holder = match &settings.worker_name {
+            Some(name) => name.clone(),
+            None => format!("worker-{token}"),
         };
+        let lock = Lock { holder, token };
         let limits = Limits::from(settings);
         let worker = Worker {
             tiers,

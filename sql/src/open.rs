@@ -34,7 +34,7 @@ impl Opened {
                 Self::Sqlite(Cold::new(engine, settings, access, seam))
             }
             ColdUrl::SqliteMemory => {
-                let engine = Sqlite::memory(settings)?;
+                let engine = Sqlite::memory(settings);
                 Self::Sqlite(Cold::new(engine, settings, access, seam))
             }
         })

@@ -50,6 +50,7 @@ extern crate self as storage_sdk;
 
 pub mod ack;
 mod background;
+mod backpressure;
 #[cfg(doctest)]
 mod book;
 pub mod builder;

@@ -94,7 +94,7 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
         .unwrap()
         .unwrap();
     // Another process's connections wrote nothing yet.
-    let other = open(settings(&master.url())).await.unwrap();
+    let other = opened(settings(&master.url())).await.unwrap();
     not_reached(send(&other, once.clone().as_safe_as(replicated(1, SHORT))).await);
     replica.resume().unwrap();
     let again = send(&other, once.as_safe_as(replicated(1, LONG)))

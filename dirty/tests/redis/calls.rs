@@ -302,7 +302,7 @@ async fn no_two_stores_have_one_name() {
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     apply(&place.store, &owner("ann"), &incr()).await;
     for _ in 0..2 {
-        let other = open(RedisSettings {
+        let other = opened(RedisSettings {
             partitions: 1,
             ..settings(&place.server.url())
         })
@@ -341,7 +341,7 @@ async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let open = || {
-        open(RedisSettings {
+        opened(RedisSettings {
             partitions: 1,
             ..settings(&place.server.url())
         })

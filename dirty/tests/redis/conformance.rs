@@ -11,7 +11,7 @@ use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_servers::{RedisCluster, RedisServer, Reply};
 
-use crate::support::{RedisSettings, open, settings};
+use crate::support::{RedisSettings, opened, settings};
 
 storage_dirty::hot_conformance!(single, alone());
 storage_dirty::hot_conformance!(clustered, in_cluster());
@@ -31,7 +31,7 @@ async fn alone() -> Box<dyn Rig> {
     let server = RedisServer::start(storage_servers::RedisOptions::default())
         .await
         .unwrap();
-    let store = open(settings(&server.url())).await.unwrap();
+    let store = opened(settings(&server.url())).await.unwrap();
     Box::new(Single {
         store,
         server,
@@ -166,7 +166,7 @@ async fn in_cluster() -> Box<dyn Rig> {
     static CASES: AtomicU32 = AtomicU32::new(0);
     let cluster = shared_cluster();
     let prefix = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-    let store = open(RedisSettings {
+    let store = opened(RedisSettings {
         prefix: prefix.clone(),
         ..settings(&cluster.url())
     })

@@ -188,7 +188,7 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
     let server = server().await;
     let settings = settings(&server.url());
     let (stopping, store) = Stopping::store(settings.clone()).await;
-    let other = open(settings).await.unwrap();
+    let other = opened(settings).await.unwrap();
     for commands in [1, 2] {
         let ann = owner(&format!("ann {commands}"));
         let before = executed(&server).await;
@@ -219,7 +219,7 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     let server = server().await;
     let settings = settings(&server.url());
     let (stopping, store) = Stopping::store(settings.clone()).await;
-    let other = open(settings).await.unwrap();
+    let other = opened(settings).await.unwrap();
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
         let before = executed(&server).await;
@@ -243,7 +243,7 @@ async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
     let settings = settings(&cluster.url());
     let (stopping, store) = Stopping::store(settings.clone()).await;
-    let other = open(settings).await.unwrap();
+    let other = opened(settings).await.unwrap();
     let ann = owner("ann");
     let between = async {
         apply(&other, &ann, &[("gold", set("1"))]).await;

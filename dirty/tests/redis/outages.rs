@@ -172,7 +172,7 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     other.follow(&server).await.unwrap();
     let (reader, writer) = (
         prepared(settings(&server.url())).await,
-        open(settings(&server.url())).await.unwrap(),
+        opened(settings(&server.url())).await.unwrap(),
     );
     let ann = owner("ann");
     apply(&writer, &ann, &[("gold", set("1"))]).await;
@@ -310,7 +310,7 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
     // A worker that starts now lands what is in danger; only a check refuses, as game servers make
     // one.
-    let worker = open(settings(&server.url())).await.unwrap();
+    let worker = opened(settings(&server.url())).await.unwrap();
     assert_eq!(worker.check().await.unwrap_err().kind, HotKind::Policy);
     assert_eq!(drain(&worker).await, 1);
     server
@@ -396,7 +396,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
         (bare.as_str(), None),
         (bare.as_str(), Some(Secret::new("wr0ng"))),
     ] {
-        let error = open(RedisSettings {
+        let error = opened(RedisSettings {
             password,
             ..settings(url)
         })
@@ -410,7 +410,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
         ..settings(&bare)
     })
     .await;
-    open(settings(&format!(
+    opened(settings(&format!(
         "redis+unix://{}?pass=s3cret",
         locked.socket().display()
     )))
@@ -418,7 +418,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     .unwrap();
     locked.kill().unwrap();
     assert_eq!(
-        open(settings(&bare)).await.unwrap_err().kind,
+        opened(settings(&bare)).await.unwrap_err().kind,
         HotKind::Unavailable
     );
 
@@ -437,7 +437,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
     // A certificate that nobody vouches for will never be right.
     assert_eq!(
-        open(settings(&secured.url())).await.unwrap_err().kind,
+        opened(settings(&secured.url())).await.unwrap_err().kind,
         HotKind::Denied
     );
 }
@@ -449,7 +449,7 @@ async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_ap
     let server = server().await;
     drop(prepared(settings(&server.url())).await);
     let counter = Arc::new(Counter::default());
-    let store = open_through(
+    let store = opened_through(
         RedisSettings {
             ..settings(&server.url())
         },

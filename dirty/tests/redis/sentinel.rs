@@ -190,7 +190,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     };
     names(first, new).await;
     names(second, new).await;
-    let knows_new = open(impatient(&sentinel.url())).await.unwrap();
+    let knows_new = opened(impatient(&sentinel.url())).await.unwrap();
     names(second, old).await;
     // One of the two addresses is the greater one.
     knows_old.check().await.unwrap();
@@ -202,7 +202,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
         matches!(refused.kind, HotKind::Unprepared(_)),
         "it was promoted and not adopted yet: {refused:?}"
     );
-    let error = open(impatient(&sentinel.url())).await.unwrap_err();
+    let error = opened(impatient(&sentinel.url())).await.unwrap_err();
     assert!(error.message.contains("equally many Sentinels"), "{error}");
 }
 
@@ -225,11 +225,11 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
     prepared(own("0ther")).await;
     // One that hangs is outvoted.
     sentinel.sentinels()[0].pause().unwrap();
-    open(own("0ther")).await.unwrap();
+    opened(own("0ther")).await.unwrap();
     sentinel.sentinels()[0].resume().unwrap();
 
     let refused = async |settings: RedisSettings| {
-        let error = open(settings).await.unwrap_err();
+        let error = opened(settings).await.unwrap_err();
         for secret in ["s3cret", "0ther", "wr0ng"] {
             assert!(!error.to_string().contains(secret), "{error}");
         }

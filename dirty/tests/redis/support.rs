@@ -20,16 +20,16 @@ pub(crate) async fn prepared(settings: RedisSettings) -> RedisStore {
 
 /// As [`prepared`], with hooks.
 pub(crate) async fn prepared_through(settings: RedisSettings, hooks: Hooks) -> RedisStore {
-    let store = open_through(settings, hooks).await.unwrap();
+    let store = opened_through(settings, hooks).await.unwrap();
     adopt_all(&store, 1).await;
     store
 }
 
-pub(crate) async fn open(settings: RedisSettings) -> Result<RedisStore, HotError> {
+pub(crate) async fn opened(settings: RedisSettings) -> Result<RedisStore, HotError> {
     RedisStore::open(&settings, &HotSettings::default()).await
 }
 
-pub(crate) async fn open_through(
+pub(crate) async fn opened_through(
     settings: RedisSettings,
     hooks: Hooks,
 ) -> Result<RedisStore, HotError> {

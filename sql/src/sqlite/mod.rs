@@ -13,10 +13,10 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use storage_config::SqlSettings;
 use tokio::sync::OnceCell;
 
+use crate::Statement;
 use crate::access::Access;
 use crate::fault::Fault;
 use crate::session::{Engine, Share, lock_wait};
-use crate::{ColdError, Statement};
 use exec::SqliteSession;
 
 /// A file, or a database in memory.
@@ -44,14 +44,14 @@ impl Sqlite {
     }
 
     /// A database in memory. Opens nothing.
-    pub(crate) fn memory(settings: &SqlSettings) -> Result<Self, ColdError> {
+    pub(crate) fn memory(settings: &SqlSettings) -> Self {
         let lock_wait = lock_wait(settings);
-        Ok(Self {
-            options: setup::memory(lock_wait)?,
+        Self {
+            options: setup::memory(lock_wait),
             readers: None,
             anchor: OnceCell::new(),
             lock_wait,
-        })
+        }
     }
 
     /// Distinguishes a file that can't be opened because of wrong settings from one that can't be

@@ -1,13 +1,12 @@
 //! The options of every connection.
 
 use std::path::Path;
-use std::str::FromStr as _;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use crate::ColdError;
 use crate::access::Access;
 
 /// More than the number of texts, so that each connection prepares each statement once.
@@ -32,12 +31,16 @@ pub(super) fn file(path: &Path, lock_wait: Duration, access: Access) -> SqliteCo
     }
 }
 
-/// The driver's options for a database in memory. Each call names another database, and the driver
-/// gives out its name only by this text.
-pub(super) fn memory(lock_wait: Duration) -> Result<SqliteConnectOptions, ColdError> {
-    let options = SqliteConnectOptions::from_str("sqlite::memory:")
-        .map_err(|error| ColdError::settings(error.to_string()))?;
-    Ok(common(options, lock_wait))
+/// The driver's options for a database in memory. Each call names another database. Connections
+/// with the same name share it.
+pub(super) fn memory(lock_wait: Duration) -> SqliteConnectOptions {
+    static DATABASES: AtomicU64 = AtomicU64::new(0);
+    let number = DATABASES.fetch_add(1, Ordering::Relaxed);
+    let options = SqliteConnectOptions::new()
+        .filename(format!("file:storage-in-memory-{number}"))
+        .in_memory(true)
+        .shared_cache(true);
+    common(options, lock_wait)
 }
 
 fn common(options: SqliteConnectOptions, lock_wait: Duration) -> SqliteConnectOptions {

@@ -51,8 +51,11 @@ impl Addresses {
                 Ok(Self::Server(server(ConnectionAddr::Unix(path.into()))?))
             }
             HotUrl::Cluster { seeds, .. } => {
-                let seeds = seeds.iter().map(|node| server(tcp(node, tls)));
-                Ok(Self::Cluster(seeds.collect::<Result<_, _>>()?))
+                let mut known = Vec::new();
+                for node in seeds {
+                    known.push(server(tcp(node, tls))?);
+                }
+                Ok(Self::Cluster(known))
             }
             HotUrl::Sentinel {
                 sentinels,
@@ -60,11 +63,12 @@ impl Addresses {
                 sentinel_login,
                 ..
             } => {
-                let sentinels = sentinels
-                    .iter()
-                    .map(|node| connection(tcp(node, tls), sentinel_login, 0, settings));
+                let mut known = Vec::new();
+                for node in sentinels {
+                    known.push(connection(tcp(node, tls), sentinel_login, 0, settings)?);
+                }
                 Ok(Self::Sentinel {
-                    sentinels: sentinels.collect::<Result<_, _>>()?,
+                    sentinels: known,
                     master: master.clone(),
                     server: server(tcp(&unknown(), tls))?,
                 })
