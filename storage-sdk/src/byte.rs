@@ -10,6 +10,7 @@ use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Core;
+use crate::durability::default_of;
 use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
 use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
@@ -85,7 +86,7 @@ impl ByteStorage {
         derived: Option<Durability>,
     ) -> Result<ByteOwner> {
         let owner = self.scope.owner(logic_type, &id.to_owner_id())?;
-        let durability = self.core.durability.of(&owner, derived);
+        let durability = default_of(&self.core.durability, &owner, derived);
         Ok(ByteOwner {
             core: Arc::clone(&self.core),
             owner,

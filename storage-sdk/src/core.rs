@@ -11,7 +11,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use futures::future::join_all;
-use storage_config::Settings;
+use storage_config::{DurabilitySettings, Settings};
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::LandingWorker;
 use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition};
@@ -23,7 +23,7 @@ use self::flights::{Flight, Flights};
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
 use crate::backpressure::Backpressure;
-use crate::durability::{Defaults, at_once, check};
+use crate::durability::{at_once, check};
 use crate::session::Holder;
 use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
@@ -43,7 +43,7 @@ pub(crate) struct Core {
     /// The time for retries of a write that sets none.
     pub(crate) deadline: Duration,
     /// The durability of writes that set none.
-    pub(crate) durability: Defaults,
+    pub(crate) durability: DurabilitySettings,
     /// R8: an owner without an exist marker counts as absent, without a call to the database.
     pub(crate) trust_absent: bool,
     pub(crate) backpressure: Arc<Backpressure>,
@@ -140,7 +140,7 @@ impl Core {
             value_bytes_configured: settings.limits.value_bytes_max,
             ids,
             deadline: settings.hot.operation_deadline,
-            durability: settings.durability.clone().into(),
+            durability: settings.durability.clone(),
             trust_absent: settings.hot.trust_absent,
             backpressure: upkeep.backpressure,
             touches: upkeep.touches,

@@ -1,6 +1,5 @@
 //! Durability: the safety that a write asks for, and the safety that it reached.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::FutureExt as _;
@@ -28,35 +27,16 @@ pub enum Safety {
     Landed,
 }
 
-/// The durability of writes that set none.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Defaults {
-    default: Durability,
-    logic_types: BTreeMap<String, Durability>,
-}
-
-impl From<DurabilitySettings> for Defaults {
-    fn from(settings: DurabilitySettings) -> Self {
-        let DurabilitySettings {
-            default,
-            logic_types,
-        } = settings;
-        Self {
-            default,
-            logic_types,
-        }
-    }
-}
-
-impl Defaults {
-    /// The durability of the owner's logic type. Otherwise that of its Rust type, otherwise the
-    /// default.
-    pub(crate) fn of(&self, owner: &Owner, derived: Option<Durability>) -> Durability {
-        self.logic_types
-            .get(owner.logic_type())
-            .copied()
-            .or(derived)
-            .unwrap_or(self.default)
+/// The durability of writes that set none: that of the owner's logic type. Otherwise that of its
+/// Rust type, otherwise the default.
+pub(crate) fn default_of(
+    settings: &DurabilitySettings,
+    owner: &Owner,
+    derived: Option<Durability>,
+) -> Durability {
+    match settings.logic_types.get(owner.logic_type()) {
+        Some(durability) => *durability,
+        None => derived.unwrap_or(settings.default),
     }
 }
 
