@@ -2,27 +2,39 @@
 
 use std::sync::Arc;
 
-use crate::cold::Cold;
+use storage_model::Intercept;
+
+use crate::database::Database;
 use crate::mysql::MySql;
+use crate::registry::statements;
 use crate::session::Engine;
 use crate::sqlite::Sqlite;
-use crate::{ColdError, ColdKind, ColdOptions, ColdStore, NoSeam, SchemaState, Seam, schema};
+use crate::{ColdError, ColdKind, ColdOptions, ColdStore, SchemaState, schema};
 
 /// A database of the engine in the URL.
 enum Opened {
-    MySql(Cold<MySql>),
-    Sqlite(Cold<Sqlite>),
+    MySql(Database<MySql>),
+    Sqlite(Database<Sqlite>),
 }
 
 impl Opened {
-    fn new(options: &ColdOptions, seam: Arc<dyn Seam>) -> Result<Self, ColdError> {
+    fn new(
+        options: &ColdOptions,
+        intercept: Option<Arc<dyn Intercept>>,
+    ) -> Result<Self, ColdError> {
         options.check()?;
         match options.url.split_once(':') {
-            Some(("mysql", _)) => Ok(Self::MySql(Cold::new(MySql::new(options)?, options, seam))),
-            Some(("sqlite", _)) => Ok(Self::Sqlite(Cold::new(
+            Some(("mysql", _)) => Ok(Self::MySql(Database::new(
+                MySql::new(options)?,
+                options,
+                intercept,
+                statements(),
+            ))),
+            Some(("sqlite", _)) => Ok(Self::Sqlite(Database::new(
                 Sqlite::new(options)?,
                 options,
-                seam,
+                intercept,
+                statements(),
             ))),
             Some((scheme, _)) => Err(ColdError::settings(format!(
                 "no engine for {scheme:?}: use mysql: or sqlite:"
@@ -46,10 +58,10 @@ impl Opened {
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes a half-made schema.
 pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_through(options, Arc::new(NoSeam)).await
+    open_as(options, None).await
 }
 
-/// As [`open`], with every statement passing through `seam`.
+/// As [`open`], with every statement passing through `intercept`.
 ///
 /// # Errors
 /// As [`open`].
@@ -58,21 +70,28 @@ pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError
 /// As [`open`].
 pub async fn open_through(
     options: &ColdOptions,
-    seam: Arc<dyn Seam>,
+    intercept: Arc<dyn Intercept>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    match Opened::new(options, seam)? {
-        Opened::MySql(cold) => Ok(checked(cold).await?),
-        Opened::Sqlite(cold) => Ok(checked(cold).await?),
+    open_as(options, Some(intercept)).await
+}
+
+async fn open_as(
+    options: &ColdOptions,
+    intercept: Option<Arc<dyn Intercept>>,
+) -> Result<Arc<dyn ColdStore>, ColdError> {
+    match Opened::new(options, intercept)? {
+        Opened::MySql(database) => Ok(checked(database).await?),
+        Opened::Sqlite(database) => Ok(checked(database).await?),
     }
 }
 
-async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
-    match cold.fits_or_is_empty().await {
+async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, ColdError> {
+    match database.fits_or_is_empty().await {
         Err(error) if error.kind == ColdKind::Unwell => {
             tracing::warn!(%error, "the database is away: its schema is checked when it answers");
-            Ok(Arc::new(cold))
+            Ok(Arc::new(database))
         }
-        checked => checked.map(|()| Arc::new(cold)),
+        checked => checked.map(|()| Arc::new(database)),
     }
 }
 
@@ -84,9 +103,9 @@ async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::state(&cold).await,
-        Opened::Sqlite(cold) => schema::state(&cold).await,
+    match Opened::new(options, None)? {
+        Opened::MySql(database) => schema::state(database.connections()).await,
+        Opened::Sqlite(database) => schema::state(database.connections()).await,
     }
 }
 
@@ -98,9 +117,9 @@ pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdErro
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::pending(&cold).await,
-        Opened::Sqlite(cold) => schema::pending(&cold).await,
+    match Opened::new(options, None)? {
+        Opened::MySql(database) => schema::pending(database.connections()).await,
+        Opened::Sqlite(database) => schema::pending(database.connections()).await,
     }
 }
 
@@ -113,8 +132,8 @@ pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes the work.
 pub async fn migrate(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::migrate(&cold).await,
-        Opened::Sqlite(cold) => schema::migrate(&cold).await,
+    match Opened::new(options, None)? {
+        Opened::MySql(database) => schema::migrate(database.connections()).await,
+        Opened::Sqlite(database) => schema::migrate(database.connections()).await,
     }
 }

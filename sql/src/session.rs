@@ -7,7 +7,7 @@ use std::sync::Arc;
 use sqlx::migrate::Migration;
 use storage_model::DatabaseId;
 
-use crate::Statement;
+use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::statement::Names;
 
@@ -56,8 +56,8 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
     /// The number of connections for each role, or for both if they share them.
     fn connections(&self) -> Share;
 
-    /// The dialect's templates.
-    fn template(&self) -> fn(Statement) -> &'static str;
+    /// The dialect of its statements.
+    fn dialect(&self) -> Dialect;
 
     /// The dialect's migrations: version, description, template.
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)];

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_dirty::RedisOptions;
-use storage_dirty::redis::{Broken, Gate, RedisStore};
+use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::{Backlog, LandingOptions, LandingWorker};
 use storage_model::RandomIds;
 use storage_tests::{Stack, until};
@@ -18,7 +18,7 @@ use storage_tiers::Tiers;
 struct LosesOneLock(AtomicBool);
 
 #[async_trait]
-impl Gate for LosesOneLock {
+impl Intercept for LosesOneLock {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         Ok(())
     }
@@ -41,7 +41,7 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
     let options = RedisOptions {
         prefix: redis.prefix.clone(),
         partitions: redis.partitions,
-        gate: Some(Arc::clone(&gate) as _),
+        intercept: Some(Arc::clone(&gate) as _),
         ..RedisOptions::new(&storage_tests::redis().await?.url())
     };
     let hot = Arc::new(RedisStore::open(options).await?);

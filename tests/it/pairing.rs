@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_dirty::RedisOptions;
-use storage_dirty::redis::{Broken, Gate, RedisStore};
+use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::{LandingOptions, LandingWorker};
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
@@ -297,7 +297,7 @@ struct TakesOver {
 }
 
 #[async_trait]
-impl Gate for TakesOver {
+impl Intercept for TakesOver {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"pairing") && !self.done.swap(true, Ordering::SeqCst) {
             self.redis.call(&["FLUSHALL"]).await.map_err(|_| Broken)?;
@@ -329,7 +329,7 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     let options = RedisOptions {
         prefix,
         partitions,
-        gate: Some(Arc::clone(&gate) as _),
+        intercept: Some(Arc::clone(&gate) as _),
         ..RedisOptions::new(&url)
     };
     let hot = Arc::new(RedisStore::open(options).await?);

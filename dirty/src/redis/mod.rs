@@ -33,8 +33,9 @@ use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Fence, Field, Mutation, OpId, Owner, Partition, Timestamp, Version};
 
-pub use self::connections::transport::{Broken, Dial, Gate, Stream};
+pub use self::connections::transport::{Dial, Stream};
 pub use self::options::RedisOptions;
+pub use storage_model::{Broken, Intercept};
 
 use self::connections::address::Addresses;
 use self::connections::common::Common;

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Ids, RandomIds};
+use storage_model::{Ids, Intercept, RandomIds};
 
-use super::{Dial, Gate};
+use super::Dial;
 
 /// The address of a Redis, and how it is used.
 #[derive(Clone)]
@@ -61,7 +61,7 @@ pub struct RedisOptions {
     /// The source of the store's name, by which the server knows its calls. Default: at random.
     pub ids: Arc<dyn Ids>,
     /// The hook that every pipeline passes, for tests. Default: none.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub intercept: Option<Arc<dyn Intercept>>,
     /// The hook that opens connections, for tests. Default: none, the network does.
     pub dial: Option<Arc<dyn Dial>>,
 }
@@ -89,7 +89,7 @@ impl RedisOptions {
             absent_ttl: Duration::from_secs(10),
             read_only: false,
             ids: Arc::new(RandomIds),
-            gate: None,
+            intercept: None,
             dial: None,
         }
     }

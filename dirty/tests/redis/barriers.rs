@@ -169,7 +169,7 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
     let gate = Arc::new(Counter::default());
     let store = Arc::new(
         prepared(RedisOptions {
-            gate: Some(gate.clone()),
+            intercept: Some(gate.clone()),
             ..options(&master.url())
         })
         .await,

@@ -30,7 +30,7 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     let server = server_with_clock().await;
     let counter = Arc::new(Counter::default());
     let one = RedisOptions {
-        gate: Some(counter.clone()),
+        intercept: Some(counter.clone()),
         connections: 1,
         partitions: 1,
         ..options(&server.url())

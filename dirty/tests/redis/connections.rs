@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_servers::RedisServer;
 use tokio::sync::Semaphore;
@@ -26,7 +26,7 @@ struct Door {
 }
 
 #[async_trait]
-impl Gate for Door {
+impl Intercept for Door {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"read") {
             self.came.add_permits(1);
@@ -50,11 +50,11 @@ async fn connections(server: &RedisServer) -> usize {
 }
 
 /// A store that asked one thing at a time so far, with its server.
-async fn store(gate: Option<Arc<dyn Gate>>) -> (RedisServer, RedisStore) {
+async fn store(intercept: Option<Arc<dyn Intercept>>) -> (RedisServer, RedisStore) {
     let server = server().await;
     let store = prepared(RedisOptions {
         partitions: 1,
-        gate,
+        intercept,
         response_timeout: PATIENT,
         ..options(&server.url())
     })

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::RedisServer;
@@ -36,7 +36,7 @@ struct Forgetful {
 }
 
 #[async_trait]
-impl Gate for Forgetful {
+impl Intercept for Forgetful {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         if !self.turn.fetch_xor(true, Ordering::SeqCst) {
             self.server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
@@ -58,7 +58,7 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
         turn: AtomicBool::new(false),
     };
     let store = prepared(RedisOptions {
-        gate: Some(Arc::new(gate)),
+        intercept: Some(Arc::new(gate)),
         ..options(&server.url())
     })
     .await;
@@ -212,7 +212,7 @@ struct Meanwhile {
 }
 
 #[async_trait]
-impl Gate for Meanwhile {
+impl Intercept for Meanwhile {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands
             .iter()
@@ -242,7 +242,7 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         armed: AtomicBool::new(false),
     });
     let store = prepared(RedisOptions {
-        gate: Some(gate.clone()),
+        intercept: Some(gate.clone()),
         ..options(&server.url())
     })
     .await;
@@ -321,7 +321,7 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
     let store = prepared(RedisOptions {
-        gate: Some(counter.clone()),
+        intercept: Some(counter.clone()),
         connections: 1,
         ..options(&server.url())
     })
@@ -446,7 +446,7 @@ async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_ap
     drop(prepared(options(&server.url())).await);
     let counter = Arc::new(Counter::default());
     let store = RedisStore::open(RedisOptions {
-        gate: Some(counter.clone()),
+        intercept: Some(counter.clone()),
         ..options(&server.url())
     })
     .await

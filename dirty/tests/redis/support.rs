@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::{RedisServer, Reply};
@@ -335,7 +335,7 @@ pub(crate) struct Counter {
 }
 
 #[async_trait]
-impl Gate for Counter {
+impl Intercept for Counter {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         self.trips.fetch_add(1, Ordering::SeqCst);
         self.commands.lock().unwrap().extend(commands);

@@ -14,7 +14,7 @@ async fn a_warm_operation_is_one_round_trip() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
     let store = prepared(RedisOptions {
-        gate: Some(counter.clone()),
+        intercept: Some(counter.clone()),
         connections: 1,
         ..options(&server.url())
     })

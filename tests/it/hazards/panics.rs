@@ -7,13 +7,12 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::Settings;
-use storage_dirty::redis::{Broken, Gate};
 use storage_dirty::{RedisStore, redis::RedisOptions};
 use storage_landing::{LandingOptions, LandingWorker};
-use storage_model::RandomIds;
+use storage_model::{Broken, Intercept, RandomIds};
 use storage_sdk::{Kind, Storage};
 use storage_servers::RedisServer;
-use storage_sql::{ColdError, ColdOptions, Seam, Statement, open, open_through};
+use storage_sql::{ColdOptions, open, open_through};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::Tiers;
 
@@ -54,27 +53,14 @@ impl Once {
 }
 
 #[async_trait]
-impl Gate for Once {
-    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        self.at(format!("before {}", commands.last().unwrap_or(&"")));
+impl Intercept for Once {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("before {}", names.last().unwrap_or(&"")));
         Ok(())
     }
 
-    async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        self.at(format!("after {}", commands.last().unwrap_or(&"")));
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Seam for Once {
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        self.at(format!("before {statement:?}"));
-        Ok(())
-    }
-
-    async fn after(&self, statement: Statement) -> Result<(), ColdError> {
-        self.at(format!("after {statement:?}"));
+    async fn after(&self, names: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("after {}", names.last().unwrap_or(&"")));
         Ok(())
     }
 }
@@ -87,7 +73,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     let hot = RedisOptions {
         prefix: settings.redis.prefix.clone(),
         partitions: settings.redis.partitions,
-        gate: Some(once.clone()),
+        intercept: Some(once.clone()),
         ..RedisOptions::new(&stack::redis().await?.url())
     };
     let hot = Arc::new(RedisStore::open(hot).await?);
@@ -121,9 +107,9 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
         "scan",
         "check_part",
         "settle",
-        "Begin",
-        "Fence",
-        "Upsert",
+        "begin",
+        "fence",
+        "upsert",
     ] {
         assert!(
             places.contains(&format!("before {step}")),
@@ -134,7 +120,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
             "no panic after {step}: {places:?}"
         );
     }
-    assert!(places.contains(&"after Commit".to_owned()), "{places:?}");
+    assert!(places.contains(&"after commit".to_owned()), "{places:?}");
     let stored = rows(&stack.database).await?;
     assert_eq!(
         (
@@ -154,13 +140,13 @@ struct Crowded {
 }
 
 #[async_trait]
-impl Seam for Crowded {
+impl Intercept for Crowded {
     #[expect(clippy::panic, reason = "it is for that")]
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        match statement {
-            Statement::Begin => self.fences.store(0, Ordering::SeqCst),
-            Statement::Fence => drop(self.fences.fetch_add(1, Ordering::SeqCst)),
-            Statement::Upsert if self.fences.load(Ordering::SeqCst) > 1 => {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        match names {
+            ["begin"] => self.fences.store(0, Ordering::SeqCst),
+            ["fence"] => drop(self.fences.fetch_add(1, Ordering::SeqCst)),
+            ["upsert"] if self.fences.load(Ordering::SeqCst) > 1 => {
                 self.panics.fetch_add(1, Ordering::SeqCst);
                 panic!("on purpose, at a crowd");
             }
@@ -169,7 +155,7 @@ impl Seam for Crowded {
         Ok(())
     }
 
-    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
         Ok(())
     }
 }
@@ -253,7 +239,7 @@ async fn maintenance_goes_on_after_a_panic() -> Result<()> {
     let options = RedisOptions {
         prefix: world.settings.redis.prefix.clone(),
         partitions: world.settings.redis.partitions,
-        gate: Some(once.clone()),
+        intercept: Some(once.clone()),
         ..RedisOptions::new(&redis.url())
     };
     let hot = Arc::new(RedisStore::open(options).await?);
@@ -297,7 +283,7 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
     let options = RedisOptions {
         prefix: world.settings.redis.prefix.clone(),
         partitions: world.settings.redis.partitions,
-        gate: Some(once.clone()),
+        intercept: Some(once.clone()),
         ..RedisOptions::new(&stack::redis().await?.url())
     };
     let hot = Arc::new(RedisStore::open(options).await?);

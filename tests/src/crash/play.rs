@@ -328,7 +328,7 @@ async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
         connections: 1,
         prefix: redis.prefix.clone(),
         partitions: redis.partitions,
-        gate: Some(Arc::clone(points) as _),
+        intercept: Some(Arc::clone(points) as _),
         ..RedisOptions::new(place.redis_url())
     };
     let hot = Arc::new(RedisStore::open(options).await?);
