@@ -3,6 +3,9 @@
 //! One table serves the file, the environment, the validation and the hints of messages. So they
 //! can't differ.
 
+use std::fmt::Display;
+
+use crate::error::{ConfigError, Place};
 use crate::value::{Raw, Unread, Value};
 
 /// A section lists its keys. Every public field is listed. A test compares the list with the
@@ -35,6 +38,37 @@ pub(crate) struct Refused {
     pub(crate) value: String,
     /// The allowed values.
     pub(crate) expected: String,
+}
+
+/// Checks each value of a section alone.
+pub(crate) fn check(section: &str, entries: Vec<Entry<'_>>) -> Result<(), ConfigError> {
+    for entry in entries {
+        entry.slot.check().map_err(|refused| ConfigError::Value {
+            place: Place::Program,
+            key: format!("{section}.{}", entry.key),
+            value: refused.value,
+            expected: refused.expected,
+        })?;
+    }
+    Ok(())
+}
+
+/// Checks a rule between two values.
+pub(crate) fn ensure(
+    holds: bool,
+    key: &str,
+    value: &impl Display,
+    expected: impl FnOnce() -> String,
+) -> Result<(), ConfigError> {
+    if holds {
+        return Ok(());
+    }
+    Err(ConfigError::Value {
+        place: Place::Program,
+        key: key.to_owned(),
+        value: value.to_string(),
+        expected: expected(),
+    })
 }
 
 /// A place for a value of any type.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use storage_model::DEADLINE_MAX;
+
 use crate::entry::{Entry, Section, any, between};
 use crate::value::Value;
 
@@ -71,7 +73,7 @@ impl Section for HotSettings {
             Entry::new(
                 "operation_deadline",
                 &mut self.operation_deadline,
-                between(tenth, Duration::from_secs(30)),
+                between(tenth, DEADLINE_MAX),
             ),
             Entry::new(
                 "load_rows_max",

@@ -47,7 +47,7 @@ pub enum HotUrl {
     /// `redis-sentinel://[USER:PASSWORD@]HOST[:26379],…/MASTER[/DB][?sentinel-user=USER&sentinel-pass=PASSWORD]`,
     /// with TLS `rediss-sentinel://`. The server that Sentinels call the master.
     Sentinel {
-        /// The Sentinels.
+        /// The Sentinels. Name all of them, since the address that most of them give is believed.
         sentinels: Vec<Node>,
         /// The name under which the Sentinels know the master.
         master: String,

@@ -19,14 +19,14 @@ pub struct LandingSettings {
     /// soft watermark of [back-pressure](crate::BackpressureSettings::soft_marks).
     pub interval: Duration,
     /// About how many marks one batch has, at most half more. 1 to 10,000. Default: 1,000. Batches
-    /// are smaller while the database is slow.
+    /// are smaller after a failure.
     pub batch_rows: u32,
     /// About how many bytes of values one batch has. 1 KiB to 64 MiB. Default: 1 MiB. One statement
     /// has at most 1 MiB, or half of the database's `max_allowed_packet` if that is less (H37). A
     /// value above 1 MiB gets a statement of its own.
     pub batch_bytes: usize,
     /// The most batches that land side by side, each on a database connection of its own. 1 to 64.
-    /// Default: 2. There are fewer while the database is slow.
+    /// Default: 2.
     pub connections: u32,
     /// How long a partition's lock outlives its worker. 1 s to 10 min. Default: 10 s. With a
     /// shorter time another worker takes over sooner. Locks only avoid double work. They never

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::entry::{Entry, Section, any, between, matching};
+use crate::entry::{Entry, Section, any, between, check, ensure, matching};
+use crate::error::ConfigError;
 use crate::hot_url::{HOT_URLS, HotUrl};
 use crate::secret::Secret;
 use crate::url::Login;
@@ -86,6 +87,34 @@ impl RedisSettings {
     #[must_use]
     pub fn database_number(&self) -> u32 {
         self.database.unwrap_or_else(|| self.url.database())
+    }
+
+    /// Checks the section alone. The engine on Redis calls it before it connects.
+    ///
+    /// # Errors
+    /// Names the first value that is not allowed, and the allowed values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check("redis", self.clone().entries())?;
+        self.validate_pairs()
+    }
+
+    pub(crate) fn validate_pairs(&self) -> Result<(), ConfigError> {
+        let on_cluster = matches!(self.url, HotUrl::Cluster { .. });
+        ensure(
+            !on_cluster || self.database_number() == 0,
+            "redis.database",
+            &self.database.show(),
+            || "0 or \"\", since a cluster has database 0 alone".to_owned(),
+        )?;
+        ensure(
+            self.tls_ca_file.is_none() || self.url.tls(),
+            "redis.tls_ca_file",
+            &self.tls_ca_file.show(),
+            || {
+                "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://"
+                    .to_owned()
+            },
+        )
     }
 }
 

@@ -10,8 +10,8 @@ use crate::backpressure::BackpressureSettings;
 use crate::cold_url::ColdUrl;
 use crate::draft::Draft;
 use crate::durability::DurabilitySettings;
-use crate::entry::{Entry, Section};
-use crate::error::{ConfigError, Place};
+use crate::entry::{Entry, Section, check, ensure};
+use crate::error::ConfigError;
 use crate::hot::HotSettings;
 use crate::hot_url::HotUrl;
 use crate::landing::LandingSettings;
@@ -106,19 +106,12 @@ impl Settings {
     /// Names the first value that is not allowed, and the allowed values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (section, entries) in self.clone().sections() {
-            for entry in entries {
-                let key = format!("{section}.{}", entry.key);
-                entry.slot.check().map_err(|refused| ConfigError::Value {
-                    place: Place::Program,
-                    key,
-                    value: refused.value,
-                    expected: refused.expected,
-                })?;
-            }
+            check(section, entries)?;
         }
         self.validate_pairs()?;
         self.validate_durability()?;
-        self.validate_connections()
+        self.redis.validate_pairs()?;
+        self.sql.validate_pairs()
     }
 
     /// All sections with their keys.
@@ -250,55 +243,4 @@ impl Settings {
             expected,
         )
     }
-
-    fn validate_connections(&self) -> Result<(), ConfigError> {
-        let Self { redis, sql, .. } = self;
-        let on_cluster = matches!(redis.url, HotUrl::Cluster { .. });
-        ensure(
-            !on_cluster || redis.database_number() == 0,
-            "redis.database",
-            &redis.database.show(),
-            || "0 or \"\", since a cluster has database 0 alone".to_owned(),
-        )?;
-        ensure(
-            redis.tls_ca_file.is_none() || redis.url.tls(),
-            "redis.tls_ca_file",
-            &redis.tls_ca_file.show(),
-            || {
-                "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://"
-                    .to_owned()
-            },
-        )?;
-        ensure(
-            sql.tls_ca_file.is_none() || sql.tls.verifies(),
-            "sql.tls_ca_file",
-            &sql.tls_ca_file.show(),
-            || "\"\", or sql.tls = \"verify-ca\" or \"verify-identity\"".to_owned(),
-        )?;
-        let needs_user = matches!(sql.url, ColdUrl::Mysql { .. });
-        ensure(
-            !needs_user || sql.login().user.is_some(),
-            "sql.user",
-            &sql.user.show(),
-            || "a user here or in sql.url: mysql://USER@HOST:PORT/DATABASE".to_owned(),
-        )
-    }
-}
-
-fn ensure(
-    holds: bool,
-    key: &str,
-    value: &impl Display,
-    expected: impl FnOnce() -> String,
-) -> Result<(), ConfigError> {
-    if holds {
-        return Ok(());
-    }
-    let value = value.to_string();
-    Err(ConfigError::Value {
-        place: Place::Program,
-        key: key.to_owned(),
-        value,
-        expected: expected(),
-    })
 }

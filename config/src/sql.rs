@@ -4,7 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::cold_url::{COLD_URLS, ColdUrl};
-use crate::entry::{Entry, Section, any, between, matching};
+use crate::entry::{Entry, Section, any, between, check, ensure, matching};
+use crate::error::ConfigError;
 use crate::secret::Secret;
 use crate::url::Login;
 use crate::value::{Raw, Unread, Value};
@@ -12,8 +13,9 @@ use crate::value::{Raw, Unread, Value};
 /// How to reach the cold tier, and which table holds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SqlSettings {
-    /// The location of the cold tier. Required. `sqlite:PATH` keeps it in one file.
-    /// `sqlite::memory:` forgets it with the process.
+    /// The location of the cold tier. Required. `sqlite:PATH` keeps it in one file. The file is
+    /// synchronised at checkpoints: a crash of the process loses nothing, but a power failure can
+    /// lose the last commits. `sqlite::memory:` forgets it with the process.
     pub url: ColdUrl,
     /// The user that logs in, instead of the URL's. Default: none (empty in a file), which means
     /// the URL's. MySQL needs one of the two.
@@ -28,6 +30,7 @@ pub struct SqlSettings {
     pub tls_ca_file: Option<PathBuf>,
     /// The most connections for hot-loads and flushes of one process. 1 to 256. Default: 4. The
     /// worker has its own ([`LandingSettings::connections`](crate::LandingSettings::connections)).
+    /// A SQLite file takes one for writing and the others for reading.
     pub connections: u32,
     /// How long opening a connection may take, its login included. 10 ms to 1 min. Default: 3 s.
     pub connect_timeout: Duration,
@@ -36,10 +39,12 @@ pub struct SqlSettings {
     pub acquire_timeout: Duration,
     /// How long one statement may take. 100 ms to 1 h. Default: 30 s. After that the connection is
     /// given up, and the statement is retried where that is safe. MariaDB itself ends a statement a
-    /// tenth before.
+    /// tenth before. A statement waits half of this time for a lock, but at least 1 s and at most
+    /// 5 s.
     pub statement_timeout: Duration,
     /// The table that holds all values. 1 to 48 of A to Z, a to z, 0 to 9 and `_`, no digit first.
-    /// Default: `landing_rows`. A missing table is created.
+    /// Default: `landing_rows`. A missing table is created. The names of the other tables have the
+    /// same start without `_rows`, such as `landing_meta`.
     pub table: String,
 }
 
@@ -84,6 +89,31 @@ impl SqlSettings {
         self.url
             .login()
             .or_instead(self.user.as_ref(), self.password.as_ref())
+    }
+
+    /// Checks the section alone. The cold tier calls it before it opens a database.
+    ///
+    /// # Errors
+    /// Names the first value that is not allowed, and the allowed values.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        check("sql", self.clone().entries())?;
+        self.validate_pairs()
+    }
+
+    pub(crate) fn validate_pairs(&self) -> Result<(), ConfigError> {
+        ensure(
+            self.tls_ca_file.is_none() || self.tls.verifies(),
+            "sql.tls_ca_file",
+            &self.tls_ca_file.show(),
+            || "\"\", or sql.tls = \"verify-ca\" or \"verify-identity\"".to_owned(),
+        )?;
+        let needs_user = matches!(self.url, ColdUrl::Mysql { .. });
+        ensure(
+            !needs_user || self.login().user.is_some(),
+            "sql.user",
+            &self.user.show(),
+            || "a user here or in sql.url: mysql://USER@HOST:PORT/DATABASE".to_owned(),
+        )
     }
 }
 

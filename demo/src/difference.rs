@@ -13,7 +13,7 @@ pub struct Difference {
     pub key: Key,
     /// The state in the player's log.
     pub log: Option<Cell>,
-    /// The states found instead, each with its place: "rows by SQL", "hot-load", "login" or
+    /// The states found instead, each with its source: "rows by SQL", "hot-load", "login" or
     /// "acknowledgement".
     pub found: Vec<(&'static str, Option<Cell>)>,
 }
@@ -33,7 +33,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How many bytes of a value are shown.
+/// The number of bytes of a value that are shown.
 const SHOWN_MAX: usize = 32;
 
 struct Shown<'a>(Option<&'a Cell>);

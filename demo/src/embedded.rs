@@ -15,7 +15,7 @@ use crate::table::{Run, Table};
 use crate::{CLOSE, settle_and_compare, show};
 
 /// The requested file, which must not exist yet. Without a request, a file in a new temporary
-/// folder that stays.
+/// folder. The folder is kept.
 ///
 /// # Errors
 /// The file exists, or there is no temporary folder.

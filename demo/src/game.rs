@@ -18,11 +18,11 @@ use crate::difference::Difference;
 use crate::log::Key;
 use crate::player::{Player, Totals};
 
-/// Game servers, each a task.
+/// The number of game servers. Each is a task.
 pub const GAME_SERVERS: u32 = 8;
-/// How often a game server lets players act.
+/// The time between two ticks of a game server.
 const TICK: Duration = Duration::from_millis(10);
-/// Players of one game server that act concurrently at one tick.
+/// The number of players of one game server that act concurrently at one tick.
 const ACTIONS: usize = 20;
 /// The interval between looks at the storage.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,7 +30,7 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The players of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// How many players. The game servers share them evenly.
+    /// The number of players. The game servers share them evenly.
     pub players: u32,
     /// Determines the actions of each player.
     pub seed: u64,
@@ -120,7 +120,7 @@ fn players(
     server: u32,
     totals: &Arc<Totals>,
 ) -> storage_sdk::Result<Vec<Player>> {
-    let world = storage.scope("demo", "eu-1")?;
+    let world = storage.world("demo", "eu-1")?;
     let ids =
         (1 + server..=plan.players).step_by(usize::try_from(GAME_SERVERS).unwrap_or(usize::MAX));
     ids.map(|id| Player::new(storage, &world, id, plan.seed, totals))

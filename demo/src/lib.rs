@@ -44,7 +44,7 @@ pub struct Args {
     /// Players, shared evenly by the simulated game servers
     #[arg(long, default_value_t = 500, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     players: u32,
-    /// How many seconds they play
+    /// The length of the play, in seconds
     #[arg(long, default_value_t = 8, value_parser = clap::value_parser!(u64).range(1..=3_600))]
     seconds: u64,
     /// Determines the actions of the players. Default: a random seed, which is printed
@@ -65,13 +65,13 @@ pub struct Args {
 /// The first argument of the processes in which the demo's landing workers run.
 pub const WORKER: &str = "worker";
 
-/// How long a storage can take to close after all data has landed.
+/// The longest time that a storage can take to close after all data has landed.
 const CLOSE: Duration = Duration::from_secs(10);
 
-/// Plays, compares and prints the table. The exit code tells whether there was a difference.
+/// Plays, compares and prints the table. The exit code tells whether there is a difference.
 ///
 /// # Errors
-/// The storage or a server fails, or the deadline passed.
+/// The storage or a server fails, or the deadline passes.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, play(args)).await
 }
@@ -111,7 +111,7 @@ fn show(bar: &ProgressBar) -> impl FnMut(Look<'_>) {
 
 /// After the play: waits until the rest has landed, evicts and loads all players, and compares.
 ///
-/// Answers the comparison, and the storage's figures from before it.
+/// Returns the comparison, and the storage's figures from before it.
 async fn settle_and_compare(
     storage: &Storage,
     played: &Played,

@@ -17,7 +17,7 @@ impl Log {
         self.0.insert(field, Cell::Live(value));
     }
 
-    /// Records that a counter grew. Answers the new value that it must have.
+    /// Records that a counter grew. Returns the new value that it must have.
     pub fn add(&mut self, field: Field, by: i64) -> i64 {
         let sum = self.counter(&field).saturating_add(by);
         self.set(field, sum.to_string().into());

@@ -64,13 +64,13 @@ pub struct Player {
     totals: Arc<Totals>,
 }
 
-/// How long a player repeats a write that neither succeeds nor fails for good.
+/// The time for which a player repeats a write that neither succeeds nor fails for good.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The wait before a write with an unknown outcome is repeated under its id.
 const REPEAT: Duration = Duration::from_millis(100);
-/// How long a logout waits for the database.
+/// The time for which a logout waits for the database.
 const LOGOUT: Duration = Duration::from_secs(5);
-/// Slots of a player's bag.
+/// The number of slots of a player's bag.
 const SLOTS: u32 = 8;
 
 fn field(name: &str) -> storage_sdk::Result<Field> {
@@ -208,7 +208,7 @@ impl Player {
             ("experience", self.rng.random_range(1..=500)),
         ];
         let owner = self.owner.clone();
-        let counters = self.sure(|id| owner.incr_many(by).with_id(id)).await?;
+        let counters = self.sure(|id| owner.incr_many(by).retry_of(id)).await?;
         self.changed(counters.ack().changed());
         for (name, by) in by {
             let sum = self.log.add(field(name)?, by);
@@ -238,7 +238,7 @@ impl Player {
         }
         let owner = self.owner.clone();
         let ack = self
-            .sure(|id| owner.remove(names.iter().map(String::as_str)).with_id(id))
+            .sure(|id| owner.remove(names.iter().map(String::as_str)).retry_of(id))
             .await?;
         self.changed(ack.changed());
         for name in &names {
@@ -255,7 +255,7 @@ impl Player {
             .random_bool(0.5)
             .then(|| format!("Guild {}", self.rng.random_range(0..50)));
         let (profiles, profile) = (self.profiles.clone(), self.profile.clone());
-        let ack = self.sure(|id| profiles.save(&profile).with_id(id)).await?;
+        let ack = self.sure(|id| profiles.save(&profile).retry_of(id)).await?;
         self.changed(ack.changed());
         self.log.set(
             field(Profile::FIELD)?,
@@ -290,7 +290,7 @@ impl Player {
             .collect();
         let owner = self.owner.clone();
         let ack = self
-            .sure(|id| owner.update(fields.iter().cloned()).with_id(id))
+            .sure(|id| owner.update(fields.iter().cloned()).retry_of(id))
             .await?;
         self.changed(ack.changed());
         for (name, value) in fields {

@@ -17,7 +17,7 @@ use crate::table::{Run, Table, grouped};
 use crate::worker::{WorkerProcess, kill_one};
 use crate::{CLOSE, settle_and_compare, show};
 
-/// Fewer players write too little for a worker to be killed in the middle of a snapshot.
+/// With fewer players, the workers have too little to do for a kill in the middle of a snapshot.
 const PLAYERS_MIN: u32 = 100;
 
 /// A Redis and a database for this run, and settings for them.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::game::{GAME_SERVERS, Plan, Played};
 use crate::verify::Comparison;
 
-/// How many differences are listed. The others are only counted.
+/// The number of differences that are listed. The others are only counted.
 const LISTED_MAX: usize = 10;
 
 /// The result of a demo. `Display` prints it.
@@ -23,7 +23,7 @@ pub struct Table {
 pub struct Run {
     /// Rows written to the database.
     pub rows_landed: u64,
-    /// Owners loaded during the play.
+    /// Owners that were loaded during the play.
     pub loads_in_play: u64,
     /// Lines for one kind of demo only, before the differences.
     pub more: Vec<(&'static str, String)>,
@@ -166,7 +166,7 @@ pub fn grouped(number: u64) -> String {
     out
 }
 
-/// A quotient to one decimal, rounded down; "-" for nothing to divide by.
+/// A quotient to one decimal, rounded down. It is "-" if the divisor is 0.
 fn ratio(above: u64, below: u64) -> String {
     match above.saturating_mul(10).checked_div(below) {
         Some(tenths) => format!("{}.{}", grouped(tenths / 10), tenths % 10),

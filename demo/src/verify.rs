@@ -13,9 +13,9 @@ use crate::game::Played;
 use crate::log::Key;
 use crate::rows::Database;
 
-/// How long the last writes can take to land.
+/// The longest time that the last writes can take to land.
 const LANDING: Duration = Duration::from_secs(20);
-/// Players loaded at once.
+/// The number of players that are loaded at once.
 const AT_ONCE: usize = 64;
 
 /// The result of the comparison.
@@ -32,7 +32,7 @@ pub struct Comparison {
 /// Waits until all data has landed. Lands nothing itself.
 ///
 /// # Errors
-/// Some data has not landed in time, or was rejected. The message tells how much.
+/// Some data has not landed in time, or was rejected. The message gives the amount.
 pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
     let hot = storage.tiers().hot().as_ref();
     let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
@@ -95,7 +95,7 @@ async fn load(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<BTreeMa
         let Some(first) = some.first() else { continue };
         let scope = first.owner().scope();
         let records = storage
-            .scope(scope.app(), scope.region())?
+            .world(scope.app(), scope.region())?
             .bytes()
             .get_all_many(some)
             .await;

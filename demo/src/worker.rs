@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 /// Becomes the worker (`exec`), and leaves a watchdog beside it. The watchdog reads a pipe, and the
 /// demo holds the other end. A line means that the demo has ended the worker itself. The end of the
 /// pipe means that the demo is dead, in any way. Then the watchdog kills the worker, which would
-/// wait for its servers for ever.
+/// otherwise wait for its servers for ever.
 const WATCHED: &str = r#"
 exec 3<&0 0</dev/null
 { read -r line <&3 || kill -9 $$; } >/dev/null 2>&1 &
@@ -103,7 +103,7 @@ impl Drop for WorkerProcess {
 pub struct TakenOver {
     /// Marks in the killed worker's snapshots. The other worker landed them.
     pub marks: u64,
-    /// How many workers were killed until a kill came in the middle of a snapshot.
+    /// The number of workers that were killed until a kill came in the middle of a snapshot.
     pub kills: u32,
 }
 
@@ -111,7 +111,7 @@ pub struct TakenOver {
 const LOOK: Duration = Duration::from_millis(1);
 /// The longest wait for any step.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// How many workers are killed at most until a kill comes in the middle of a snapshot.
+/// The largest number of kills until one comes in the middle of a snapshot.
 const KILLS_MAX: u32 = 10;
 
 /// Starts a second worker beside `other`, and kills it with SIGKILL while one of its snapshots is

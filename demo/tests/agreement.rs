@@ -1,4 +1,4 @@
-//! The demo: what agrees is no difference, and one altered row is one.
+//! The demo reports no difference where the sources agree, and one difference for one altered row.
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -18,7 +18,7 @@ const PLAN: Plan = Plan {
     seed: 7,
 };
 
-/// An embedded storage on which players have played, and all of it has landed.
+/// An embedded storage after players have played and all their data has landed.
 struct Stage {
     folder: tempfile::TempDir,
     storage: Storage,
@@ -50,7 +50,7 @@ impl Stage {
         verify::compare(&self.storage, &self.played, &Database::Sqlite(self.file())).await
     }
 
-    /// Changes the database behind the storage's back; answers how many rows.
+    /// Changes the database without the storage. Returns the number of changed rows.
     async fn alter(&self, statement: &'static str) -> Result<u64> {
         let mut connection = SqliteConnectOptions::new()
             .filename(self.file())

@@ -6,7 +6,6 @@
 
 use std::borrow::Cow;
 
-use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Partition};
 
 /// Makes the keys of one prefix.
@@ -228,7 +227,7 @@ pub(crate) fn owner_of(part: &str) -> Option<Owner> {
 }
 
 fn escape(part: &str) -> Cow<'_, str> {
-    if part.contains([':', '%']) && !broken("R9-owner") {
+    if part.contains([':', '%']) {
         Cow::Owned(part.replace('%', "%25").replace(':', "%3A"))
     } else {
         Cow::Borrowed(part)
@@ -245,14 +244,75 @@ fn unescape(part: &str) -> Cow<'_, str> {
     }
 }
 
-/// The prefix of the names of tombstones.
+// The names that the hot tier keeps for itself in its hashes. This file alone spells them out.
+// `redis/scripts/tests/names.rs` compares `RESERVED` with the scripts.
+
+/// In the hash of an owner: version, generation and flag. Every read asks for it.
+pub(crate) const HEAD: &str = ":v";
+/// In the hash of an owner: when it was made, if a map named the owner then. A worker's reads ask
+/// for it, too.
+pub(crate) const BORN: &str = ":b";
+/// In the hash of an owner: the prefix of the names of tombstones.
 pub(crate) const TOMBSTONE: &str = ":d:";
+/// In the record of a partition: the incarnation under which it was made.
+pub(crate) const INCARNATION: &str = "inc";
+/// In the record of a partition.
+pub(crate) const EPOCH: &str = "epoch";
+/// In the record of a partition.
+pub(crate) const GENERATION: &str = "gen";
+/// In the record of a partition: the prefix of the names of stores. Each has the store's last call.
+pub(crate) const STORE: &str = "w:";
+
+/// All reserved names, each with its meaning.
+#[cfg(test)]
+pub(crate) const RESERVED: [(&str, &str); 27] = [
+    // In the hash of an owner.
+    (HEAD, "version, generation and flag"),
+    (
+        BORN,
+        "when the hash was made, if a map named the owner then",
+    ),
+    (":t", "there may be tombstones"),
+    (TOMBSTONE, "the prefix of tombstones"),
+    // In the ids of operations.
+    (":w", "the window of the ids"),
+    (":j", "how often the clock may have leapt"),
+    // In a dirty map, inside of a script alone.
+    (":", "a long value that makes Redis keep the map as a table"),
+    // In the record of a partition.
+    (INCARNATION, "the incarnation under which it was made"),
+    (EPOCH, "the epoch"),
+    (GENERATION, "the generation"),
+    ("src", "where versions begin"),
+    ("begun", "where versions of the epoch began"),
+    ("landed", "how far landings reach"),
+    ("collected", "how far collections reach"),
+    ("db", "the database that landings go to"),
+    ("first", "since when the dirty map has marks"),
+    ("first_saving", "since when the snapshot has marks"),
+    ("snap", "the number of the snapshot"),
+    ("window", "the number of the window that leaves probation"),
+    ("relive", "marks on probation must become live again"),
+    ("graced", "the last epoch with an ended grace"),
+    (STORE, "the prefix of stores, each with its last call"),
+    // In the record of the whole hot tier.
+    ("token", "the token of the hot tier"),
+    ("database", "the identity of the database"),
+    ("partitions", "the number of partitions"),
+    ("layout", "the number of the layout"),
+    ("since", "when the hot tier took over"),
+];
+
+/// Whether a name of an owner's hash is no field.
+pub(crate) fn is_reserved(name: &[u8]) -> bool {
+    name.starts_with(b":")
+}
 
 /// The field's name in the owner's hash. Reserved names begin with ':'. So a name that begins with
 /// ':' or '%' gets a '%' before it.
 pub(crate) fn stored(field: &Field) -> Cow<'_, str> {
     let name = field.as_str();
-    if name.starts_with([':', '%']) && !broken("R9-field") {
+    if name.starts_with([':', '%']) {
         Cow::Owned(format!("%{name}"))
     } else {
         Cow::Borrowed(name)

@@ -1,12 +1,13 @@
-//! The calls of a landing worker about marks: snapshot, collect, settle and park.
+//! Marks on their way to the database: snapshot, collect, settle and park.
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::is_kept;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
-use crate::{HotRead, Lock, Mark, mark};
+use crate::{Acquit, HotError, HotRead, Lock, Mark, Probation, mark};
 
 /// The result of taking a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +154,7 @@ impl Parked {
     /// Whether other fields of the snapshot entry have landed.
     pub(crate) fn has_landed(&self) -> bool {
         let mark = self.source.as_ref().and_then(|entry| entry.mark.as_ref());
-        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && !broken("H33-parked")
+        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && is_kept("H33-parked")
     }
 }
 
@@ -201,4 +202,78 @@ pub struct ErrorEntry {
     pub code: u32,
     /// The reason in one line.
     pub message: String,
+}
+
+/// The marks of a partition on their way to the database: dirty map, snapshot, error map, and marks
+/// on probation. A mark leaves the snapshot only for the worker that holds the partition's lock.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Marks: Send + Sync {
+    /// Turns the dirty map into the snapshot, unless a snapshot is left over (R4). Fails with kind
+    /// `LockLost` without the lock.
+    async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError>;
+
+    /// Some entries of a map of marks, about `count`, from `cursor` on (0 at first).
+    async fn scan(
+        &self,
+        partition: Partition,
+        map: Map,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<Entry>, HotError>;
+
+    /// Some entries of the error map, about `count`, from `cursor` on (0 at first).
+    async fn errors(
+        &self,
+        partition: Partition,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<ErrorEntry>, HotError>;
+
+    /// Reads marked fields (tombstones included) of owners of one partition, then the partition's
+    /// epoch and `landed`, under one incarnation. Fails as `Unprepared` if it is not the recorded
+    /// one. An empty list of fields means the whole owner.
+    async fn collect(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Collected, HotError>;
+
+    /// Clears marks after their rows were committed, if their snapshot is still there (R5). Also
+    /// clears error marks of committed fields at or below the committed versions. With probation,
+    /// both go on probation instead. Raises `landed`.
+    ///
+    /// An owner that no map names any more gets the time to live of landed data, or is evicted if
+    /// that was requested. The call fails as a whole under another epoch or incarnation, or without
+    /// the lock.
+    async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
+
+    /// Moves entries to the error map, and counts attempts. Answers for each entry whether it is
+    /// there now. It is not if another worker landed or moved it, or if a scan brought it twice.
+    /// The call fails as a whole under another epoch or incarnation, or without the lock.
+    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError>;
+
+    /// Says which of a partition's landed marks leave probation next. If none are leaving, all
+    /// marks that are on probation now become the next. Fails under another incarnation or without
+    /// the lock.
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
+
+    /// Ends the probation of leaving marks. Answers how many went. An owner that no map names any
+    /// more gets the time to live of landed data, or is evicted if that was requested. Marks of
+    /// another window stay. Fails under another epoch or incarnation, or without the lock.
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError>;
+
+    /// Makes marks on probation live again, after a change of the epoch. Answers how many. If the
+    /// dirty map has a mark of the same name, the two become one, with the fields of both and the
+    /// greater version.
+    ///
+    /// Does nothing if the epoch did not change, or if all marks from before the change are live
+    /// again. Fails under another incarnation or without the lock.
+    async fn relive(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError>;
 }

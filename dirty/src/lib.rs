@@ -2,13 +2,15 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`HotStore`]: the contract of every engine |
-//! | [`owner`] | [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
-//! | [`landing`] | [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: work on marks |
+//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of six traits |
+//! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
+//! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
-//! | [`session`] | [`SessionStore`], [`Session`]: the holder of an owner |
-//! | [`partition`] | [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
+//! | [`partition`] | [`Partitions`], [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
+//! | [`tier`] | [`Tier`]: time, pairing, memory and workers of the whole |
 //! | [`pairing`] | [`HotPairing`], [`HotPaired`]: the database that the hot tier belongs to |
+//! | [`session`] | [`Sessions`], [`Session`]: the sessions of owners |
+//! | [`holder`] | [`Holders`], [`Beats`]: the processes that hold sessions |
 //! | [`mark`] | [`Mark`]: the fields of an owner that must land |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
@@ -25,6 +27,7 @@ pub mod conformance;
 pub mod error;
 #[cfg(test)]
 mod fuzz;
+pub mod holder;
 mod key;
 pub mod landing;
 pub mod mark;
@@ -38,24 +41,26 @@ pub mod probation;
 pub mod redis;
 pub mod session;
 pub mod store;
+pub mod tier;
 
 pub use error::{HotError, HotKind};
+pub use holder::{Asked, Beats, Holders};
 pub use landing::{
-    Collected, Entry, ErrorEntry, Fault, Map, Page, Park, Parked, Settle, Settled, Snapshot,
+    Collected, Entry, ErrorEntry, Fault, Map, Marks, Page, Park, Parked, Settle, Settled, Snapshot,
     SnapshotId,
 };
 pub use mark::Mark;
-pub use memory::{MemorySettings, MemoryStore};
+pub use memory::MemoryStore;
 pub use memory_use::MemoryUse;
 pub use open::{open, open_for_reading};
 pub use owner::{
-    Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Read, Refusal,
+    Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Owners, Read,
+    Refusal,
 };
 pub use pairing::{HotPaired, HotPairing};
-pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState};
+pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
 pub use probation::{Acquit, Probation, Window};
-pub use redis::{RedisOptions, RedisStore};
-pub use session::{
-    Asked, Beats, ClaimSession, Claimed, OpenSession, Opened, Session, SessionStore,
-};
+pub use redis::RedisStore;
+pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::HotStore;
+pub use tier::Tier;

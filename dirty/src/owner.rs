@@ -1,8 +1,11 @@
 //! One owner's data in the hot tier: reading it, filling it from the cold tier, and changing it.
 
-use storage_model::{Applied, Cell, Epoch, Field, Owner, Version};
+use std::time::Duration;
 
-use crate::Session;
+use async_trait::async_trait;
+use storage_model::{Applied, Cell, Epoch, Field, Mutation, Owner, Version};
+
+use crate::{HotError, Session};
 
 /// The fields that a read asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -174,4 +177,87 @@ pub enum Evicted {
     /// The hash stays. It has unlanded marks or marks on probation, or a session holds the owner.
     /// It goes with the last of these.
     WhenLanded,
+}
+
+/// Owners: their hashes, exist markers, and the right to load them from the cold tier.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Owners: Send + Sync {
+    /// Reads hashes as they are. Never waits for the cold tier, never writes.
+    async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>>;
+
+    /// Applies mutations, each with the load that it builds on, if it needs one.
+    ///
+    /// All of this happens in one step, after everything was validated:
+    ///
+    /// - The mutation gets a version. It is at least the hot tier's time, and greater than every
+    ///   version of the owner and of earlier calls of the partition.
+    /// - The fields change, and the owner's version is raised to the new one.
+    /// - The changed fields join the owner's mark in the dirty map.
+    /// - The reply is remembered for a repeat.
+    /// - The hash loses its time to live.
+    ///
+    /// A hash that the step creates has this version as its number in the exist marker. The hash is
+    /// complete only if the owner is known to have no rows, or if the load brought all rows. If a
+    /// map names an owner without a hash, the new hash says so
+    /// ([`Header::born`](crate::Header::born)). A mark in the dirty map is then put aside under a
+    /// name of its own, for the worker to report (R6).
+    ///
+    /// A load is used under the same conditions as in [`Owners::fill`]. If a needed load is
+    /// missing or not proved, the answer is [`Mutated::Load`].
+    ///
+    /// A repeat under an id that its caller keeps gets the answer of the first copy, within the
+    /// deadline and after any number of other writes. Other writes are repeated by the store that
+    /// sent them first ([`Attempt`](storage_model::Attempt)).
+    ///
+    /// Only the session that holds an owner can write it. See [`Sessions`](crate::Sessions).
+    ///
+    /// A mutation that asks for more than `Cached` is acknowledged only when it is that safe, also
+    /// if an earlier copy applied it. If the durability can't be had, the mutation fails before
+    /// anything is written (`Durability`). If it takes too long, the mutation fails as applied
+    /// (`NotReached`).
+    async fn mutate(
+        &self,
+        mutations: &[(Mutation, Option<Load>)],
+    ) -> Vec<Result<Mutated, HotError>>;
+
+    /// The markers and epochs to remember before the cold tier is asked. Fails as `Unprepared`
+    /// under another incarnation, if the engine has noticed that incarnation as a read would. An
+    /// observation under an unnoticed incarnation proves nothing (see [`Owners::fill`]). `Absent`
+    /// can be as old as a read can be. The parts of an observation can be of different moments. A
+    /// load that this could make stale is rejected.
+    async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
+
+    /// Takes the right to load owners from the cold tier, for `ttl`. Answers which rights it got. A
+    /// right only saves work of the cold tier. A load is proved by its fill, with or without the
+    /// right.
+    async fn lease(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>>;
+
+    /// Returns the right to load owners.
+    async fn release(&self, owners: &[Owner]) -> Result<(), HotError>;
+
+    /// Writes loads that can be proved. Epoch and marker must still be those observed, and there
+    /// must be a hash if and only if there was one. Then no hash was made since, and a hash that
+    /// was there holds all later writes. So its fields win, tombstones included.
+    ///
+    /// A hash that the fill creates is clean. It has the highest version of the rows, or the
+    /// marker's if there are none. It has a number of its own in the marker, and the time to live
+    /// of landed data. An owner without rows and without a marker is remembered as absent for a
+    /// short time.
+    ///
+    /// At the memory limit nothing is written, but the load is still proved or rejected.
+    async fn fill(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>>;
+
+    /// Whether a map names each owner, because a change has not landed, was rejected, or is on
+    /// probation. If no map names an owner, all of it that was read before the call has landed. If
+    /// an epoch is given, fails under another epoch or incarnation.
+    async fn marked(&self, owners: &[Owner], epoch: Option<Epoch>) -> Vec<Result<bool, HotError>>;
+
+    /// Drops hashes after all their changes have landed. Other hashes go once no map names their
+    /// owner and no session holds it.
+    async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>>;
+
+    /// Restores the full time to live of hashes that have one. Never gives one to a hash without.
+    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError>;
 }

@@ -1,9 +1,12 @@
 //! The record, lock and sizes of a partition.
 
 use std::fmt;
+use std::time::Duration;
 
-use storage_model::sabotage::broken;
+use async_trait::async_trait;
 use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
+
+use crate::HotError;
 
 /// The hot tier's record of a partition (R14).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -39,19 +42,15 @@ impl PartitionRecord {
     /// source proves nothing: a write may have raised it before anybody noticed the loss.
     #[must_use]
     pub fn has_forgotten(&self, last_version: Version, landed_here: bool) -> bool {
-        let collected = if broken("R14-early") {
-            self.source
-        } else {
-            self.collected
-        };
-        last_version > self.landed && !(landed_here && last_version <= collected)
+        last_version > self.landed && !(landed_here && last_version <= self.collected)
     }
 }
 
 /// A partition's record and the incarnation of the server that holds it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct PartitionState {
-    /// The server process and the replication history that hold the partition now.
+    /// Names the incarnation that holds the partition now. It changes whenever the hot tier may
+    /// have forgotten acknowledged writes.
     pub incarnation: String,
     /// The record. `None` at first contact or after a wipe.
     pub record: Option<PartitionRecord>,
@@ -132,4 +131,68 @@ impl PartitionPeek {
     pub fn oldest(&self) -> Option<Timestamp> {
         self.live_since.into_iter().chain(self.snapshot_since).min()
     }
+}
+
+/// Partitions: their records, locks and sizes.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Partitions: Send + Sync {
+    /// How many partitions owners are hashed into.
+    fn partition_count(&self) -> u32;
+
+    /// The records of partitions, and the incarnations that hold them now.
+    async fn partition_states(
+        &self,
+        partitions: &[Partition],
+    ) -> Vec<Result<PartitionState, HotError>>;
+
+    /// Makes or replaces partition records. A record changes only if the stored incarnation is
+    /// still the one seen, the server's is too, and the epoch is greater than the stored one. The
+    /// source is raised to `last_version`, and `landed` becomes `last_version`.
+    ///
+    /// The generation becomes the epoch if the hot tier [has
+    /// forgotten](crate::PartitionRecord::has_forgotten) landed data, if there was no record, or if
+    /// every hash must be compared. After any adoption, marks on probation must become live again.
+    /// Answers whether it adopted.
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
+
+    /// Raises `landed`, after a fence found that a commit was not settled. Never lowers it. Fails
+    /// under another epoch or incarnation.
+    async fn raise_landed(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        landed: Version,
+    ) -> Result<(), HotError>;
+
+    /// Sizes, ages and lock holders, without reading marks.
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
+
+    /// Takes locks that nobody else holds. Answers which locks it has now. A repeat under the same
+    /// token gets the same answer, so a lost answer does not lock its own worker out. Works at the
+    /// memory limit, as all calls of a worker do.
+    async fn lock(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>>;
+
+    /// Prolongs locks that are still held. Answers which are.
+    async fn renew(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>>;
+
+    /// Returns locks that are still held.
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>>;
+
+    /// Forgets the replies that partitions remember for stores without a call for two minutes, by
+    /// this process' clock. Such a store is gone, or asks for no earlier reply any more. A worker
+    /// calls this from time to time, so that a partition does not grow with every store that ever
+    /// was. Each partition is checked once a minute at most.
+    async fn forget_calls(&self, partitions: &[Partition]) -> Result<(), HotError>;
 }

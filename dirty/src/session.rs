@@ -1,17 +1,14 @@
 //! Sessions in the hot tier: the holder of an owner, and the fence that each write is compared
 //! with.
 //!
-//! A session belongs to a *holder*, the process that renews it. Each holder has a *beat* in each
-//! partition, a number that it raises. No server's clock decides that a holder is gone. A process
-//! that sees the same beat for longer than a lease, by its own clock, declares the holder gone
-//! ([`Beats`]).
+//! A session belongs to a *holder*, the process that renews it ([`Holders`](crate::Holders)).
 //!
 //! After any change of the epoch the sessions in the hot tier are *claims*, since it may have
 //! forgotten a later session. Each holder claims its session again, and the greatest fence wins.
 //! Nothing is saved before the *grace* has ended.
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp, Version};
+use storage_model::{Epoch, Fence, OpId, Owner, Timestamp, Version};
 
 use crate::{HotError, HotRead, Load, Observed};
 
@@ -120,28 +117,6 @@ pub enum Claimed {
     No(Option<Session>),
 }
 
-/// The beats of all holders of a partition.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Beats {
-    /// Each holder's last beat.
-    pub beats: Vec<(OpId, u64)>,
-    /// The epoch.
-    pub epoch: Epoch,
-    /// Whether the grace of the epoch has ended.
-    pub graced: bool,
-}
-
-/// A session with an owner that another server asks for.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Asked {
-    /// The owner of the session.
-    pub owner: Owner,
-    /// The fence of the session.
-    pub fence: Fence,
-    /// The name of the server that asks.
-    pub by: String,
-}
-
 /// A name for people as a session keeps it: one word that does not begin with "-". That character
 /// stands for nobody.
 pub(crate) fn one_word(name: &str) -> String {
@@ -166,8 +141,10 @@ pub(crate) fn one_word(name: &str) -> String {
 /// A save is a mutation with a fence ([`Mutation::by`](storage_model::Mutation::by)). The hot tier
 /// compares the fence in the same step. So no write of a former holder is ever applied (S1). While
 /// a session holds an owner, its hash has no time to live.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
 #[async_trait]
-pub trait SessionStore {
+pub trait Sessions: Send + Sync {
     /// Opens a session of a free owner, or replaces the session that is named. A repeat with the
     /// same token gets the same answer as long as the session is open. So a lost answer leaves no
     /// session behind that nobody has.
@@ -186,45 +163,4 @@ pub trait SessionStore {
 
     /// The sessions of owners. A lapsed session counts if nobody took the owner since.
     async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>>;
-
-    /// Raises a holder's beat in partitions, if `raise` is given. Answers the beats of all holders.
-    async fn beat(
-        &self,
-        partitions: &[Partition],
-        raise: Option<(OpId, u64)>,
-    ) -> Vec<Result<Beats, HotError>>;
-
-    /// The sessions of a holder that others ask for.
-    async fn asked(
-        &self,
-        partitions: &[Partition],
-        holder: OpId,
-    ) -> Vec<Result<Vec<Asked>, HotError>>;
-
-    /// The sessions of a holder in a partition that have not lapsed. A session that begins or ends
-    /// during the call may be among them or not.
-    async fn held_by(
-        &self,
-        partition: Partition,
-        holder: OpId,
-    ) -> Result<Vec<(Owner, Fence)>, HotError>;
-
-    /// Declares a holder gone if its beat is still `beat` (S5). Its sessions then lapse. Answers
-    /// how many lapsed. The beat is 0 until the holder raises it.
-    async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError>;
-
-    /// The sessions of a partition that have lapsed and that nobody took since.
-    async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;
-
-    /// Forgets these sessions if they are still lapsed. A holder that comes back has lost such a
-    /// session. Answers how many were forgotten.
-    async fn forget_lapsed(
-        &self,
-        partition: Partition,
-        sessions: &[(Owner, Fence)],
-    ) -> Result<u32, HotError>;
-
-    /// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
-    /// Answers whether the epoch is still the same.
-    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;
 }

@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use storage_config::LandingSettings;
 use storage_dirty::{HotError, HotKind, HotStore, Lock};
 use storage_model::Partition;
 
-use crate::LandingOptions;
 use crate::namesake::Namesakes;
 
 /// The share of `worker` among the sorted `workers`: every n-th partition. The sizes of shares
@@ -24,7 +24,7 @@ pub fn share(worker: &str, workers: &[String], partitions: u32) -> BTreeSet<Part
         .collect()
 }
 
-/// The partitions of a worker. The keeper writes the claims. Lanes read them, and record which
+/// The partitions of a worker. The keeper writes the claims. Tasks read them, and record which
 /// partitions they are busy with.
 #[derive(Debug)]
 pub(crate) struct Claims {
@@ -45,7 +45,7 @@ struct State {
     closed: bool,
 }
 
-/// A partition that a lane works on. It is not given away until this value is dropped.
+/// A partition that a task works on. It is not given away until this value is dropped.
 #[derive(Debug)]
 pub(crate) struct Busy<'a> {
     claims: &'a Claims,
@@ -79,7 +79,7 @@ impl Claims {
         self.state().held.iter().copied().collect()
     }
 
-    /// Begins work on a partition, if it is held and no lane is busy with it.
+    /// Begins work on a partition, if it is held and no task is busy with it.
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();
         let free = !state.closed && state.held.contains(&partition) && state.busy.insert(partition);
@@ -99,16 +99,16 @@ impl Claims {
     pub(crate) async fn keep(
         &self,
         hot: &dyn HotStore,
-        options: &LandingOptions,
+        settings: &LandingSettings,
     ) -> Result<(), HotError> {
         let mut failed = None;
         // ORDER: locks before the announcement, so that the worker keeps them even while announcing
         // fails.
         let held = self.held();
-        let renewed = hot.renew(&held, &self.lock, options.lock_ttl).await;
+        let renewed = hot.renew(&held, &self.lock, settings.lock_ttl).await;
         self.forget(&those(&held, renewed, false, &mut failed));
-        match hot.announce(&options.name, options.worker_ttl).await {
-            Ok(workers) => self.balance(hot, options, &workers, &mut failed).await,
+        match hot.announce(&self.lock.holder, settings.worker_ttl).await {
+            Ok(workers) => self.balance(hot, settings, &workers, &mut failed).await,
             Err(error) => note(&mut failed, error),
         }
         failed.map_or(Ok(()), Err)
@@ -118,11 +118,11 @@ impl Claims {
     async fn balance(
         &self,
         hot: &dyn HotStore,
-        options: &LandingOptions,
+        settings: &LandingSettings,
         workers: &[String],
         failed: &mut Option<HotError>,
     ) {
-        let share = share(&options.name, workers, hot.partition_count());
+        let share = share(&self.lock.holder, workers, hot.partition_count());
         let surplus: Vec<_> = {
             let mut state = self.state();
             let idle = state.held.difference(&state.busy).chain(&state.doubtful);
@@ -145,7 +145,7 @@ impl Claims {
             }
         };
         self.mind(&missing);
-        let locked = hot.lock(&missing, &self.lock, options.lock_ttl).await;
+        let locked = hot.lock(&missing, &self.lock, settings.lock_ttl).await;
         self.doubt(&missing, &locked);
         let refused: Vec<_> = missing
             .iter()
@@ -155,7 +155,9 @@ impl Claims {
             .collect();
         let got = those(&missing, locked, true, failed);
         self.state().held.extend(got);
-        self.namesakes.look(hot, options, &refused).await;
+        self.namesakes
+            .look(hot, &self.lock.holder, settings.lock_ttl, &refused)
+            .await;
     }
 
     /// Gives locks back that this worker holds, or may hold.
@@ -205,19 +207,15 @@ impl Claims {
         self.state().closed
     }
 
-    /// Gives all locks back, after the lanes have stopped.
-    pub(crate) async fn release(
-        &self,
-        hot: &dyn HotStore,
-        options: &LandingOptions,
-    ) -> Result<(), HotError> {
+    /// Gives all locks back, after the tasks have stopped.
+    pub(crate) async fn release(&self, hot: &dyn HotStore) -> Result<(), HotError> {
         self.close();
         let held: Vec<_> = {
             let State { held, doubtful, .. } = &mut *self.state();
             std::mem::take(held).union(doubtful).copied().collect()
         };
         let unlocked = self.give_back(hot, &held).await;
-        hot.retire(&options.name).await?;
+        hot.retire(&self.lock.holder).await?;
         unlocked
     }
 }
@@ -255,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_partition_is_begun_only_if_it_is_held_and_by_one_lane_at_a_time() {
+    fn a_partition_is_begun_only_if_it_is_held_and_by_one_task_at_a_time() {
         let claims = Claims::new(Lock {
             holder: "a".into(),
             token: "t".into(),
@@ -265,7 +263,7 @@ mod tests {
         let busy = claims.begin(Partition(1));
         assert!(
             busy.is_some() && claims.begin(Partition(1)).is_none(),
-            "another lane is busy with it"
+            "another task is busy with it"
         );
         assert!(
             claims.state().busy.contains(&Partition(1)),

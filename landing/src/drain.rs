@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotStore, PartitionPeek};
-use storage_model::sabotage::broken;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep};
 
@@ -137,14 +136,9 @@ impl Found {
     fn waits(&self, peek: &PartitionPeek) -> bool {
         let was_found =
             |since: Option<Timestamp>| since.is_none_or(|since| self.maps.contains(&since));
-        let snapshot = if broken("H48-saving") {
-            0
-        } else {
-            peek.snapshot
-        };
         let maps = [
             (peek.live, peek.live_since),
-            (snapshot, peek.snapshot_since),
+            (peek.snapshot, peek.snapshot_since),
         ];
         (peek.relive && peek.probation > 0)
             || maps

@@ -2,47 +2,46 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`options`] | [`LandingOptions`]: the settings of a worker |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
 //! | `namesake` | another live worker of the same name |
+//! | `worker` | the state of a worker |
 //! | `pass` | one pass over a worker's partitions |
-//! | `lane` | the concurrent lanes of a pass: reading, landing and settling |
-//! | `probation` | landed marks that stay until the database has kept them for a while |
-//! | [`pace`] | [`Pace`]: how much load the worker puts on the database |
-//! | `turn` | the limit of concurrent transactions |
-//! | `step` | one transaction: collect, land, settle, reject |
-//! | [`batch`] | from marks to rows and back, pure functions |
+//! | `round` | the partitions that wait in a pass |
+//! | `task` | the concurrent tasks of a pass: reading marks, and landing them in batches |
+//! | `transaction` | one transaction: collect, commit, settle, reject |
+//! | [`marks`] | from marks to rows and back, pure functions |
+//! | `probation`, `leaving` | landed marks that stay until the database has kept them for a while |
+//! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
+//! | `failure` | how much of the work a failure concerns |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
-//! | [`pressure`] | [`Pressure`]: how close the backlog is to the watermarks |
+//! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
 //! | [`backoff`] | how long to wait after a failure |
 //! | [`metrics`] | [`Counts`]: the counters of a worker since its start |
 
 pub mod backoff;
-pub mod batch;
+pub mod backpressure;
 pub mod claim;
 pub mod drain;
-mod lane;
+mod failure;
+mod leaving;
+mod limiter;
+pub mod marks;
 mod measure;
 pub mod metrics;
 mod namesake;
-pub mod options;
-pub mod pace;
 mod pass;
-pub mod pressure;
 mod probation;
 pub mod rescue;
+mod round;
 pub mod run;
-#[cfg(feature = "sabotage")]
-mod sabotage;
-mod step;
-mod turn;
+mod task;
+mod transaction;
+mod worker;
 
+pub use backpressure::BackpressureLevel;
 pub use drain::{Backlog, drained};
 pub use metrics::Counts;
-pub use options::LandingOptions;
-pub use pace::Pace;
-pub use pressure::Pressure;
 pub use rescue::Rescued;
 pub use run::LandingWorker;

@@ -28,7 +28,7 @@ pub struct Counts {
     pub rows: u64,
     /// Marks cleared.
     pub marks: u64,
-    /// Landing steps that committed.
+    /// Landing transactions that committed.
     pub transactions: u64,
     /// Entries moved to an error map, including repeated attempts.
     pub parked: u64,
@@ -55,7 +55,7 @@ impl Metrics {
         counter.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Ordering::Relaxed);
     }
 
-    pub(crate) fn landed(&self, rows: usize) {
+    pub(crate) fn committed(&self, rows: usize) {
         Self::add(&self.rows, rows);
         Self::add(&self.transactions, 1);
     }

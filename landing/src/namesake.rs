@@ -2,12 +2,11 @@
 //! do not share the work.
 
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
 use storage_dirty::HotStore;
 use storage_model::Partition;
 use tokio::time::Instant;
-
-use crate::LandingOptions;
 
 /// The other holders of a worker's own share, as the worker has seen them.
 #[derive(Debug, Default)]
@@ -31,14 +30,15 @@ impl Namesakes {
     pub(crate) async fn look(
         &self,
         hot: &dyn HotStore,
-        options: &LandingOptions,
+        name: &str,
+        lock_ttl: Duration,
         refused: &[Partition],
     ) {
-        if !self.is_due(Instant::now(), options, refused) {
+        if !self.is_due(Instant::now(), lock_ttl, refused) {
             return;
         }
         let peeks = hot.peek(refused).await;
-        let is_namesake = |holder: Option<String>| holder.as_ref() == Some(&options.name);
+        let is_namesake = |holder: Option<String>| holder.as_deref() == Some(name);
         if peeks
             .into_iter()
             .flatten()
@@ -49,21 +49,21 @@ impl Namesakes {
                 .unwrap_or_else(PoisonError::into_inner)
                 .told = true;
             tracing::error!(
-                worker = options.name,
+                worker = name,
                 "another live worker has this worker's name, and holds partitions of its share: give each worker a landing.worker_name of its own, or none"
             );
         }
     }
 
     /// Whether it is time to check the holders.
-    fn is_due(&self, now: Instant, options: &LandingOptions, refused: &[Partition]) -> bool {
+    fn is_due(&self, now: Instant, lock_ttl: Duration, refused: &[Partition]) -> bool {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if refused.is_empty() {
             *seen = Seen::default();
             return false;
         }
         let since = *seen.since.get_or_insert(now);
-        let is_due = !seen.told && now.duration_since(since) > options.lock_ttl * 3 / 2;
+        let is_due = !seen.told && now.duration_since(since) > lock_ttl * 3 / 2;
         if is_due {
             seen.since = Some(now);
         }
@@ -73,21 +73,16 @@ impl Namesakes {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
     fn a_share_that_others_hold_is_looked_at_when_the_locks_of_a_dead_namesake_have_run_out() {
-        let options = LandingOptions {
-            lock_ttl: Duration::from_secs(2),
-            ..LandingOptions::default()
-        };
+        const LOCK_TTL: Duration = Duration::from_secs(2);
         let (namesakes, refused) = (Namesakes::default(), [Partition(1)]);
         let mut now = Instant::now();
         let mut after = |seconds, refused: &[Partition]| {
             now += Duration::from_secs(seconds);
-            namesakes.is_due(now, &options, refused)
+            namesakes.is_due(now, LOCK_TTL, refused)
         };
         assert!(!after(100, &refused), "not locked for the first time");
         assert!(!after(3, &refused));

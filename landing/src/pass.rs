@@ -1,43 +1,18 @@
-//! One pass over a worker's partitions: finding work, landing it in lanes, replaying error marks,
+//! One pass over a worker's partitions: finding work, landing it in tasks, replaying error marks,
 //! and ending probations.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
-use storage_model::{OpId, Partition, Timestamp};
+use storage_model::{Partition, Timestamp};
 use tokio::time::Instant;
 
-use crate::batch::{self, Part};
-use crate::claim::Claims;
-use crate::metrics::Metrics;
-use crate::probation::Leaving;
-use crate::turn::Turns;
-use crate::{LandingOptions, step};
-use storage_tiers::{TierError, Tiers};
-
-/// The state that the lanes of one worker share.
-#[derive(Debug)]
-pub(crate) struct Worker {
-    pub(crate) tiers: Tiers,
-    pub(crate) options: LandingOptions,
-    pub(crate) claims: Claims,
-    pub(crate) metrics: Metrics,
-    /// Limits the concurrent transactions and the rows of each.
-    pub(crate) turns: Turns,
-    /// When the error maps were last read. Only the running pass uses it.
-    pub(crate) replayed: Mutex<Option<Instant>>,
-    /// When the database was last compared with the one that marks on probation landed to. As
-    /// above.
-    pub(crate) looked: Mutex<Option<Instant>>,
-    /// When the tiers were last found to belong together. As above.
-    pub(crate) compared: Mutex<Option<Instant>>,
-    /// The windows of probation that the worker saw leave. As above.
-    pub(crate) leaving: Leaving,
-    /// The seed of the jitter of waits.
-    pub(crate) jitter: OpId,
-}
+use crate::marks::{self, Part};
+use crate::round::Round;
+use crate::worker::Worker;
+use storage_tiers::TierError;
 
 /// The shortest time between two checks that the tiers still belong together. Game servers use the
 /// same.
@@ -60,56 +35,20 @@ struct Work {
 
 impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
-        self.marks += peek.live + peek.snapshot;
-        self.marked
-            .extend((peek.live + peek.snapshot > 0 || peek.relive).then_some(partition));
-        self.parked.extend((peek.errors > 0).then_some(partition));
-        self.on_probation
-            .extend((peek.probation > 0).then_some(partition));
-        self.lost.extend(peek.relive.then_some(partition));
-    }
-}
-
-/// The state that the lanes of one pass share.
-#[derive(Default)]
-pub(crate) struct Round {
-    /// Partitions that wait for a lane.
-    queue: Mutex<VecDeque<Partition>>,
-    /// The first failure of a partition. The other partitions went on without it.
-    failed: Mutex<Option<TierError>>,
-}
-
-impl Round {
-    pub(crate) fn next(&self) -> Option<Partition> {
-        self.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
-    }
-
-    /// Skips the failed partitions, if the failure concerns only them.
-    pub(crate) fn pass_over<T: Default>(
-        &self,
-        result: Result<T, TierError>,
-    ) -> Result<T, TierError> {
-        match result {
-            Err(error) if step::is_confined(&error) => {
-                self.failed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(error);
-                Ok(T::default())
-            }
-            other => other,
+        let marks = peek.live + peek.snapshot;
+        self.marks += marks;
+        if marks > 0 || peek.relive {
+            self.marked.push_back(partition);
         }
-    }
-
-    fn end(&self) -> Result<(), TierError> {
-        self.failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .map_or(Ok(()), Err)
+        if peek.errors > 0 {
+            self.parked.push_back(partition);
+        }
+        if peek.probation > 0 {
+            self.on_probation.push(partition);
+        }
+        if peek.relive {
+            self.lost.push(partition);
+        }
     }
 }
 
@@ -130,14 +69,11 @@ impl Worker {
         if !(work.marked.is_empty() && work.parked.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
-        let round = Arc::new(Round {
-            queue: Mutex::new(work.marked),
-            ..Round::default()
-        });
+        let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
             round.pass_over(self.relive(partition).await)?;
         }
-        self.run_lanes(&round, work.marks).await?;
+        self.run_tasks(&round, work.marks).await?;
         if self.replay_is_due() {
             self.replay(&round, work.parked).await?;
         }
@@ -165,7 +101,7 @@ impl Worker {
     /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
         let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= self.options.retry_min / 2);
+        let due = last.is_none_or(|last| last.elapsed() >= self.settings.error_retry_min / 2);
         if due {
             *last = Some(Instant::now());
         }
@@ -197,7 +133,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .errors(partition, from, self.options.batch_rows)
+                .errors(partition, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
             let entries = due(page.entries, now);
@@ -210,8 +146,8 @@ impl Worker {
                 entries,
                 replay: true,
             };
-            for parts in batch::cut(vec![part], self.turns.pace(|pace| pace.rows())) {
-                self.land(&parts).await?;
+            for parts in marks::cut(vec![part], self.limiter.rows()) {
+                self.land_marks(&parts).await?;
             }
         }
         Ok(())
@@ -221,21 +157,23 @@ impl Worker {
 /// The due error marks, as entries. Of each field only the newest version.
 fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
     let mut entries = BTreeMap::new();
-    for error in errors.into_iter().filter(|error| error.next <= now) {
-        if let Some((owner, field)) = error.target {
-            let mark = Mark {
-                owner,
-                fields: vec![field],
-            };
-            entries.insert(
-                mark.clone(),
-                Entry {
-                    raw: error.raw,
-                    mark: Some(mark),
-                    version: error.version,
-                },
-            );
+    for error in errors {
+        let Some((owner, field)) = error.target else {
+            continue;
+        };
+        if error.next > now {
+            continue;
         }
+        let mark = Mark {
+            owner,
+            fields: vec![field],
+        };
+        let entry = Entry {
+            raw: error.raw,
+            mark: Some(mark.clone()),
+            version: error.version,
+        };
+        entries.insert(mark, entry);
     }
     entries.into_values().collect()
 }

@@ -1,16 +1,15 @@
 //! The probation of landed marks (H33). It ends when the database has kept its commits. It is
 //! undone if the database may have lost them.
 
-use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 use std::time::Duration;
 
 use storage_dirty::{Acquit, Map, Probation, Window};
 use storage_model::Partition;
-use storage_model::sabotage::broken;
 use tokio::time::Instant;
 
-use crate::pass::{Round, Worker};
+use crate::round::Round;
+use crate::worker::Worker;
 use storage_tiers::TierError;
 
 /// The longest time between two looks at the database while marks are on probation. A shorter
@@ -18,29 +17,6 @@ use storage_tiers::TierError;
 const LOOK_MAX: Duration = Duration::from_secs(1);
 /// Looks in a period.
 const LOOKS: u32 = 8;
-
-/// The windows that a worker saw leave, and when. The worker uses its own clock, which nobody sets.
-/// By the hot tier's clock, a leap would end a probation early (H11). A worker that takes over
-/// begins again.
-#[derive(Debug, Default)]
-pub(crate) struct Leaving {
-    // A plain mutex: held for map operations only, never across an await.
-    since: Mutex<BTreeMap<Partition, (Window, Instant)>>,
-}
-
-impl Leaving {
-    /// Whether this window has been leaving for a period.
-    fn has_lasted(&self, partition: Partition, window: Window, period: Duration) -> bool {
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = since
-            .entry(partition)
-            .or_insert_with(|| (window, Instant::now()));
-        if seen.0 != window {
-            *seen = (window, Instant::now());
-        }
-        seen.1.elapsed() >= period || broken("H33-hasty")
-    }
-}
 
 impl Worker {
     /// Whether partitions with marks on probation are due for another look.
@@ -87,9 +63,7 @@ impl Worker {
         }
         // ORDER: the windows first, then the database, then the marks. In any other order the
         // database may have been replaced between the commit and the answer.
-        if !broken("H33-unasked") {
-            self.tiers.prepare(partitions).await?;
-        }
+        self.tiers.prepare(partitions).await?;
         for (busy, window) in ended {
             round.pass_over(self.acquit(busy.partition, window).await)?;
         }
@@ -102,7 +76,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
-                .scan(partition, Map::Leaving, from, self.options.batch_rows)
+                .scan(partition, Map::Leaving, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
             let lock = self.claims.lock().clone();
@@ -130,7 +104,7 @@ impl Worker {
                 let page = self
                     .tiers
                     .hot()
-                    .scan(partition, map, from, self.options.batch_rows)
+                    .scan(partition, map, from, self.limits.batch.rows)
                     .await?;
                 cursor = page.next;
                 let lived = self

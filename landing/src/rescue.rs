@@ -81,7 +81,7 @@ async fn rescue_one(
     rescued.refused += unreadable;
     let owners: Vec<_> = owners.into_iter().collect();
     for some in owners.chunks(OWNERS) {
-        let Some(Landed { rows, refused }) = land(tiers, partition, some).await? else {
+        let Some(Landed { rows, refused }) = land_owners(tiers, partition, some).await? else {
             rescued.skipped += 1;
             break;
         };
@@ -127,7 +127,7 @@ struct Landed {
 }
 
 /// Lands whole owners. `None` if the partition changed meanwhile.
-async fn land(
+async fn land_owners(
     tiers: &Tiers,
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],

@@ -4,20 +4,20 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_config::{LandingSettings, SessionSettings};
 use storage_dirty::Lock;
 use storage_model::Ids;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::LandingOptions;
 use crate::backoff::Backoff;
 use crate::claim::Claims;
+use crate::failure::is_lost;
+use crate::leaving::Leaving;
+use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
-use crate::pace::{Limits, Pace};
-use crate::pass::Worker;
-use crate::probation::Leaving;
 use crate::rescue::{self, Rescued};
-use crate::turn::Turns;
+use crate::worker::Worker;
 use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
 use storage_tiers::{Leases, TierError, Tiers};
@@ -36,26 +36,28 @@ pub struct LandingWorker {
 }
 
 impl LandingWorker {
-    /// A worker that does not run yet.
+    /// A worker that does not run yet. Without a `worker_name` it makes a name from `worker` and
+    /// the token of its locks. Of `sessions` it uses `lease`.
     #[must_use]
-    pub fn new(tiers: Tiers, mut options: LandingOptions, ids: &dyn Ids) -> Self {
+    pub fn new(
+        tiers: Tiers,
+        settings: &LandingSettings,
+        sessions: &SessionSettings,
+        ids: &dyn Ids,
+    ) -> Self {
         let (token, jitter) = (ids.next().to_string(), ids.next());
-        if options.name.is_empty() {
-            options.name = format!("worker-{token}");
-        }
-        let lock = Lock {
-            holder: options.name.clone(),
-            token,
+        let holder = match &settings.worker_name {
+            Some(name) => name.clone(),
+            None => format!("worker-{token}"),
         };
-        let limits = Limits {
-            rows: options.batch_rows,
-            bytes: options.batch_bytes,
-            transactions: options.connections,
-        };
+        let lock = Lock { holder, token };
+        let limits = Limits::from(settings);
         let worker = Worker {
             tiers,
-            options,
-            turns: Turns::new(limits),
+            settings: settings.clone(),
+            limits,
+            lease: sessions.lease,
+            limiter: Limiter::new(limits),
             claims: Claims::new(lock),
             metrics: Metrics::default(),
             replayed: Mutex::default(),
@@ -75,10 +77,10 @@ impl LandingWorker {
         self.worker.metrics.counts()
     }
 
-    /// How much load the worker puts on the database at present.
+    /// How many rows the next batch takes: fewer after failures, and `batch_rows` at most.
     #[must_use]
-    pub fn pace(&self) -> Pace {
-        self.worker.turns.pace(|pace| pace.clone())
+    pub fn batch_rows(&self) -> usize {
+        self.worker.limiter.rows()
     }
 
     /// The worker's tiers.
@@ -116,14 +118,13 @@ impl LandingWorker {
         );
         let Worker {
             tiers,
-            options,
             claims,
             metrics,
             ..
         } = &*self.worker;
         let panics = &metrics.panics;
         if let Err(error) = caught(panics, async {
-            Ok(claims.release(tiers.hot().as_ref(), options).await?)
+            Ok(claims.release(tiers.hot().as_ref()).await?)
         })
         .await
         {
@@ -135,18 +136,18 @@ impl LandingWorker {
     async fn keep(&self, mut ended: watch::Receiver<bool>) {
         let Worker {
             tiers,
-            options,
+            settings,
             claims,
             metrics,
             ..
         } = &*self.worker;
-        let rhythm = options.lock_ttl.min(options.worker_ttl) / 4;
+        let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
         let mut rescue_from = Instant::now();
         while !*ended.borrow_and_update() {
             let round = caught(&metrics.panics, async {
-                Ok(claims.keep(tiers.hot().as_ref(), options).await?)
+                Ok(claims.keep(tiers.hot().as_ref(), settings).await?)
             });
-            let round = timeout(options.lock_ttl, round).await;
+            let round = timeout(settings.lock_ttl, round).await;
             match round {
                 Ok(Err(error)) => {
                     tracing::warn!(%error, "locks could not be renewed");
@@ -156,13 +157,13 @@ impl LandingWorker {
                             _ = ended.wait_for(|ended| *ended) => break,
                         };
                         rescue_from = Instant::now()
-                            + options.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
+                            + settings.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
                     }
                 }
                 Ok(Ok(())) => rescue_from = Instant::now(),
                 Err(_) => {}
             }
-            wait(rhythm.min(options.interval), &mut ended).await;
+            wait(rhythm.min(settings.interval), &mut ended).await;
         }
     }
 
@@ -171,12 +172,12 @@ impl LandingWorker {
     async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
         let Worker {
             tiers,
-            options,
+            lease,
             claims,
             metrics,
             ..
         } = &*self.worker;
-        let (mut leases, mut lapsed) = (Leases::new(options.lease), Lapsed::default());
+        let (mut leases, mut lapsed) = (Leases::new(*lease), Lapsed::default());
         while !*ended.borrow_and_update() {
             let held = claims.held();
             let round = caught(&metrics.panics, async {
@@ -205,7 +206,7 @@ impl LandingWorker {
                     }
                 }
             }
-            wait(options.lease / 4, &mut ended).await;
+            wait(*lease / 4, &mut ended).await;
         }
     }
 
@@ -238,9 +239,12 @@ impl LandingWorker {
     }
 
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
-        let options = &self.worker.options;
-        let mut backoff =
-            Backoff::new(options.backoff_min, options.backoff_max, self.worker.jitter);
+        let settings = &self.worker.settings;
+        let mut backoff = Backoff::new(
+            settings.backoff_min,
+            settings.backoff_max,
+            self.worker.jitter,
+        );
         let mut failures = 0_u32;
         while !*stopped.borrow_and_update() {
             let begun = Instant::now();
@@ -252,7 +256,7 @@ impl LandingWorker {
                     }
                     failures = 0;
                     backoff.reset();
-                    rest(begun.elapsed(), options.interval)
+                    rest(begun.elapsed(), settings.interval)
                 }
                 Err(error) => {
                     self.worker.tiers.note_landing(Err(&error));
@@ -269,7 +273,7 @@ impl LandingWorker {
     fn report(&self, error: &TierError, failures: u32, wait: Duration) {
         self.worker.metrics.failed();
         let wait_ms = wait.as_millis();
-        if matches!(error, TierError::Hot(error) if crate::step::is_lost(error)) {
+        if matches!(error, TierError::Hot(error) if is_lost(error)) {
             tracing::info!(%error, "a partition changed hands");
         } else if error.is_for_operator() {
             tracing::error!(%error, failures, wait_ms, "landing stands still until an operator mends this: waiting data is kept");

@@ -36,7 +36,7 @@ names! {
     Gauge UNRESCUED_ROWS "unrescued_rows" "Rows that the last rescue could not land";
 
     // A process that uses the SDK.
-    Gauge PRESSURE "back_pressure_percent" "Back-pressure: 0 below the watermarks, 1 to 99 slows writes, 100 refuses them";
+    Gauge BACKPRESSURE "backpressure_percent" "Back-pressure: 0 below the watermarks, 1 to 99 slows writes, 100 refuses them";
     Counter HOT_HITS "hot_hits" "Reads that the hot tier answered";
     Counter HOT_MISSES "hot_misses" "Reads that needed the database";
     Counter HOT_LOADS "hot_loads" "Owners that were hot-loaded from the database";

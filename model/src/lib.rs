@@ -9,10 +9,11 @@
 //! | [`cell`] | [`Cell`], [`Row`]: the state of a field, in both tiers |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: how a caller can react to an error |
 //! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
-//! | [`limits`] | [`Limits`]: the largest names, values and calls |
+//! | [`limits`] | [`Limits`], [`DEADLINE_MAX`]: the largest names, values and calls, and the longest deadline |
 //! | [`clock`] | [`Clock`]: the source of time |
 //! | [`pairing`] | [`Token`], [`Paired`]: the pairing of a hot tier with a database |
 //! | [`session`] | [`Fence`]: the identity of one session of an owner |
+//! | [`tries`] | how often each layer tries again |
 //! | [`ids`] | [`OpId`], [`Ids`]: the ids by which mutations are recognised |
 //! | [`unreachable`](mod@unreachable) | the reasons why a server can't be reached |
 //! | [`intercept`] | [`Intercept`]: the hook of tests between an engine and its server |
@@ -31,6 +32,7 @@ pub mod outcome;
 pub mod pairing;
 pub mod sabotage;
 pub mod session;
+pub mod tries;
 pub mod unreachable;
 pub mod version;
 
@@ -41,7 +43,7 @@ pub use database::DatabaseId;
 pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use intercept::{Broken, Intercept};
-pub use limits::{LimitError, Limits};
+pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};
 pub use mutation::{Applied, Attempt, Change, Condition, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};

@@ -1,18 +1,22 @@
 //! Switches that each break one rule on purpose, to see which test notices.
 //!
-//! The code that keeps a rule asks [`broken`] for a switch of its own. Without debug assertions the
-//! answer is a constant, and nothing of it is compiled in. No release has debug assertions.
+//! A rule of the Rust code is broken by a change of the sources, in `tests/sabotage`. The switches
+//! here are for all rules that are broken in one build: those of scripts and statements, and those
+//! that the model search breaks. The Rust line that keeps such a rule says so with [`keeps`] or
+//! [`is_kept`]. Without debug assertions that is the plain condition, and nothing of the switch is
+//! compiled in. No release has debug assertions.
 //!
 //! With debug assertions, a test can break a rule for its own thread by `breaking`. With the cargo
 //! feature `sabotage`, the variable `STORAGE_SABOTAGE` breaks one rule for the whole process.
-//! `scripts/sabotage` tries all switches.
+//! `scripts/sabotage` tries all switches and all changes.
 
 #[cfg(all(feature = "sabotage", not(debug_assertions)))]
 compile_error!(
     "the feature `sabotage` breaks the storage's rules; it is only for tests, in builds with debug assertions"
 );
 
-/// Every switch. Its name begins with the rule that it breaks, or with the hazard that it lets in.
+/// Every switch of the code. Its name begins with the rule that it breaks, or with the hazard that
+/// it lets in.
 #[cfg(debug_assertions)]
 pub const SWITCHES: &[&str] = &[
     "R1-unmarked",
@@ -20,11 +24,9 @@ pub const SWITCHES: &[&str] = &[
     "R1-list",
     "R2-expires",
     "R2-evicts",
-    "R2-touch",
     "R2-parked",
     "R2-filled",
     "R2-settled",
-    "R2-policy",
     "R3-unguarded",
     "R3-equal",
     "R3-version-first",
@@ -39,16 +41,11 @@ pub const SWITCHES: &[&str] = &[
     "R5-older-error",
     "R5-early",
     "R5-flush",
-    "R5-marks-error",
     "R6-unproven",
-    "R6-older-row",
     "R6-reborn",
     "R6-birth",
     "R6-null",
-    "R6-valueless",
     "R7-marker",
-    "R7-order",
-    "R7-apart",
     "R7-unraised",
     "R7-presence",
     "R7-refill",
@@ -57,14 +54,11 @@ pub const SWITCHES: &[&str] = &[
     "R8-trusted",
     "R8-forever",
     "R8-kept",
-    "R9-field",
-    "R9-owner",
     "R10-half",
     "R10-rounded",
     "R11-number",
     "R11-asked",
     "R11-hasty",
-    "R11-unended",
     "R11-ids",
     "R11-void",
     "R11-ids-set",
@@ -74,20 +68,13 @@ pub const SWITCHES: &[&str] = &[
     "R11-deadline",
     "R11-new-id",
     "R11-forgotten",
-    "R11-given-up",
     "R11-outlived",
-    "R12-alone",
-    "R12-unleased",
     "R13-denied",
-    "R13-unread",
     "R13-evicted",
-    "R13-unkept",
     "R14-fence",
     "R14-incarnation",
-    "R14-unverified",
     "R14-source",
     "R14-given-again",
-    "R14-claimed",
     "R14-early",
     "R14-joined",
     "R14-generation",
@@ -98,24 +85,16 @@ pub const SWITCHES: &[&str] = &[
     "R14-suspect",
     "R14-trusting",
     "R14-untold",
-    "R14-unasked",
     "R14-on-its-way",
     "R14-sessions",
     "R14-absent",
     "R14-marker",
-    "R14-shared",
-    "R14-landed",
     "R15-guess",
     "R15-version",
-    "R15-order",
     "R15-fill-epoch",
     "R15-mutate-epoch",
     "R15-settle-epoch",
     "R15-park-epoch",
-    "R16-cut",
-    "R16-halves",
-    "H19-elsewhere",
-    "H45-unbraked",
     "H33-off",
     "H33-forgotten",
     "H33-parked",
@@ -124,21 +103,7 @@ pub const SWITCHES: &[&str] = &[
     "H33-unasked",
     "H33-kept",
     "H33-lowered",
-    "H35-unsorted",
-    "H36-committed",
-    "H38-refused",
-    "H38-number",
-    "H38-cut",
-    "H43-reused",
-    "H48-saving",
-    "H52-tie",
-    "H53-rewrite",
-    "H76-anywhere",
-    "H76-any-token",
     "H76-shared",
-    "H76-unraised",
-    "H76-unrefused",
-    "H76-once",
     "S1-unfenced",
     "S1-plain",
     "S1-token",
@@ -154,9 +119,6 @@ pub const SWITCHES: &[&str] = &[
     "S2-confirmed",
     "S2-evicted",
     "S3-kept",
-    "S3-early",
-    "S5-impatient",
-    "S7-blind",
     "S7-later",
     "S5-hasty",
     "S5-lowered",
@@ -168,6 +130,40 @@ pub const SWITCHES: &[&str] = &[
     "S8-greatest",
     "S8-grace",
 ];
+
+/// Whether a rule's condition holds. A build without debug assertions answers the condition alone.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn keeps(_switch: &str, condition: bool) -> bool {
+    condition
+}
+
+/// Whether a rule's condition holds, or a test has broken the rule with this switch.
+///
+/// # Panics
+/// As [`broken`].
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn keeps(switch: &str, condition: bool) -> bool {
+    condition || broken(switch)
+}
+
+/// Whether a rule is kept. It always is in a build without debug assertions.
+#[cfg(not(debug_assertions))]
+#[must_use]
+pub const fn is_kept(_switch: &str) -> bool {
+    true
+}
+
+/// Whether a rule is kept: no test has broken it with this switch.
+///
+/// # Panics
+/// As [`broken`].
+#[cfg(debug_assertions)]
+#[must_use]
+pub fn is_kept(switch: &str) -> bool {
+    !broken(switch)
+}
 
 /// Whether this switch is on. It never is in a build without debug assertions.
 #[cfg(not(debug_assertions))]

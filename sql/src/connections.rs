@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
+use storage_config::SqlSettings;
 use storage_model::Intercept;
 
+use crate::ColdError;
 use crate::exec::{Exec, Shared};
 use crate::fault::Fault;
 use crate::pool::{Lease, Pool};
 use crate::session::{Engine, Role, Share};
 use crate::statement::{Names, Statement, Texts};
-use crate::{ColdError, ColdOptions};
 
 /// The pools of one database.
 pub(crate) struct Connections<E: Engine> {
@@ -25,17 +26,17 @@ pub(crate) struct Connections<E: Engine> {
 impl<E: Engine> Connections<E> {
     pub(crate) fn new(
         engine: E,
-        options: &ColdOptions,
+        settings: &SqlSettings,
         intercept: Option<Arc<dyn Intercept>>,
         statements: impl Iterator<Item = &'static Statement>,
     ) -> Self {
-        let names = Names::new(&options.table);
+        let names = Names::new(&settings.table);
         let texts = Texts::new(&names, engine.dialect(), statements);
         let shared = Arc::new(Shared {
             texts,
             names,
             intercept,
-            statement_timeout: options.statement_timeout,
+            statement_timeout: settings.statement_timeout,
         });
         let engine = Arc::new(engine);
         let pool = |size| {
@@ -44,8 +45,8 @@ impl<E: Engine> Connections<E> {
                 engine,
                 shared,
                 size,
-                options.acquire_timeout,
-                options.connect_timeout,
+                settings.acquire_timeout,
+                settings.connect_timeout,
             ))
         };
         let (writers, readers) = match engine.connections() {

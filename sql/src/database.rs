@@ -4,14 +4,16 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use storage_config::SqlSettings;
 use storage_model::Intercept;
 
+use crate::access::Access;
 use crate::connections::Connections;
 use crate::exec::Exec;
 use crate::fault::Fault;
 use crate::session::{Engine, Role};
 use crate::statement::Statement;
-use crate::{ColdError, ColdOptions, SchemaState, schema};
+use crate::{ColdError, SchemaState, schema};
 
 /// A database of one engine.
 pub(crate) struct Database<E: Engine> {
@@ -20,24 +22,22 @@ pub(crate) struct Database<E: Engine> {
     /// the database can be away when the store is opened. Several calls can check at the same time.
     /// A queue for one check would add up their time limits.
     fits: AtomicBool,
-    /// Whether the first call creates the schema in an empty database.
-    creates: bool,
-    read_only: bool,
+    access: Access,
 }
 
 impl<E: Engine> Database<E> {
     /// A database that runs these statements. Connects to nothing.
     pub(crate) fn new(
         engine: E,
-        options: &ColdOptions,
+        settings: &SqlSettings,
+        access: Access,
         intercept: Option<Arc<dyn Intercept>>,
         statements: impl Iterator<Item = &'static Statement>,
     ) -> Self {
         Self {
-            connections: Connections::new(engine, options, intercept, statements),
+            connections: Connections::new(engine, settings, intercept, statements),
             fits: AtomicBool::new(false),
-            creates: options.creates && !options.read_only,
-            read_only: options.read_only,
+            access,
         }
     }
 
@@ -80,10 +80,10 @@ impl<E: Engine> Database<E> {
     }
 
     /// Checks the schema when the store opens. An empty database gets its schema now, or later from
-    /// [`Database::create`] if the options say so.
+    /// [`Database::create`] if it may.
     pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
         match schema::state(&self.connections).await? {
-            SchemaState::Empty if !self.creates => Ok(()),
+            SchemaState::Empty if self.access != Access::Creates => Ok(()),
             _ => self.fits().await,
         }
     }
@@ -94,16 +94,16 @@ impl<E: Engine> Database<E> {
             && schema::state(&self.connections).await? == SchemaState::Empty)
     }
 
-    /// Creates missing tables, for any options but those for reading only.
+    /// Creates missing tables, unless the database is open for reading only.
     pub(crate) async fn create(&self, operation: &'static str) -> Result<(), ColdError> {
         self.writable(operation)?;
         schema::ensure(&self.connections).await
     }
 
-    /// Checks the schema. Creates it in an empty database if the options say so.
+    /// Checks the schema. Creates it in an empty database if it may.
     async fn fits(&self) -> Result<(), ColdError> {
         if !self.fits.load(Ordering::Acquire) {
-            if self.creates {
+            if self.access == Access::Creates {
                 schema::ensure(&self.connections).await?
             } else {
                 schema::check(&self.connections).await?
@@ -114,7 +114,7 @@ impl<E: Engine> Database<E> {
     }
 
     fn writable(&self, operation: &'static str) -> Result<(), ColdError> {
-        if !self.read_only {
+        if self.access != Access::Reads {
             return Ok(());
         }
         Err(ColdError {

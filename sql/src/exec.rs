@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use sqlx::migrate::Migration;
-use storage_model::sabotage::broken;
 use storage_model::{Broken, Intercept};
 
 use crate::classify::Class;
@@ -163,10 +162,6 @@ impl<S: Session> Exec<S> {
                 Ok(value)
             }
             Err(error) => {
-                if broken("H36-committed") {
-                    self.open = self.execute(&COMMIT, 1, &[]).await.is_err();
-                    return Err(error);
-                }
                 // A connection that does not confirm the ROLLBACK stays `open` and is thrown away.
                 // The server then rolls back.
                 if !self.busy && !self.lost && self.execute(&ROLLBACK, 1, &[]).await.is_ok() {

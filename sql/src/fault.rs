@@ -1,7 +1,5 @@
 //! The fault of a statement, in terms that both drivers share.
 
-use storage_model::sabotage::broken;
-
 use crate::advice::advice;
 use crate::classify::{Class, Dialect, class};
 use crate::{ColdError, ColdKind, RowFault};
@@ -19,10 +17,9 @@ pub(crate) struct Fault {
 impl Fault {
     /// An error answer of the database. Logs a number that is in no table.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
-        let known = class(dialect, code).filter(|_| !broken("H38-refused"));
-        let class = known.unwrap_or_else(|| {
+        let class = class(dialect, code).unwrap_or_else(|| {
             tracing::warn!(code, message, "unknown database error number: the database counts as unwell, unless only one row gets this error");
-            if broken("H38-refused") { Class::Refused } else { Class::Unknown }
+            Class::Unknown
         });
         let message = match advice(dialect, code) {
             Some(advice) => format!("{}; {advice}", one_line(message)),
@@ -53,7 +50,7 @@ impl Fault {
             ));
         }
         if storage_model::is_failed_handshake(message) {
-            return Self::operator(format!("TLS: {message}: see sql.tls and sql.ca_file"));
+            return Self::operator(format!("TLS: {message}: see sql.tls and sql.tls_ca_file"));
         }
         Self::lost(message)
     }
@@ -151,14 +148,13 @@ impl Fault {
 
     /// Whether rows can be at fault.
     pub(crate) fn may_be_of_rows(&self) -> bool {
-        matches!(self.class, Class::Refused)
-            || matches!(self.class, Class::Unknown) && !broken("H38-number")
+        matches!(self.class, Class::Refused | Class::Unknown)
     }
 
     /// Whether the statement was cut, so that nobody knows whether its rows are at fault. The
     /// connection broke, for example at a proxy with a packet limit, or the time ran out.
     pub(crate) fn is_cut(&self) -> bool {
-        matches!(self.class, Class::Reconnect | Class::TooLong) && !broken("H38-cut")
+        matches!(self.class, Class::Reconnect | Class::TooLong)
     }
 
     /// The last of this many cuts of the same rows.

@@ -1,6 +1,5 @@
 //! Fences: the proof that the database's records are the ones that were read with a batch (R14).
 
-use storage_model::sabotage::broken;
 use storage_model::{DatabaseId, Partition};
 
 use crate::Fence;
@@ -38,15 +37,13 @@ async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fa
         fence.landed.get(),
     ];
     let matched = exec.execute(&FENCE, 1, &numbers.map(Arg::Number)).await?;
-    Ok(matched == 1 || broken("R14-fence"))
+    Ok(matched == 1)
 }
 
 /// The partitions that have landed to another database so far. This database may lack commits of
 /// the other one. So nothing can be added here before the hot tier knows (H33).
 pub(crate) fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
-    let other = |fence: &&Fence| {
-        fence.database.is_some_and(|database| database != here) && !broken("H33-moved")
-    };
+    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here);
     fences
         .iter()
         .filter(other)

@@ -1,7 +1,6 @@
 //! The landing transaction: fences first, then the writers of rows.
 
-use storage_model::Row;
-use storage_model::{Partition, sabotage::broken};
+use storage_model::{Partition, Row};
 
 use crate::classify::Class;
 use crate::engine::{Database, Engine, Exec, Fault, Session};
@@ -93,11 +92,7 @@ async fn land_once<S: Session>(
     batch: &Batch,
     writers: &Writers<'_, S>,
 ) -> Result<(), Unlanded> {
-    let rows = if broken("H35-unsorted") {
-        batch.rows.iter().collect()
-    } else {
-        ordered(&batch.rows)
-    };
+    let rows = ordered(&batch.rows);
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max())).map_err(Unlanded::Refused)?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
@@ -150,14 +145,16 @@ async fn transaction<S: Session>(
 #[cfg(test)]
 mod tests {
     use async_trait::async_trait;
+    use storage_config::{ColdUrl, SqlSettings};
     use storage_model::{Bytes, Cell, Epoch, Field, Owner, Version};
 
     use super::*;
+    use crate::access::Access;
     use crate::engine::{Arg, Record, Statement};
     use crate::sqlite::Sqlite;
     use crate::upsert::VersionedRows;
     use crate::writer::Writer;
-    use crate::{ColdError, ColdKind, ColdOptions, ColdStore, Raise, registry};
+    use crate::{ColdError, ColdKind, ColdStore, Raise, registry};
 
     /// The statements of a layer that keeps each landed version of a field.
     static CREATE: Statement = of_sqlite(
@@ -200,10 +197,10 @@ mod tests {
 
     /// A database in memory with the layer's table, and partition 0 at epoch 1.
     async fn layered() -> Database<Sqlite> {
-        let options = ColdOptions::new("sqlite::memory:");
+        let settings = SqlSettings::new(ColdUrl::SqliteMemory);
         let statements = registry::statements().chain(LAYER);
-        let engine = Sqlite::new(&options).unwrap();
-        let database = Database::new(engine, &options, None, statements);
+        let engine = Sqlite::memory(&settings);
+        let database = Database::new(engine, &settings, Access::Creates, None, statements);
         run(&database, &CREATE).await.unwrap();
         let raise = Raise::by_one(Partition(0), Epoch(0));
         database.raise(&[raise]).await.unwrap();

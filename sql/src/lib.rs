@@ -6,10 +6,9 @@
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
 //! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
-//! | [`options`] | [`ColdOptions`]: the database, and the way to reach it |
-//! | [`open`](mod@open) | [`open()`], [`migrate()`]: from options to a store |
+//! | [`open`](mod@open) | [`open()`], [`migrate()`]: from settings to a store |
 //! | [`schema`] | [`SchemaState`]: whether the tables fit the program |
-//! | `settings` | from the settings to [`ColdOptions`] |
+//! | `access` | what a store may do to its database |
 //! | `engine` | the interface for modules with statements of their own |
 //! | `statement`, `registry` | the statements of all modules, and their texts |
 //! | `exec`, `pool`, `connections`, `session` | the way of a statement to the database |
@@ -20,11 +19,11 @@
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `conformance` (feature) | the suite that every engine passes |
 
+mod access;
 mod advice;
 pub mod batch;
 pub mod error;
 pub mod open;
-pub mod options;
 pub mod schema;
 pub mod store;
 
@@ -54,7 +53,6 @@ mod registry;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
-mod settings;
 mod split;
 mod sqlite;
 mod statement;
@@ -63,8 +61,9 @@ mod writer;
 
 pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
-pub use open::{migrate, open, open_through, pending_sql, schema_state};
-pub use options::{ColdOptions, Tls};
+pub use open::{
+    migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,
+};
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
 pub use store::ColdStore;

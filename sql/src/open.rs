@@ -1,15 +1,17 @@
-//! From options to a store.
+//! From settings to a store.
 
 use std::sync::Arc;
 
+use storage_config::{ColdUrl, SqlSettings};
 use storage_model::Intercept;
 
+use crate::access::Access;
 use crate::database::Database;
 use crate::mysql::MySql;
 use crate::registry::statements;
 use crate::session::Engine;
 use crate::sqlite::Sqlite;
-use crate::{ColdError, ColdKind, ColdOptions, ColdStore, SchemaState, schema};
+use crate::{ColdError, ColdKind, ColdStore, SchemaState, schema};
 
 /// A database of the engine in the URL.
 enum Opened {
@@ -19,34 +21,43 @@ enum Opened {
 
 impl Opened {
     fn new(
-        options: &ColdOptions,
+        settings: &SqlSettings,
+        access: Access,
         intercept: Option<Arc<dyn Intercept>>,
     ) -> Result<Self, ColdError> {
-        options.check()?;
-        match options.url.split_once(':') {
-            Some(("mysql", _)) => Ok(Self::MySql(Database::new(
-                MySql::new(options)?,
-                options,
-                intercept,
-                statements(),
-            ))),
-            Some(("sqlite", _)) => Ok(Self::Sqlite(Database::new(
-                Sqlite::new(options)?,
-                options,
-                intercept,
-                statements(),
-            ))),
-            Some((scheme, _)) => Err(ColdError::settings(format!(
-                "no engine for {scheme:?}: use mysql: or sqlite:"
-            ))),
-            None => Err(ColdError::settings(
-                "the URL has no scheme: it must begin with mysql: or sqlite:".into(),
-            )),
-        }
+        settings
+            .validate()
+            .map_err(|error| ColdError::settings(error.to_string()))?;
+        Ok(match &settings.url {
+            ColdUrl::Mysql {
+                address, database, ..
+            } => {
+                let engine = MySql::new(address, database, settings, access);
+                Self::MySql(database_of(engine, settings, access, intercept))
+            }
+            ColdUrl::SqliteFile(path) => {
+                let engine = Sqlite::file(path, settings, access);
+                Self::Sqlite(database_of(engine, settings, access, intercept))
+            }
+            ColdUrl::SqliteMemory => {
+                let engine = Sqlite::memory(settings);
+                Self::Sqlite(database_of(engine, settings, access, intercept))
+            }
+        })
     }
 }
 
-/// Opens a database. Creates the schema in an empty one, unless the options forbid it.
+/// The engine's database, with the statements of all modules.
+fn database_of<E: Engine>(
+    engine: E,
+    settings: &SqlSettings,
+    access: Access,
+    intercept: Option<Arc<dyn Intercept>>,
+) -> Database<E> {
+    Database::new(engine, settings, access, intercept, statements())
+}
+
+/// Opens a database. Creates the schema in an empty one.
 ///
 /// A database that is away is no error. The store is returned, each call tries again, and the first
 /// successful call checks the schema.
@@ -57,8 +68,32 @@ impl Opened {
 ///
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes a half-made schema.
-pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(options, None).await
+pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Creates, None).await
+}
+
+/// As [`open`], but leaves an empty database as it is. [`ColdStore::pair`] creates the schema. So
+/// nothing is written into a wrong database.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Pairs, None).await
+}
+
+/// As [`open`], for reading only. The store never writes. The database is told so, and calls that
+/// would write fail.
+///
+/// # Errors
+/// As [`open`].
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_for_reading(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
+    open_as(settings, Access::Reads, None).await
 }
 
 /// As [`open`], with every statement passing through `intercept`.
@@ -69,17 +104,18 @@ pub async fn open(options: &ColdOptions) -> Result<Arc<dyn ColdStore>, ColdError
 /// # Cancel safety
 /// As [`open`].
 pub async fn open_through(
-    options: &ColdOptions,
+    settings: &SqlSettings,
     intercept: Arc<dyn Intercept>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(options, Some(intercept)).await
+    open_as(settings, Access::Creates, Some(intercept)).await
 }
 
 async fn open_as(
-    options: &ColdOptions,
+    settings: &SqlSettings,
+    access: Access,
     intercept: Option<Arc<dyn Intercept>>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    match Opened::new(options, intercept)? {
+    match Opened::new(settings, access, intercept)? {
         Opened::MySql(database) => Ok(checked(database).await?),
         Opened::Sqlite(database) => Ok(checked(database).await?),
     }
@@ -102,8 +138,8 @@ async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, C
 ///
 /// # Cancel safety
 /// The call can be dropped at any await.
-pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, None)? {
+pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
+    match Opened::new(settings, Access::Creates, None)? {
         Opened::MySql(database) => schema::state(database.connections()).await,
         Opened::Sqlite(database) => schema::state(database.connections()).await,
     }
@@ -116,8 +152,8 @@ pub async fn schema_state(options: &ColdOptions) -> Result<SchemaState, ColdErro
 ///
 /// # Cancel safety
 /// The call can be dropped at any await.
-pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError> {
-    match Opened::new(options, None)? {
+pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
+    match Opened::new(settings, Access::Creates, None)? {
         Opened::MySql(database) => schema::pending(database.connections()).await,
         Opened::Sqlite(database) => schema::pending(database.connections()).await,
     }
@@ -131,8 +167,8 @@ pub async fn pending_sql(options: &ColdOptions) -> Result<Vec<String>, ColdError
 ///
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes the work.
-pub async fn migrate(options: &ColdOptions) -> Result<SchemaState, ColdError> {
-    match Opened::new(options, None)? {
+pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
+    match Opened::new(settings, Access::Creates, None)? {
         Opened::MySql(database) => schema::migrate(database.connections()).await,
         Opened::Sqlite(database) => schema::migrate(database.connections()).await,
     }

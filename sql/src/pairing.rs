@@ -161,8 +161,6 @@ async fn pair_open<S: Session>(
         let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
         partition::lock(exec, &all).await?;
     }
-    if !storage_model::sabotage::broken("H76-unraised") {
-        exec.execute(&RAISE_ALL, 1, &[]).await?;
-    }
+    exec.execute(&RAISE_ALL, 1, &[]).await?;
     Ok(())
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use storage_model::sabotage::broken;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -191,8 +190,7 @@ impl<E: Engine> Drop for Lease<E> {
         // ORDER: the connection goes back before the permit. Otherwise the next caller would find
         // no idle connection and open another one.
         let mut idle = self.pool.idle();
-        let clean = exec.is_clean() || broken("H43-reused");
-        if clean
+        if exec.is_clean()
             && self.generation == self.pool.generation.load(Ordering::Acquire)
             && !self.pool.permits.is_closed()
         {

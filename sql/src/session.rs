@@ -3,8 +3,10 @@
 use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sqlx::migrate::Migration;
+use storage_config::SqlSettings;
 use storage_model::DatabaseId;
 
 use crate::classify::Dialect;
@@ -61,6 +63,11 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
 
     /// The dialect's migrations: version, description, template.
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)];
+}
+
+/// How long a statement waits for another transaction's lock.
+pub(crate) fn lock_wait(settings: &SqlSettings) -> Duration {
+    (settings.statement_timeout / 2).clamp(Duration::from_secs(1), Duration::from_secs(5))
 }
 
 /// How readers and writers share connections.

@@ -112,7 +112,7 @@ const REPEAT: Duration = Duration::from_secs(20);
 async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Error> {
     let (id, start) = (storage.next_id(), Instant::now());
     loop {
-        match purse.incr("gold", gold).with_id(id).await {
+        match purse.incr("gold", gold).retry_of(id).await {
             Err(error) if error.retry() == Retry::SameId && start.elapsed() < REPEAT => {}
             result => return result.map(|counters| counters.value()),
         }
@@ -123,7 +123,7 @@ async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Err
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args().nth(1).unwrap_or_else(|| "game.db".into());
     let storage = Storage::embedded(&path).await?;
-    let world = storage.scope("mygame", "eu-1")?;
+    let world = storage.world("mygame", "eu-1")?;
     let game = Game {
         players: world.objects(),
         world,

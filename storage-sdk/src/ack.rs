@@ -10,7 +10,7 @@ use crate::Safety;
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// let ack = ann.update([("name", "Ann"), ("gold", "10")]).await?;
 /// assert_eq!((ack.changed(), ack.version()), (2, ann.version().await?));
 ///
@@ -51,7 +51,7 @@ impl Ack {
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// let now = ann.incr_many([("gold", 10), ("gems", -1)]).await?;
 /// assert_eq!((now.get("gold"), now.get("gems"), now.get("name")), (Some(10), Some(-1), None));
 /// # Ok(()) }

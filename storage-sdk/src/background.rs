@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout_at};
 
-use crate::brake::Brake;
+use crate::backpressure::Backpressure;
 use crate::touch::Touches;
 
 /// The time between two calls that refresh owners after reads, and the pause after a panic.
@@ -37,7 +37,7 @@ pub(crate) struct Background {
 #[derive(Debug, Clone)]
 pub(crate) struct Upkeep {
     pub(crate) tiers: Tiers,
-    pub(crate) brake: Arc<Brake>,
+    pub(crate) backpressure: Arc<Backpressure>,
     pub(crate) touches: Arc<Touches>,
     pub(crate) check_every: Duration,
 }
@@ -45,7 +45,7 @@ pub(crate) struct Upkeep {
 /// One background task.
 struct Part {
     name: &'static str,
-    brake: Arc<Brake>,
+    backpressure: Arc<Backpressure>,
     stopped: watch::Receiver<bool>,
     restarts: Arc<AtomicU64>,
 }
@@ -55,7 +55,7 @@ impl Drop for Part {
         // The runtime ended, and the task with it. From now on nothing checks the hot tier, or
         // lands (H60).
         if !*self.stopped.borrow() {
-            self.brake.end();
+            self.backpressure.end();
         }
     }
 }
@@ -74,7 +74,7 @@ impl Background {
         }
         let part = |name| Part {
             name,
-            brake: Arc::clone(&upkeep.brake),
+            backpressure: Arc::clone(&upkeep.backpressure),
             stopped: stopped.clone(),
             restarts: Arc::clone(&background.restarts),
         };
@@ -115,15 +115,15 @@ impl Background {
         &self,
         name: &'static str,
         tiers: &Tiers,
-        brake: &Arc<Brake>,
+        backpressure: &Arc<Backpressure>,
         work: impl Fn() -> W + Send + Sync + 'static,
     ) where
         W: Future<Output = ()> + Send + 'static,
     {
-        let (brake, restarts) = (Arc::clone(brake), Arc::clone(&self.restarts));
+        let (backpressure, restarts) = (Arc::clone(backpressure), Arc::clone(&self.restarts));
         let part = Part {
             name,
-            brake,
+            backpressure,
             stopped: self.stop.subscribe(),
             restarts,
         };
@@ -232,7 +232,7 @@ async fn maintain(upkeep: Upkeep) {
 
 /// Watches the backlog. Without watermarks there is nothing to watch.
 async fn look(upkeep: Upkeep) {
-    upkeep.brake.watch(upkeep.tiers.hot().as_ref()).await;
+    upkeep.backpressure.watch(upkeep.tiers.hot().as_ref()).await;
 }
 
 #[cfg(test)]
@@ -245,13 +245,13 @@ mod tests {
     use super::*;
     use crate::Kind;
 
-    fn part(brake: &Arc<Brake>) -> (watch::Sender<bool>, Part) {
+    fn part(backpressure: &Arc<Backpressure>) -> (watch::Sender<bool>, Part) {
         let (stop, stopped) = watch::channel(false);
         (
             stop,
             Part {
                 name: "test",
-                brake: Arc::clone(brake),
+                backpressure: Arc::clone(backpressure),
                 stopped,
                 restarts: Arc::default(),
             },
@@ -260,11 +260,11 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_task_that_panics_is_begun_anew_and_counted_and_ends_when_it_is_told_to() {
-        let brake = Arc::new(Brake::new(
+        let backpressure = Arc::new(Backpressure::new(
             BackpressureSettings::default(),
             Home::of_caller(),
         ));
-        let (stop, part) = part(&brake);
+        let (stop, part) = part(&backpressure);
         let (begun, restarts) = (Arc::new(AtomicU32::new(0)), Arc::clone(&part.restarts));
         let counted = Arc::clone(&begun);
         let task = tokio::spawn(part.keep(move |ended| {
@@ -281,20 +281,23 @@ mod tests {
         assert_eq!(restarts.load(Ordering::SeqCst), 3);
         stop.send(true).unwrap();
         task.await.unwrap();
-        assert_eq!(brake.admit(TOUCH_EVERY, false).await, Ok(TOUCH_EVERY));
+        assert_eq!(
+            backpressure.admit(TOUCH_EVERY, false).await,
+            Ok(TOUCH_EVERY)
+        );
     }
 
     #[tokio::test]
     async fn a_task_that_ends_with_its_runtime_has_writes_refused() {
-        let brake = Arc::new(Brake::new(
+        let backpressure = Arc::new(Backpressure::new(
             BackpressureSettings::default(),
             Home::of_caller(),
         ));
-        let (_stop, part) = part(&brake);
+        let (_stop, part) = part(&backpressure);
         drop(part);
-        let refused = brake.admit(TOUCH_EVERY, false).await.unwrap_err();
+        let refused = backpressure.admit(TOUCH_EVERY, false).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::Closed);
-        let repeat = brake.admit(TOUCH_EVERY, true).await.unwrap_err();
+        let repeat = backpressure.admit(TOUCH_EVERY, true).await.unwrap_err();
         assert_eq!(repeat.outcome(), crate::Outcome::Unknown);
     }
 }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_landing::LandingWorker;
 use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
-use storage_sql::{ColdOptions, ColdStore};
+use storage_sql::ColdStore;
 use storage_tiers::{Home, Tiers};
 
 use crate::core::Core;
@@ -29,7 +29,7 @@ use crate::{Error, Kind, Result};
 ///     .durability("purse", Durability::Landed { timeout: Duration::from_secs(10) })
 ///     .open()
 ///     .await?;
-/// let purse = storage.scope("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
+/// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
 /// assert_eq!(purse.incr("gold", 5).await?.ack().durability(), Safety::Landed);
 /// # Ok(()) }
 /// ```
@@ -164,15 +164,15 @@ impl StorageBuilder {
             None => {
                 // The tables are created when the tiers are paired, so that nothing is written into
                 // a wrong database.
-                let options = ColdOptions {
-                    creates: false,
-                    read_only,
-                    ..ColdOptions::from(&settings.sql)
+                let sql = settings.sql.clone();
+                let open = async move {
+                    if read_only {
+                        storage_sql::open_for_reading(&sql).await
+                    } else {
+                        storage_sql::open_for_pairing(&sql).await
+                    }
                 };
-                let opened = home
-                    .run(async move { storage_sql::open(&options).await })
-                    .boxed()
-                    .await;
+                let opened = home.run(open).boxed().await;
                 opened.map_err(|ended| Error::new(Kind::Closed, ended.to_string()))??
             }
         };
@@ -198,8 +198,10 @@ impl StorageBuilder {
         };
         let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
         let worker = lands.then(|| {
-            let options = LandingOptions::from(&settings);
-            LandingWorker::new(tiers.clone(), options, ids.as_ref())
+            let Settings {
+                landing, sessions, ..
+            } = &settings;
+            LandingWorker::new(tiers.clone(), landing, sessions, ids.as_ref())
         });
         Ok(Storage {
             core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?),

@@ -25,7 +25,7 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// use storage_sdk::Kind;
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// ann.update([("name", "Ann")]).await?;
@@ -101,7 +101,7 @@ impl Bulk {
             durability,
         } = self;
         let admitted = match core.check_open() {
-            Ok(()) => core.brake.admit(core.deadline, false).await,
+            Ok(()) => core.backpressure.admit(core.deadline, false).await,
             Err(closed) => Err(closed),
         };
         let left = match admitted {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{Change, Durability, Field, Owner, Scope, Version};
+use storage_model::{Change, Durability, Field, Owner, Scope, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
@@ -23,7 +23,7 @@ use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// bo.update([("level", "7")]).await?;
 /// let levels: Vec<_> = bytes.get_many([&ann, &bo], ["level"]).await.into_iter().collect::<Result<_, _>>()?;
@@ -45,7 +45,7 @@ pub struct ByteStorage {
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// let ann = bytes.owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("title", "Baroness")]).await?;
 /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
@@ -65,9 +65,6 @@ pub struct ByteOwner {
     /// The durability of a write that sets none.
     durability: Durability,
 }
-
-/// The deletion of an owner gives up after this number of conflicts.
-const DELETE_TRIES: u32 = 64;
 
 impl ByteStorage {
     /// An owner by logic type (1 to 64 bytes) and id (1 to 255 bytes). The call reads nothing and
@@ -423,7 +420,7 @@ impl ByteOwner {
     pub async fn delete_owner(&self) -> Result<u32> {
         let at_once = self.core.limits.fields_max;
         let (mut removed, mut conflicts) = (0, 0);
-        while conflicts < DELETE_TRIES {
+        while conflicts < tries::OWNER {
             let names = self
                 .core
                 .names(&self.owner)
@@ -441,7 +438,10 @@ impl ByteOwner {
         }
         Err(Error::new(
             Kind::Contended,
-            "gave up after 64 attempts: other callers wrote the owner each time; retry later",
+            format!(
+                "gave up after {} attempts: other callers wrote the owner each time; retry later",
+                tries::OWNER
+            ),
         )
         .of(&self.owner))
     }
@@ -495,7 +495,7 @@ impl ByteOwner {
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// use std::time::Duration;
     /// ann.update([("level", "7")]).await?;
     /// ann.unload(Duration::from_secs(10)).await?; // in the database, and out of the hot tier now or soon

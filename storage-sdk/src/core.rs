@@ -22,7 +22,7 @@ use self::finish::Unfinished;
 use self::flights::{Flight, Flights};
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
-use crate::brake::Brake;
+use crate::backpressure::Backpressure;
 use crate::durability::{Defaults, at_once, check};
 use crate::session::Holder;
 use crate::touch::Touches;
@@ -46,7 +46,7 @@ pub(crate) struct Core {
     pub(crate) durability: Defaults,
     /// R8: an owner without an exist marker counts as absent, without a call to the database.
     pub(crate) trust_absent: bool,
-    pub(crate) brake: Arc<Brake>,
+    pub(crate) backpressure: Arc<Backpressure>,
     pub(crate) touches: Arc<Touches>,
     /// Ends with this core, which all handles share.
     pub(crate) background: Background,
@@ -122,7 +122,7 @@ impl Core {
         let time = HotTime::new(asked, tiers.hot().time().await?);
         let upkeep = Upkeep {
             tiers: tiers.clone(),
-            brake: Arc::new(Brake::new(
+            backpressure: Arc::new(Backpressure::new(
                 settings.backpressure.clone(),
                 tiers.home().clone(),
             )),
@@ -131,7 +131,7 @@ impl Core {
         };
         // The caller's runtime drives the connections that it opens first. So the calls of several
         // commands need no other thread.
-        upkeep.brake.look(tiers.hot().as_ref()).await;
+        upkeep.backpressure.look(tiers.hot().as_ref()).await;
         let holder = ids.next();
         let background = Background::start(&upkeep, worker);
         Ok(Self {
@@ -142,7 +142,7 @@ impl Core {
             deadline: settings.hot.operation_deadline,
             durability: settings.durability.clone().into(),
             trust_absent: settings.hot.trust_absent,
-            brake: upkeep.brake,
+            backpressure: upkeep.backpressure,
             touches: upkeep.touches,
             background,
             holder: Holder::new(&settings.sessions, holder),
@@ -365,7 +365,7 @@ impl Core {
     }
 
     fn generation(&self, mutation: &Mutation) -> Epoch {
-        self.tiers.generation(self.partition_of(mutation))
+        self.tiers.noted(self.partition_of(mutation)).generation
     }
 
     /// Continues from a first answer that is not final, until the mutation is applied at its

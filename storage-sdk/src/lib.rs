@@ -12,7 +12,7 @@
 //! struct Hero { #[save_object(owner_id)] id: u64, gold: u32 }
 //!
 //! let storage = Storage::embedded("game.db").await?;
-//! let heroes = storage.scope("mygame", "eu-1")?.objects::<Hero>();
+//! let heroes = storage.world("mygame", "eu-1")?.objects::<Hero>();
 //! heroes.save(&Hero { id: 42, gold: 10 }).await?;
 //! let gold = heroes.edit(42_u64, |hero| { hero.gold += 5; hero.gold }).await?;
 //! assert_eq!(gold, Some(15));
@@ -31,7 +31,7 @@
 //! | --- | --- |
 //! | [`storage`] | [`Storage`]: open, stats, close |
 //! | [`builder`] | [`StorageBuilder`]: a storage with other parts |
-//! | [`scope`] | [`World`]: the owners of one app and region |
+//! | [`world`] | [`World`]: the owners of one app and region |
 //! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
 //! | [`object`] | [`ObjStorage`]: serde objects |
 //! | [`save_object`] | [`SaveObject`]: the place of a type's objects |
@@ -50,9 +50,9 @@ extern crate self as storage_sdk;
 
 pub mod ack;
 mod background;
+mod backpressure;
 #[cfg(doctest)]
 mod book;
-mod brake;
 pub mod builder;
 pub mod bulk;
 pub mod byte;
@@ -65,12 +65,12 @@ pub mod object;
 pub mod owners;
 pub mod read;
 pub mod save_object;
-pub mod scope;
 pub mod session;
 pub mod storage;
 mod touch;
 mod unheard;
 pub mod value;
+pub mod world;
 pub mod write;
 
 pub use ack::{Ack, Counters};
@@ -83,13 +83,13 @@ pub use object::{ModifyError, ObjStorage, Save, Versioned};
 pub use owners::OwnerPages;
 pub use read::Record;
 pub use save_object::{OwnerId, SaveObject};
-pub use scope::World;
 pub use session::{
     Autosave, ByteSession, Closed, Entities, EntityOptions, LossReason, ObjectRef, OnConflict,
     Otherwise, SaveSession, Session, SessionOptions, SessionState, Sessions,
 };
 pub use storage::{CloseReport, Stats, Storage};
 pub use value::Value;
+pub use world::World;
 pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};

@@ -8,7 +8,7 @@ use crate::{Result, Stats, Storage};
 /// The figures of this process alone. Those of both tiers are the backlog's.
 impl Measure for Stats {
     fn measure(&self, page: &mut Page) {
-        page.set(&names::PRESSURE, self.pressure_percent.into());
+        page.set(&names::BACKPRESSURE, self.backpressure_percent.into());
         page.set(&names::HOT_HITS, self.hot_hits);
         page.set(&names::HOT_MISSES, self.hot_misses);
         page.set(&names::HOT_LOADS, self.hot_loads);

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{OpId, Outcome, Owner, Version};
+use storage_model::{OpId, Outcome, Owner, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::{
@@ -38,7 +38,7 @@ use crate::{
 ///     level: u32,
 /// }
 ///
-/// let heroes: ObjStorage<Hero> = storage.scope("mygame", "eu-1")?.objects();
+/// let heroes: ObjStorage<Hero> = storage.world("mygame", "eu-1")?.objects();
 /// heroes.create(&Hero { id: 42, level: 1 }).await?;
 /// assert!(heroes.create(&Hero { id: 42, level: 9 }).await.unwrap_err().is_conflict());
 ///
@@ -132,14 +132,14 @@ impl Save {
         self.with(|write| write.deadline(deadline))
     }
 
-    /// Sends the save under this id; see [`Write::with_id`].
-    pub fn with_id(self, id: OpId) -> Self {
-        self.with(|write| write.with_id(id))
+    /// Sends the save under this id; see [`Write::retry_of`].
+    pub fn retry_of(self, id: OpId) -> Self {
+        self.with(|write| write.retry_of(id))
     }
 
-    /// Sends the save under a new id; see [`Write::with_new_id`].
-    pub fn with_new_id(self, id: OpId) -> Self {
-        self.with(|write| write.with_new_id(id))
+    /// Sends the save under a new id; see [`Write::id`].
+    pub fn id(self, id: OpId) -> Self {
+        self.with(|write| write.id(id))
     }
 }
 
@@ -168,10 +168,6 @@ pub enum ModifyError<E> {
     #[error(transparent)]
     Storage(#[from] Error),
 }
-
-/// The most attempts of a modification. An attempt fails only because of a concurrent write of the
-/// owner.
-const MODIFY_TRIES: u32 = 256;
 
 impl<T: SaveObject> ObjStorage<T> {
     pub(crate) fn new(bytes: ByteStorage) -> Self {
@@ -269,7 +265,7 @@ impl<T: SaveObject> ObjStorage<T> {
     /// # #[derive(Serialize, Deserialize, SaveObject)]
     /// # #[save_object(logic_type = "purse")]
     /// # struct Purse { #[save_object(owner_id)] id: u64, gold: u32 }
-    /// # let purses: ObjStorage<Purse> = storage.scope("mygame", "eu-1")?.objects();
+    /// # let purses: ObjStorage<Purse> = storage.world("mygame", "eu-1")?.objects();
     /// # purses.save(&Purse { id: 42, gold: 10 }).await?;
     /// let pay = |price: u32| {
     ///     purses.modify(42_u64, move |purse| {
@@ -298,7 +294,7 @@ impl<T: SaveObject> ObjStorage<T> {
         mut change: impl FnMut(&mut T) -> Result<R, E>,
     ) -> Result<R, ModifyError<E>> {
         let owner = self.owner(id)?;
-        for _ in 0..MODIFY_TRIES {
+        for _ in 0..tries::MODIFY {
             let record = owner.get([T::FIELD]).await?;
             let Some(Versioned {
                 mut object,
@@ -322,7 +318,10 @@ impl<T: SaveObject> ObjStorage<T> {
         }
         Err(Error::new(
             Kind::Contended,
-            "gave up after 256 attempts: other callers wrote the owner each time; retry later",
+            format!(
+                "gave up after {} attempts: other callers wrote the owner each time; retry later",
+                tries::MODIFY
+            ),
         )
         .of(owner.owner())
         .into())
@@ -340,7 +339,7 @@ impl<T: SaveObject> ObjStorage<T> {
     /// # #[derive(Serialize, Deserialize, SaveObject)]
     /// # #[save_object(logic_type = "hero")]
     /// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
-    /// # let heroes: ObjStorage<Hero> = storage.scope("mygame", "eu-1")?.objects();
+    /// # let heroes: ObjStorage<Hero> = storage.world("mygame", "eu-1")?.objects();
     /// heroes.save(&Hero { id: 42, level: 1 }).await?;
     /// let level = heroes.edit(42_u64, |hero| { hero.level += 1; hero.level }).await?;
     /// assert_eq!((level, heroes.edit(43_u64, |hero| hero.level = 9).await?), (Some(2), None));

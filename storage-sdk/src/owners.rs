@@ -35,7 +35,7 @@ const MAPS: [Map; 7] = [
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.scope("mygame", "eu-1")?.bytes();
+/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
 /// for id in ["bo", "ann"] {
 ///     bytes.owner("player", id)?.update([("level", "1")]).await?;
 /// }

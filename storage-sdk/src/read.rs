@@ -4,8 +4,7 @@ use std::ops::Index;
 use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
-use storage_model::sabotage::broken;
-use storage_model::{Bytes, Cell, Field, Owner, Version};
+use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
 use storage_tiers::is_suspect;
 use tokio::time::{Instant, sleep};
 
@@ -21,7 +20,7 @@ use crate::{Error, Kind, Result};
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
 /// let some = ann.get(["name", "guild"]).await?;
 /// assert_eq!(some["name"].as_deref(), Some(&b"Ann"[..]));
@@ -70,7 +69,7 @@ impl Record {
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// use storage_sdk::{Kind, Value};
     /// ann.update([("gold", Value::from(10)), ("name", "Ann".into())]).await?;
     /// let record = ann.get(["gold", "name", "gems"]).await?;
@@ -331,9 +330,7 @@ impl Core {
         if is_suspect(hot) {
             self.tiers.heal(owner).await?;
         }
-        if (self.trust_absent || broken("R8-trusted"))
-            && self.marker(owner).await? == Marker::Unknown
-        {
+        if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {
@@ -347,7 +344,7 @@ impl Core {
 
     pub(crate) async fn marker(&self, owner: &Owner) -> Result<Marker> {
         let partition = owner.partition(self.tiers.hot().partition_count());
-        for _ in 0..3 {
+        for _ in 0..tries::OWNER {
             match self
                 .tiers
                 .hot()
@@ -362,7 +359,10 @@ impl Core {
         }
         Err(Error::new(
             Kind::Contended,
-            format!("partition {partition} was not prepared after 3 attempts; retry later"),
+            format!(
+                "partition {partition} was not prepared after {} attempts; retry later",
+                tries::OWNER
+            ),
         )
         .of(owner))
     }

@@ -39,10 +39,10 @@ pub struct Stats {
     pub error_marks: u64,
     /// Owners with landed changes on probation, of all processes.
     pub probation_marks: u64,
-    /// The pressure of all waiting changes against the watermarks of the settings, as this process
+    /// The back-pressure of all waiting changes against the watermarks of the settings, as this process
     /// last saw it. 0 is below the watermarks. From 1 to 99, the SDK delays writes, longer at a
     /// higher value. At 100, writes fail.
-    pub pressure_percent: u32,
+    pub backpressure_percent: u32,
     /// Reads of this process that the hot tier answered alone.
     pub hot_hits: u64,
     /// Reads of this process that had to load the owner.
@@ -83,7 +83,7 @@ pub struct CloseReport {
     pub under_way: u64,
     /// The last 1,000 writes with an unknown outcome. The SDK gave these writes up while their
     /// answer was lost, or the caller gave a write an id and dropped it under way. A write with an
-    /// id of the caller can be retried [`with_id`](crate::Write::with_id).
+    /// id of the caller can be retried by [`retry_of`](crate::Write::retry_of).
     pub unknown: Vec<(Owner, Option<OpId>)>,
     /// Owners with unlanded changes, which are lost with the process. Counted only in embedded
     /// mode. Elsewhere this is 0, because the changes stay in Redis and workers land them.
@@ -132,7 +132,7 @@ impl Storage {
     /// # let path = folder.path().join("game.db");
     /// use std::time::Duration;
     /// let storage = storage_sdk::Storage::embedded(&path).await?;
-    /// let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
     /// assert_eq!(ann.get(["name"]).await?["name"].as_deref(), Some(&b"Ann"[..]));
@@ -161,7 +161,7 @@ impl Storage {
     ///
     /// # Errors
     /// A name is empty, longer than 64 bytes, or holds a control character.
-    pub fn scope(&self, app: &str, region: &str) -> Result<World> {
+    pub fn world(&self, app: &str, region: &str) -> Result<World> {
         Ok(World::new(&self.core, Scope::new(app, region)?))
     }
 
@@ -182,8 +182,8 @@ impl Storage {
         &self.core.tiers
     }
 
-    /// A new operation id, for [`Write::with_new_id`](crate::Write::with_new_id) and for retries
-    /// with [`Write::with_id`](crate::Write::with_id).
+    /// A new operation id, for [`Write::id`](crate::Write::id) and for retries by
+    /// [`Write::retry_of`](crate::Write::retry_of).
     #[must_use]
     pub fn next_id(&self) -> OpId {
         self.core.ids.next()
@@ -225,7 +225,7 @@ impl Storage {
             oldest_unlanded: backlog.oldest(),
             error_marks: backlog.errors(),
             probation_marks: backlog.probation(),
-            pressure_percent: self.core.brake.percent(),
+            backpressure_percent: self.core.backpressure.percent(),
             hot_hits: self.core.hits.load(Relaxed),
             hot_misses: self.core.misses.load(Relaxed),
             hot_loads: loads.owners,

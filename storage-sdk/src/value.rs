@@ -14,7 +14,7 @@ use storage_model::Bytes;
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// use storage_sdk::Value;
 /// let title = format!("{} of Hearts", "Queen");
 /// ann.update([("gold", 10), ("gems", -3)]).await?;

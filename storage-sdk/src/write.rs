@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{
-    Attempt, Change, Condition, Durability, Field, Mutation, OpId, Owner, Version,
+    Attempt, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner, Version,
 };
 
 use crate::bulk::Changes;
@@ -23,7 +23,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
 /// use std::time::Duration;
 /// use storage_sdk::{Durability, Kind, Outcome, Safety};
 ///
@@ -66,8 +66,8 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
 ///
 /// The [`Outcome`](crate::Outcome) tells whether the write was applied, and [`Error::retry`] tells
 /// the next step. If the answer is still lost at the deadline, the outcome is `Unknown`:
-/// - [`Retry::SameId`](crate::Retry::SameId): retry the same write [`with_id`](Write::with_id). The
-///   retry tells whether the write was applied, or applies it.
+/// - [`Retry::SameId`](crate::Retry::SameId): retry the same write by
+///   [`retry_of`](Write::retry_of). The retry tells whether the write was applied, or applies it.
 /// - [`Retry::Reread`](crate::Retry::Reread): the hot tier has forgotten the id. Only a read tells
 ///   whether the write was applied.
 ///
@@ -163,22 +163,22 @@ impl<T> Write<T> {
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.scope("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let id = storage.next_id();
-    /// let first = ann.incr("gold", 5).with_new_id(id).await?;
-    /// let again = ann.incr("gold", 5).with_id(id).await?; // as if the first answer had been lost
+    /// let first = ann.incr("gold", 5).id(id).await?;
+    /// let again = ann.incr("gold", 5).retry_of(id).await?; // as if the first answer had been lost
     /// assert_eq!((again.value(), again == first), (5, true));
     /// # Ok(()) }
     /// ```
-    pub fn with_id(mut self, id: OpId) -> Self {
+    pub fn retry_of(mut self, id: OpId) -> Self {
         (self.id, self.attempt) = (Some(id), Attempt::RetryNamed);
         self
     }
 
     /// Sends the write under a new id from [`Storage::next_id`](crate::Storage::next_id). The
-    /// caller keeps the id to retry the write [`with_id`](Write::with_id). No write may have used
-    /// the id before, or this write may be applied a second time.
-    pub fn with_new_id(mut self, id: OpId) -> Self {
+    /// caller keeps the id to retry the write by [`retry_of`](Write::retry_of). No write may have
+    /// used the id before, or this write may be applied a second time.
+    pub fn id(mut self, id: OpId) -> Self {
         (self.id, self.attempt) = (Some(id), Attempt::FirstNamed);
         self
     }
@@ -201,10 +201,10 @@ impl<T> Write<T> {
         possible.map_err(|error| error.of(owner))?;
         if core.check_open().is_err() {
             // The write fails just before it is sent, with the known outcome of an earlier call. A
-            // brake that nobody updates any more must not answer first.
+            // back-pressure that nobody updates any more must not answer first.
             return Ok(*deadline);
         }
-        core.brake
+        core.backpressure
             .admit(*deadline, *attempt == Attempt::RetryNamed)
             .await
             .map_err(|error| error.of(owner))
@@ -232,9 +232,6 @@ impl<T> Write<T> {
         Ok((mutation.when(condition).as_safe_as(durability), fields))
     }
 }
-
-/// The longest deadline. Ids are remembered for at least twice this time.
-pub(crate) const DEADLINE_MAX: Duration = Duration::from_secs(30);
 
 pub(crate) fn check_deadline(deadline: Duration) -> Result<()> {
     if deadline.is_zero() || deadline > DEADLINE_MAX {

@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 use storage_sdk::{
     ByteOwner, Durability, Kind, Outcome, Retry, Safety, SessionOptions, Settings, Storage,
 };
-use storage_sql::{ColdOptions, open};
+use storage_sql::open;
 use tokio::runtime::{Builder, Runtime};
 
-/// Far more than anything here takes.
+/// Far longer than any step here takes.
 const LONG: Duration = Duration::from_secs(30);
 
 fn runtime() -> Runtime {
@@ -24,7 +24,7 @@ fn runtime() -> Runtime {
 
 fn ann(storage: &Storage) -> ByteOwner {
     storage
-        .scope("game", "eu")
+        .world("game", "eu")
         .unwrap()
         .bytes()
         .owner("player", "ann")
@@ -34,9 +34,7 @@ fn ann(storage: &Storage) -> ByteOwner {
 /// The value of the only row of an owner in the file.
 fn stored(path: &Path, owner: &ByteOwner) -> Option<Vec<u8>> {
     runtime().block_on(async {
-        let cold = open(&ColdOptions::from(&Settings::embedded(path).sql))
-            .await
-            .unwrap();
+        let cold = open(&Settings::embedded(path).sql).await.unwrap();
         let loaded = cold
             .load(std::slice::from_ref(owner.owner()), 9)
             .await
@@ -133,7 +131,7 @@ fn a_runtime_that_ends_in_the_middle_of_a_load_holds_up_nobody() {
     let storage = runtime()
         .block_on(Storage::embedded(folder.path().join("game.db")))
         .unwrap();
-    let world = storage.scope("game", "eu").unwrap().bytes();
+    let world = storage.world("game", "eu").unwrap().bytes();
     for id in 0..50_u64 {
         let owner = world.owner("player", id).unwrap();
         let ends = runtime();
@@ -159,7 +157,7 @@ fn any_handle_keeps_landing_going_and_the_last_one_ends_it() {
     until("it has landed", || {
         stored(&path, &owner).as_deref() == Some(b"1")
     });
-    // By async code, in which no runtime may be waited for.
+    // Async code drops the owner. It must not wait for a runtime.
     runtime().block_on(async { drop(owner) });
     until("nothing runs on", || hot.strong_count() == 0);
 }
@@ -189,7 +187,7 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
         .block_on(async {
             owner
                 .update([("gold", "2")])
-                .with_id(storage.next_id())
+                .retry_of(storage.next_id())
                 .await
         })
         .unwrap_err();
@@ -199,7 +197,7 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
     );
     let bulk = runtime().block_on(async {
         storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .unwrap()
             .bytes()
             .bulk()
@@ -240,7 +238,7 @@ fn a_session_that_is_dropped_outside_every_runtime_ends_in_order() {
     }
 }
 
-/// All that game logic does, on a clock that leaps whenever every task waits.
+/// Makes all calls of a game's logic, on a clock that leaps whenever every task waits.
 async fn plays(storage: &Storage, path: &Path) {
     let owner = ann(storage);
     for round in 1..=20_i64 {
@@ -265,7 +263,7 @@ async fn plays(storage: &Storage, path: &Path) {
     );
     for id in 0..20_u64 {
         let cold = storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .unwrap()
             .bytes()
             .owner("guild", id)
@@ -298,7 +296,7 @@ async fn under_a_paused_clock_the_embedded_mode_opens_writes_loads_flushes_and_l
         let path = folder.path().join(format!("{round}.db"));
         let storage = Storage::embedded(&path).await.unwrap();
         plays(&storage, &path).await;
-        // What another process finds: all of it is cold.
+        // Another process finds all data cold.
         let again = Storage::embedded(&path).await.unwrap();
         assert_eq!(
             ann(&again).get(["name"]).await.unwrap()["name"].as_deref(),

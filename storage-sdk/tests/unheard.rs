@@ -1,4 +1,4 @@
-//! What a program without a `tracing` subscriber is told.
+//! The message to a program without a `tracing` subscriber.
 
 #![expect(clippy::unwrap_used, reason = "tests fail by panicking")]
 
@@ -6,10 +6,11 @@ use std::process::Command;
 
 use storage_sdk::Storage;
 
-/// Set for the process that is looked at.
+/// Set for the observed process.
 const CHILD: &str = "STORAGE_TEST_SUBSCRIBER";
 
-/// Runs the test of this name in a process of its own; answers how often it was told.
+/// Runs the test of this name in a process of its own. Returns the number of times that the message
+/// appeared.
 fn told(subscriber: &str) -> usize {
     let program = std::env::current_exe().unwrap();
     let name = "a_program_without_a_subscriber_is_told_so_once";

@@ -1,5 +1,5 @@
-//! More is written than lands: writes are slowed down, then refused; nothing is lost, and it ends
-//! by itself.
+//! The game server writes faster than the worker lands. The SDK delays writes and then rejects
+//! them. No write is lost, and the back-pressure ends by itself.
 
 use std::time::Duration;
 
@@ -8,8 +8,8 @@ use storage_sdk::{Error, Kind, Outcome, Retry};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
 
-/// Watermarks that a test reaches at once.
-async fn braked(mut world: World) -> Result<Stack> {
+/// A stack with watermarks that a test reaches at once.
+async fn slowed(mut world: World) -> Result<Stack> {
     let backpressure = &mut world.settings.backpressure;
     (backpressure.soft_marks, backpressure.hard_marks) = (20, 60);
     backpressure.delay_max = Duration::from_millis(5);
@@ -23,7 +23,7 @@ fn is_overloaded(error: &Error) -> bool {
         && matches!(error.retry(), Retry::After(_))
 }
 
-/// Writes players of ever new names until a write is refused; answers how many were acknowledged.
+/// Writes new players until a write is rejected. Returns the number of acknowledged writes.
 async fn fill(stack: &Stack, name: &str, value: &[u8]) -> Result<(usize, Error)> {
     for number in 0.. {
         let player = stack.player(&format!("{name}{number}"));
@@ -44,19 +44,19 @@ async fn accepted_again(stack: &Stack) -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_landing_has_caught_up()
 -> Result<()> {
-    let stack = braked(World::fresh().await?).await?;
+    let stack = slowed(World::fresh().await?).await?;
     let ann = stack.player("ann");
     let id = stack.storage.next_id();
-    ann.incr("gold", 1).with_id(id).await?;
+    ann.incr("gold", 1).retry_of(id).await?;
     let (acknowledged, error) = fill(&stack, "p", b"1").await?;
     ensure!(
         is_overloaded(&error) && error.to_string().contains("marks wait to be landed"),
         "{error:?}"
     );
-    assert_eq!(stack.storage.stats().await?.pressure_percent, 100);
+    assert_eq!(stack.storage.stats().await?.backpressure_percent, 100);
     let bulk = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .bulk()
         .incr(&ann, "gold", 1)
@@ -67,18 +67,15 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
         "{bulk:?}"
     );
 
-    let first = ann
-        .incr("gold", 1)
-        .with_new_id(stack.storage.next_id())
-        .await;
+    let first = ann.incr("gold", 1).id(stack.storage.next_id()).await;
     ensure!(
         first.as_ref().is_err_and(is_overloaded),
         "it is no repeat: {first:?}"
     );
     assert_eq!(
-        ann.incr("gold", 1).with_id(id).await?.value(),
+        ann.incr("gold", 1).retry_of(id).await?.value(),
         1,
-        "a repeat is told what became of the first"
+        "a repeat gets the result of the first"
     );
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
     ann.flush(Duration::from_secs(30)).await?;
@@ -88,14 +85,14 @@ async fn at_the_hard_watermark_writes_are_refused_and_all_else_goes_on_until_lan
     worker.stop().await?;
     assert_eq!(rows(&stack.database).await?.len(), acknowledged + 2);
     until("nothing presses any more", async || {
-        Ok(stack.storage.stats().await?.pressure_percent == 0)
+        Ok(stack.storage.stats().await?.backpressure_percent == 0)
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn between_the_watermarks_writes_are_only_slowed_down() -> Result<()> {
-    let stack = braked(World::fresh().await?).await?;
+    let stack = slowed(World::fresh().await?).await?;
     for number in 0..40 {
         stack
             .player(&number.to_string())
@@ -103,7 +100,7 @@ async fn between_the_watermarks_writes_are_only_slowed_down() -> Result<()> {
             .await?;
     }
     until("it was seen", async || {
-        Ok(stack.storage.stats().await?.pressure_percent == 50)
+        Ok(stack.storage.stats().await?.backpressure_percent == 50)
     })
     .await?;
     stack.player("0").update([("v", "2")]).await?;
@@ -116,7 +113,7 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
     let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
     let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     world.settings.sql.statement_timeout = Duration::from_secs(1);
-    let stack = braked(world).await?;
+    let stack = slowed(world).await?;
     let worker = stack.worker();
     // Each partition is prepared, which needs the database.
     for number in 0..40 {
@@ -149,7 +146,7 @@ async fn while_the_database_hangs_unlanded_marks_stay_bounded_and_drain_when_it_
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
-    let stack = braked(World::fresh().await?).await?;
+    let stack = slowed(World::fresh().await?).await?;
     let worker = stack.worker();
     refuse_all(&stack.database).await?;
     let (_, error) = fill(&stack, "p", b"1").await?;
@@ -160,13 +157,13 @@ async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
     .await?;
     let stats = stack.storage.stats().await?;
     ensure!(
-        stats.error_marks >= 60 && stats.pressure_percent == 100,
+        stats.error_marks >= 60 && stats.backpressure_percent == 100,
         "{stats:?}"
     );
     worker.stop().await
 }
 
-/// Lets the database refuse every row but the one that asks whether it takes any.
+/// Lets the database reject every row except the canary.
 async fn refuse_all(url: &str) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
@@ -211,7 +208,7 @@ async fn a_redis_that_is_full_refuses_writes_whole_reads_on_lands_and_recovers()
     let refused = stack.player(&format!("p{acknowledged}"));
     ensure!(!refused.exists().await?, "nothing of it was written");
     let first = stack.player("p0");
-    // Larger than what the server may have freed meanwhile.
+    // Larger than the memory that the server may have freed since.
     let both = first
         .update([("v", b"new".to_vec()), ("w", vec![b'x'; 500_000])])
         .await

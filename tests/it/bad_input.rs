@@ -9,7 +9,7 @@ use storage_tests::{Stack, World, stack, until};
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_names_and_values_are_refused_before_anything_is_written() -> Result<()> {
     let stack = Stack::open().await?;
-    let world = stack.storage.scope("game", "eu")?;
+    let world = stack.storage.world("game", "eu")?;
     for (app, region) in [
         ("", "eu"),
         ("game", ""),
@@ -17,7 +17,7 @@ async fn impossible_names_and_values_are_refused_before_anything_is_written() ->
         ("ga\nme", "eu"),
     ] {
         assert_eq!(
-            stack.storage.scope(app, region).unwrap_err().kind(),
+            stack.storage.world(app, region).unwrap_err().kind(),
             Kind::Invalid
         );
     }

@@ -1,4 +1,4 @@
-//! Every case of the benchmarks runs; how fast anything is, no test says.
+//! Every case of the benchmarks runs. No test judges a speed.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Locks whose answers were lost: the worker that may hold one gives it to who should have it.
+//! Locks whose answers were lost. A worker that may hold such a lock gives it to the worker whose
+//! share it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,9 +7,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use storage_dirty::RedisOptions;
+use storage_config::{LandingSettings, SessionSettings, Settings};
+use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept, RedisStore};
-use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::RandomIds;
 use storage_tests::{Stack, until};
 use storage_tiers::Tiers;
@@ -36,26 +38,21 @@ impl Intercept for LosesOneLock {
 async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_should_have_them()
 -> Result<()> {
     let stack = Stack::open().await?;
-    let redis = &stack.settings.redis;
+    let Settings { redis, hot, .. } = &stack.settings;
     let gate = Arc::new(LosesOneLock::default());
-    let options = RedisOptions {
-        prefix: redis.prefix.clone(),
-        partitions: redis.partitions,
-        intercept: Some(Arc::clone(&gate) as _),
-        ..RedisOptions::new(&storage_tests::redis().await?.url())
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
+    let hooks = Hooks::intercept(Arc::clone(&gate) as _);
+    let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
     let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 100);
     let hour = Duration::from_hours(1);
     let start = |tiers: Tiers, name: &str, interval| {
-        let options = LandingOptions {
-            name: name.to_owned(),
+        let landing = LandingSettings {
+            worker_name: Some(name.to_owned()),
             interval,
             lock_ttl: hour,
             worker_ttl: hour,
-            ..LandingOptions::default()
+            ..LandingSettings::default()
         };
-        let worker = LandingWorker::new(tiers, options, &RandomIds);
+        let worker = LandingWorker::new(tiers, &landing, &SessionSettings::default(), &RandomIds);
         tokio::spawn(async move { worker.run(std::future::pending()).await })
     };
     // Slow, so that the other one is announced before it asks again.

@@ -1,4 +1,4 @@
-//! A closed storage answers every call alike, so that a loop that obeys `retry` ends.
+//! A closed storage answers every call alike, so that a loop that follows `retry` ends.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -21,9 +21,9 @@ struct Hero {
     level: u32,
 }
 
-/// What each kind of call about an owner says that is hot, or cold.
+/// The error of each kind of call about one owner.
 async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>> {
-    let world = storage.scope("game", "eu")?;
+    let world = storage.world("game", "eu")?;
     let (bytes, heroes): (_, ObjStorage<Hero>) = (world.bytes(), world.objects());
     let owner = bytes.owner("player", id)?;
     let landed = Durability::Landed { timeout: SOON };
@@ -114,10 +114,10 @@ async fn calls(storage: &Storage, id: &str) -> Result<Vec<(&'static str, Error)>
     ])
 }
 
-/// Writes two owners, begins a list, closes, and asks for everything of one that is hot and of one
-/// that nobody knows.
+/// Writes two owners, begins a list and closes the storage. Then makes every call about a hot owner
+/// and about an unknown one.
 async fn all_calls_end(storage: Storage) -> Result<()> {
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     for id in ["ann", "bo"] {
         bytes.owner("player", id)?.update([("gold", "1")]).await?;
     }
@@ -140,7 +140,7 @@ async fn all_calls_end(storage: Storage) -> Result<()> {
     let repeat = bytes
         .owner("player", "ann")?
         .incr("gold", 1)
-        .with_id(storage.next_id())
+        .retry_of(storage.next_id())
         .await
         .unwrap_err();
     let known = (repeat.kind(), repeat.retry(), repeat.outcome());

@@ -18,8 +18,8 @@ async fn a_cluster_serves_lands_and_hot_loads_while_a_slot_moves_and_a_master_is
     let players: Vec<_> = (0..60).map(|id| stack.player(&id.to_string())).collect();
     let write = async |round: &'static str| -> Result<()> {
         let writes = players.iter().map(|player| async move {
-            // A write during a failover may fail after its deadline; it is repeated until it is
-            // acknowledged.
+            // A write during a failover may fail after its deadline. The test repeats it until it
+            // is acknowledged.
             until("a write is acknowledged", async || {
                 Ok(player.update([("round", round)]).await.is_ok())
             })
@@ -172,8 +172,8 @@ async fn writes_that_were_refused_go_on_where_a_cluster_can_be_reached_once_that
     worker.stop().await
 }
 
-/// The slot of a hash tag: CRC16 (XMODEM) of what is between the braces, modulo 16,384, as the
-/// cluster specification says.
+/// The slot of a hash tag: CRC16 (XMODEM) of the text between the braces, modulo 16,384. The
+/// cluster specification defines it.
 fn slot_of(tag: &str) -> u16 {
     let inner = tag.trim_matches(['{', '}']);
     let crc = inner.bytes().fold(0_u16, |crc, byte| {

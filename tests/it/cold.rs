@@ -1,12 +1,19 @@
-//! Reading and changing what is only in the database.
+//! Reads and changes of owners that are only in the database.
+
+use std::sync::Arc;
 
 use anyhow::Result;
+use async_trait::async_trait;
 use futures::future::join_all;
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
+use storage_dirty::RedisStore;
+use storage_dirty::redis::{Broken, Hooks, Intercept};
 use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
-use storage_tests::{Stack, World, until};
+use storage_tests::{Stack, World, bounded, until};
+use storage_tiers::Tiers;
+use tokio::sync::Notify;
 
 async fn cold_player(stack: &Stack, id: &str) -> Result<storage_sdk::ByteOwner> {
     let player = stack.player(id);
@@ -101,14 +108,51 @@ async fn a_blind_update_of_a_cold_owner_keeps_its_other_fields() -> Result<()> {
     Ok(())
 }
 
+/// Holds back the return of leases.
+#[derive(Debug, Default)]
+struct KeepsLeases(Notify);
+
+#[async_trait]
+impl Intercept for KeepsLeases {
+    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
+        if commands.contains(&"release") {
+            self.0.notify_one();
+            std::future::pending::<()>().await;
+        }
+        Ok(())
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_miss_is_answered_although_its_lease_can_not_be_returned() -> Result<()> {
+    let stack = Stack::open().await?;
+    let player = cold_player(&stack, "1").await?;
+    let keeps = Arc::new(KeepsLeases::default());
+    let hooks = Hooks::intercept(keeps.clone());
+    let hot = RedisStore::open_through(&stack.settings.redis, &stack.settings.hot, hooks).await?;
+    let hot = Arc::new(hot);
+    let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 1_000);
+    let loaded = bounded("the miss", async { Ok(tiers.load(player.owner()).await?) }).await?;
+    assert!(loaded.is_some_and(|full| full.read.header.is_some()));
+    bounded("the return of the lease", async {
+        keeps.0.notified().await;
+        Ok(())
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_misses_of_one_owner_read_the_database_once_per_process() -> Result<()> {
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let other = Storage::open(stack.settings.clone()).await?;
-    let same = other.scope("game", "eu")?.bytes().owner("player", "1")?;
+    let same = other.world("game", "eu")?.bytes().owner("player", "1")?;
     let before = stack.storage.stats().await?;
-    // The database answers nothing until everybody has missed.
+    // The database answers nothing until every reader has missed.
     let mut locker = MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
         .execute(&mut locker)
@@ -150,7 +194,7 @@ async fn misses_of_one_owner_in_four_processes_read_the_database_once() -> Resul
     }
     let players = storages
         .iter()
-        .map(|storage| Ok(storage.scope("game", "eu")?.bytes().owner("player", "1")?));
+        .map(|storage| Ok(storage.world("game", "eu")?.bytes().owner("player", "1")?));
     let players: Vec<_> = players.collect::<Result<_>>()?;
     let reads = (0..1_000)
         .zip(players.iter().cycle())
@@ -222,7 +266,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
         .open()
         .await?;
     let big = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "big")?;
     big.update((0..50).map(|n| (format!("f{n}"), n.to_string())))
@@ -235,7 +279,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert_eq!(
         (found["f7"].as_deref(), found.len()),
         (Some(&b"7"[..]), 1),
-        "only what was asked for"
+        "only the requested fields"
     );
     assert_eq!(big.get_all().await?.len(), 50);
     assert_eq!(big.incr("f8", 1).await?.value(), 9);
@@ -245,7 +289,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert!(!big.exists().await?);
 
     let small = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "small")?;
     small.update([("f1", "1"), ("f2", "2")]).await?;
@@ -257,7 +301,7 @@ async fn a_large_owner_is_read_whole_and_by_field(mut settings: Settings) -> Res
     assert_eq!(
         (found["f1"].as_deref(), found.len()),
         (Some(&b"1"[..]), 1),
-        "only what was asked for, though all was loaded"
+        "only the requested fields, though all were loaded"
     );
     Ok(())
 }
@@ -288,7 +332,7 @@ async fn many_cold_owners_come_back_in_the_order_asked() -> Result<()> {
     for player in &players {
         player.evict().await?;
     }
-    let bytes = stack.storage.scope("game", "eu")?.bytes();
+    let bytes = stack.storage.world("game", "eu")?.bytes();
     let read = bytes.get_many(&players, ["id"]).await;
     for (id, record) in read.into_iter().enumerate() {
         assert_eq!(record?["id"].as_deref(), Some(id.to_string().as_bytes()));

@@ -1,19 +1,20 @@
-//! A process that dies at every request it sends, and what the next one finds. One test a scenario;
-//! each point of it is a run.
+//! A process dies at requests that it sends, and the next process must cope with the rest. Each
+//! scenario is one test, and each point in it is a run. The program `crash_points` tries every
+//! point with every kind of end.
 
 use anyhow::{Context as _, Result};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_tests::crash::{Database, Kind, Scenario, scenarios, sessions, try_all};
+use storage_tests::crash::{Database, Density, Kind, Scenario, scenarios, sessions, try_all};
 
-/// The ends that every scenario is tried with.
+/// The kinds of death that every scenario is tried with.
 const ENDS: &[Kind] = &[Kind::Before, Kind::After, Kind::Instead];
 
-/// Tries a scenario with each kind at once.
+/// Tries a scenario with several kinds at once.
 fn dies(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<()> {
     std::thread::scope(|scope| {
         let tries: Vec<_> = kinds
             .iter()
-            .map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind])))
+            .map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind], Density::Second)))
             .collect();
         tries.into_iter().try_for_each(|tried| {
             tried

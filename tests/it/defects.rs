@@ -1,4 +1,4 @@
-//! What the Java original got wrong, one test each.
+//! The defects of the Java original, one test each.
 
 use std::time::Duration;
 

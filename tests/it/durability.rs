@@ -1,4 +1,4 @@
-//! What a write of each durability survives.
+//! The losses that a write of each durability survives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,7 +12,7 @@ use storage_sdk::{
 };
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
-use storage_sql::{ColdOptions, open_through};
+use storage_sql::open_through;
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -27,8 +27,8 @@ async fn on(redis: &RedisServer) -> Result<Stack> {
     Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await
 }
 
-/// Counts some players up, all at once, until something breaks in the middle of it; answers what
-/// each was told last.
+/// Counts several players up at the same time until something breaks. Returns the last acknowledged
+/// count of each player.
 async fn count_until_it_breaks(
     stack: &Stack,
     durability: Durability,
@@ -59,7 +59,7 @@ async fn count_until_it_breaks(
     broke.map(|()| told)
 }
 
-/// Each player has at least what it was told last.
+/// Each player has at least its last acknowledged count.
 async fn none_is_lost(stack: &Stack, told: &[i64]) -> Result<()> {
     for (id, told) in told.iter().enumerate() {
         let has = stack.player(&id.to_string()).incr("gold", 0).await?.value();
@@ -139,7 +139,7 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
     let stack = on(&old).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).durability(REPLICATED).await?;
-    new.promote().await?; // as a failover does that the old master has not heard of
+    new.promote().await?; // a failover that the old master does not know of
     ann.update([("gold", "2")]).await?;
     let lost = ann
         .update([("gold", "3")])
@@ -148,7 +148,7 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
             timeout: SHORT,
         })
         .await;
-    ensure!(lost.is_err(), "nobody has it but the old master: {lost:?}");
+    ensure!(lost.is_err(), "only the old master has it: {lost:?}");
 
     let settings = &stack.settings.redis;
     let there = Stack::with(World::with_urls(
@@ -164,22 +164,23 @@ async fn an_old_master_acknowledges_cached_writes_that_are_lost_but_no_replicate
     Ok(())
 }
 
-/// Has a write wait before its landing's transaction, and something happen to Redis meanwhile.
+/// Lets a write wait before the transaction of its landing, and lets something happen to Redis
+/// during that wait.
 async fn while_it_lands(
     redis: &RedisServer,
     meanwhile: impl AsyncFnOnce(&Stack) -> Result<()>,
 ) -> Result<(Stack, Result<Counters, Error>)> {
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let gate = Arc::new(Gate::before("begin"));
-    let cold = open_through(&ColdOptions::from(&world.settings.sql), gate.clone()).await?;
-    // The first to open pairs the tiers, in a transaction of its own.
+    let cold = open_through(&world.settings.sql, gate.clone()).await?;
+    // The first storage to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;
     let lands = Storage::builder(world.settings.clone())
         .cold(cold)
         .open()
         .await?;
     other.player("ann").incr("gold", 1).await?;
-    let ann = lands.scope("game", "eu")?.bytes().owner("player", "ann")?;
+    let ann = lands.world("game", "eu")?.bytes().owner("player", "ann")?;
     let landed = Durability::Landed { timeout: LONG };
     let writing = tokio::spawn(async move { ann.incr("gold", 10).durability(landed).await });
     gate.reached().await;
@@ -194,7 +195,7 @@ async fn a_write_that_redis_forgets_before_its_commit_is_not_said_to_have_landed
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let (_other, told) = while_it_lands(&redis, async |other| {
             redis.call(&["FLUSHALL"]).await?;
-            // Another process adopts what is left, and may go on from there.
+            // Another process adopts the partition and may go on with the data that is left.
             let ann = other.player("ann");
             assert!(ann.get(["gold"]).await?.is_empty());
             if rewritten {
@@ -245,14 +246,14 @@ async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_
         Stack::with(world.clone()).await?,
         storage_sdk::OpId::new([7; 16]),
     );
-    first.player("ann").incr("gold", 1).with_new_id(id).await?;
+    first.player("ann").incr("gold", 1).id(id).await?;
     first.player("ann").incr("gold", 10).await?;
     let again = Stack::with(world).await?;
     let landed = Durability::Landed { timeout: LONG };
     let repeat = again
         .player("ann")
         .incr("gold", 1)
-        .with_id(id)
+        .retry_of(id)
         .durability(landed)
         .await?;
     assert_eq!(
@@ -310,7 +311,7 @@ async fn a_connection_that_breaks_before_the_wait_never_passes_for_a_replica() -
         .value();
     ensure!(
         (certain..=possible).contains(&counted),
-        "{counted} were applied; {certain} for certain, {possible} at most"
+        "{counted} were applied, {certain} for certain, {possible} at most"
     );
     Ok(())
 }
@@ -352,7 +353,7 @@ async fn a_replica_that_is_too_slow_leaves_the_write_applied() -> Result<()> {
     assert!(error.to_string().contains("0 of 1 replicas"), "{error}");
     let bulk = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .bulk()
         .durability(asked)
@@ -411,7 +412,7 @@ async fn the_nearest_durability_counts() -> Result<()> {
         .durability("guild", Durability::Landed { timeout: LONG })
         .open()
         .await?;
-    let world = storage.scope("game", "eu")?;
+    let world = storage.world("game", "eu")?;
     let room = world.bytes().owner("room", 1_u64)?;
     assert_eq!(
         room.update([("a", "1")]).await?.durability(),
@@ -465,7 +466,7 @@ async fn the_embedded_mode_refuses_what_it_can_not_give() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let storage = Storage::embedded(folder.path().join("game.db")).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     for durability in [REPLICATED, FSYNCED] {
@@ -525,7 +526,7 @@ async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
             std::mem::forget(stack);
             anyhow::Ok(())
         })?;
-        // As a process that is killed: nothing of it runs on, and nothing is closed.
+        // Like a killed process: none of its tasks runs on, and nothing is closed.
         runtime.shutdown_background();
         Ok(())
     });

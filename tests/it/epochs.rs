@@ -1,11 +1,12 @@
-//! Who raises a partition's epoch, and who adopts it (R14). Time is simulated.
+//! Raising and adopting the epoch of a partition (R14). Time is simulated.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
-use storage_dirty::{MemorySettings, MemoryStore, PartitionRecord};
+use storage_config::{HotSettings, HotUrl, RedisSettings};
+use storage_dirty::{MemoryStore, PartitionRecord};
 use storage_model::{Epoch, Field, ManualClock, Owner, Partition, Timestamp, Version};
 use storage_sql::{Batch, Fence, PartitionRecord as ColdRecord, Raise};
 use storage_tests::sim::chance::{Chance, Weather};
@@ -18,7 +19,7 @@ use tokio::time::sleep;
 
 const PARTITION: Partition = Partition(0);
 
-/// Both tiers, empty; every statement takes a while.
+/// Both tiers, empty. Every statement takes a while.
 fn tiers() -> (Arc<Database>, Tiers) {
     let (database, chance) = (Database::new(None), Chance::new(0, false));
     chance.turn(Weather {
@@ -31,13 +32,11 @@ fn tiers() -> (Arc<Database>, Tiers) {
         process: Arc::default(),
     };
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot = MemoryStore::new(
-        MemorySettings {
-            partitions: 1,
-            ..MemorySettings::default()
-        },
-        clock,
-    );
+    let settings = RedisSettings {
+        partitions: 1,
+        ..RedisSettings::new(HotUrl::Memory)
+    };
+    let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     (
         database,
         Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100),
@@ -57,7 +56,7 @@ async fn several_who_prepare_a_partition_at_once_raise_its_epoch_once() -> Resul
     Ok(())
 }
 
-/// Whoever raised it may have done so for another hot tier, which lands in that epoch.
+/// The epoch may have been raised for another hot tier, which lands in that epoch.
 #[tokio::test(start_paused = true)]
 async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     let (database, tiers) = tiers();
@@ -98,8 +97,8 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     Ok(())
 }
 
-/// Whoever raised it was lost, or its server was replaced once more, as when a server that just
-/// came back is slow.
+/// The process that raised the epoch was lost, or its server was replaced once more. A slow server
+/// that just came back causes this.
 #[tokio::test(start_paused = true)]
 async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless_something_landed_in_it()
 -> Result<()> {
@@ -120,14 +119,14 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
             reaches,
             database: None,
         };
-        // A commit that nobody settled, beside an epoch that nobody adopted.
+        // A commit that was not settled, beside an epoch that was not adopted.
         database.change(|tables| {
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
             tables.take(&Batch {
                 fences: vec![fence],
                 rows: vec![],
             });
-            // A landing of epoch 1 is taken as if it had come before.
+            // A landing in epoch 1 looks as if it had come before the raise.
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
         });
         tiers.prepare(&[PARTITION]).await?;

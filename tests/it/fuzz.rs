@@ -1,13 +1,13 @@
-//! Hostile settings and stored objects: an error that says what is wrong, never a panic.
+//! Hostile settings and stored objects cause an error that names the fault, never a panic.
 //!
-//! `PROPTEST_CASES` sets how many inputs each test takes.
+//! `PROPTEST_CASES` sets the number of inputs for each test.
 
 use proptest::prelude::*;
 use serde::{Deserialize, Serialize};
 use storage_config::Settings;
 use storage_sdk::codec;
 
-/// So many inputs, or as many as the environment says.
+/// This number of inputs, unless the environment sets another.
 fn inputs(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
     ProptestConfig {
@@ -68,8 +68,8 @@ fn one_of(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     prop_oneof![9 => prop::sample::select(words).prop_map(str::to_owned), 1 => ".{0,12}"]
 }
 
-/// A file that is nearly one of ours: sections, keys and values in any order, numbers and lists
-/// where text should be.
+/// A file that resembles a settings file: sections, keys and values in any order, with numbers and
+/// lists in place of text.
 fn file() -> impl Strategy<Value = String> {
     let value = prop_oneof![
         6 => one_of(VALUES).prop_map(|text| format!("{text:?}")),

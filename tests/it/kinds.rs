@@ -1,5 +1,5 @@
-//! Every kind of error, by a real cause: what a write and a read end with, whether the write took
-//! place, and what to do next.
+//! Every kind of error, by a real cause. Each test checks the error of a read or a write, its
+//! outcome, and its advice.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
@@ -18,7 +18,7 @@ use storage_tests::{Stack, World, stack, until};
 const SHORT: Duration = Duration::from_millis(300);
 const LONG: Duration = Duration::from_secs(20);
 
-/// What to do next, without the time to wait.
+/// The advice of an error, without the time to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     After,
@@ -27,7 +27,7 @@ enum Next {
     Never,
 }
 
-/// The errors that were seen.
+/// The errors so far.
 #[derive(Default)]
 struct Seen(Vec<Error>);
 
@@ -64,7 +64,7 @@ impl Seen {
     }
 }
 
-/// A world on servers of its own, so that they may be broken.
+/// A world on servers of its own, which the test may break.
 struct Broken {
     redis: RedisServer,
     database: MariaDbServer,
@@ -99,8 +99,8 @@ async fn set(owner: &ByteOwner) -> Error {
     owner.update([("gold", "1")]).await.unwrap_err()
 }
 
-/// What sessions end with: a plain write of an owner that is held, a save of a session that was
-/// taken, and one that has ended.
+/// The errors of sessions: a plain write of a held owner, a save of a session that was taken, and a
+/// save of one that has ended.
 async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
     let bo = stack.player("bo");
     let session = bo.session(SessionOptions::default()).await?;
@@ -127,7 +127,7 @@ async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
     Ok(())
 }
 
-/// What the caller did.
+/// Errors that the caller causes.
 async fn of_the_call(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
     let ann = stack.player("ann");
@@ -184,7 +184,7 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
         Next::After,
     );
     of_sessions(seen, &stack).await?;
-    // A hot tier of its own on the same table takes over; this one hears of it.
+    // Another hot tier takes over the same table. The storage of the first one learns of it.
     let other = RedisServer::start(RedisOptions::default()).await?;
     let mut elsewhere = stack.settings.clone();
     elsewhere.redis.url = other.url().parse()?;
@@ -209,10 +209,10 @@ struct Hero {
     level: u32,
 }
 
-/// What is stored is another thing, and what others do at the same time.
+/// Errors by stored data of another shape, and by concurrent writes.
 async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
-    let heroes = stack.storage.scope("game", "eu")?.objects::<Hero>();
+    let heroes = stack.storage.world("game", "eu")?.objects::<Hero>();
     let bo = stack.player("bo");
     bo.update([("gold", "no object")]).await?;
     seen.unchanged(
@@ -247,7 +247,7 @@ async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     Ok(())
 }
 
-/// The hot tier is not as it should be.
+/// Errors by the state of the hot tier.
 async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
     let Broken {
         redis,
@@ -272,7 +272,7 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
     config(&redis, "maxmemory", "1").await?;
     let full = set(&ann).await;
     if full.kind() == Kind::Overloaded {
-        // The brake saw it before the server was asked.
+        // The back-pressure noticed before the server was asked.
         seen.unchanged(full, Kind::Overloaded, Next::After);
     } else {
         seen.unchanged(full, Kind::OutOfMemory, Next::After);
@@ -317,7 +317,7 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
 
     redis.kill()?;
     let error = set(&ann).await;
-    // A write that was on its way when the server died may have been applied; the next one finds no
+    // A write on its way when the server died may have been applied. The next one finds no
     // connection.
     assert!(
         matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout),
@@ -328,7 +328,7 @@ async fn of_the_hot_tier(seen: &mut Seen) -> Result<()> {
     Ok(())
 }
 
-/// More is written than lands, and the server is full.
+/// Errors by writes that come faster than landing, and by a full server.
 async fn of_too_much(seen: &mut Seen) -> Result<()> {
     let mut world = World::fresh().await?;
     world.settings.backpressure.soft_marks = 1;
@@ -356,7 +356,7 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
     match Storage::open(world.settings).await {
         Ok(storage) => {
             let owner = storage
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", "ann")?;
             seen.unchanged(set(&owner).await, Kind::OutOfMemory, Next::After);
@@ -366,7 +366,7 @@ async fn of_too_much(seen: &mut Seen) -> Result<()> {
     Ok(())
 }
 
-/// The database refuses, lacks a right, or is away.
+/// Errors by a database that rejects rows, lacks a right, or is away.
 async fn of_the_database(seen: &mut Seen) -> Result<()> {
     let Broken {
         redis: _redis,

@@ -1,4 +1,4 @@
-//! From a write to a row, and what may come between.
+//! The way from a write to a row, and the faults on it.
 
 use std::time::Duration;
 
@@ -159,7 +159,7 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
     worker.stop().await
 }
 
-/// As when a game's own trigger says no by SIGNAL: its number is in no table.
+/// A game's own trigger can reject a row with SIGNAL. Its error number is in no table.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the_database_takes_others()
 -> Result<()> {
@@ -171,7 +171,7 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the
         );
         sql(&stack.database, trigger).await
     };
-    // All rows: then it is the database that is unwell.
+    // All rows are rejected, so the fault is the database's.
     refuse("TRUE").await?;
     let worker = stack.worker();
     for id in 0..200 {
@@ -200,8 +200,7 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the
     worker.stop().await
 }
 
-/// As behind a proxy that lets no packet through that is too large for it, or holds what it
-/// forbids.
+/// A proxy that drops too large or forbidden packets causes this.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobody_else()
 -> Result<()> {
@@ -248,7 +247,7 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobo
         "{error}"
     );
 
-    // Nobody is blamed while a trivial row does not get through either.
+    // No row is blamed while the canary row does not get through either.
     proxy.lose_every_reply_to(1, b"canary");
     let failures = worker.counts().failures;
     stack.player("canary").update([("v", "1")]).await?;
@@ -270,7 +269,7 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobo
     worker.stop().await
 }
 
-/// As under a trigger that waits for something that never comes.
+/// A trigger that waits for an event that never comes causes this.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_row_that_takes_too_long_each_time_is_parked_and_hurts_nobody_else() -> Result<()> {
     let mut world = World::fresh().await?;
@@ -302,7 +301,7 @@ async fn sql(url: &str, text: String) -> Result<()> {
     Ok(connection.close().await?)
 }
 
-/// Makes the database refuse the value "1" in field "v" of one owner.
+/// Makes the database reject the value "1" in field "v" of one owner.
 pub(crate) async fn poison(url: String, owner: &str) -> Result<()> {
     let id = owner.rsplit('/').next().unwrap_or_default();
     let check = format!(
@@ -392,8 +391,8 @@ async fn while_the_database_is_away_nothing_is_given_up_and_all_lands_when_it_is
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
     let mut worker = None;
-    // At first the worker begins while it is away; then it goes away from one that has just
-    // compared the tiers, and goes on to land.
+    // First the worker begins while the database is away. Then the database goes away after the
+    // worker has compared the tiers. The worker goes on to land.
     for last in [99, 199] {
         mariadb.kill()?;
         let worker = worker.get_or_insert_with(|| stack.worker());
@@ -457,7 +456,7 @@ async fn a_drain_waits_for_a_snapshot_that_was_left_over() -> Result<()> {
     Ok(())
 }
 
-/// Its mark stays, and each landing finds what was written since.
+/// The owner's mark stays, and each landing finds the newer write.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_is_written_all_the_time_lands_each_time() -> Result<()> {
     let stack = Stack::open().await?;
@@ -465,7 +464,7 @@ async fn an_owner_that_is_written_all_the_time_lands_each_time() -> Result<()> {
     let worker = stack.worker();
     for round in 0..20 {
         let value = round.to_string();
-        // The third needs no script, so that the mark stays.
+        // The third write needs no script, so the mark stays.
         for _ in 0..3 {
             ann.update([("gold", value.clone())]).await?;
         }
@@ -497,7 +496,7 @@ async fn flush_answers_when_the_rows_are_there_and_leaves_the_marks_to_the_worke
     worker.stop().await
 }
 
-/// Without a worker nothing else lands, so the row tells what the flush waited for.
+/// No worker runs, so the row shows the write that the flush waited for.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flush_claims_no_version_that_came_while_it_looked() -> Result<()> {
     let stack = Stack::open().await?;

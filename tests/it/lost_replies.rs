@@ -50,7 +50,8 @@ async fn counters_are_exact_although_replies_are_lost() -> Result<()> {
     Ok(())
 }
 
-/// One that was applied and not found again would be refused, since the version is its own.
+/// If a write was applied and its result was lost, its repeat would be rejected, since the version
+/// is its own.
 #[tokio::test(flavor = "multi_thread")]
 async fn conditions_hold_although_replies_are_lost() -> Result<()> {
     let (proxy, stack) = behind_a_proxy().await?;

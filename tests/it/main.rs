@@ -1,4 +1,5 @@
-//! The integration tests: one binary, a module a concern. Each starts what it needs on free ports.
+//! The integration tests: one binary, one module for each concern. Each test starts its servers on
+//! free ports.
 
 mod backpressure;
 mod bad_input;
@@ -15,14 +16,14 @@ mod fuzz;
 mod hazards;
 mod kinds;
 mod landing;
+mod limiter;
 mod lost_replies;
-mod minute;
 mod model_of_database;
 mod model_of_redis;
 mod objects;
 mod one_bad_partition;
-mod pace;
 mod pairing;
+mod play;
 mod probation;
 mod programs;
 mod properties;

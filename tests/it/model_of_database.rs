@@ -4,8 +4,9 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use storage_config::SqlSettings;
+use storage_sql::ColdStore;
 use storage_sql::conformance::{Backend, Harness};
-use storage_sql::{ColdOptions, ColdStore};
 use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::tables::Tables;
 use storage_tests::sim::database::transaction::Way;
@@ -17,7 +18,7 @@ struct Modelled(Arc<Database>);
 
 #[async_trait]
 impl Backend for Modelled {
-    fn options(&self) -> ColdOptions {
+    fn settings(&self) -> SqlSettings {
         unreachable!("the cases that open the database once more are skipped")
     }
 

@@ -1,13 +1,15 @@
-//! The engine on the simulator's model of Redis passes the suite that it passes on Redis: so the
-//! model is right, as far as the suite sees.
+//! The engine passes the same suite on the simulator's model of Redis and on Redis. So the model is
+//! right as far as the suite sees.
 #![expect(clippy::unwrap_used, reason = "a test that can't go on fails")]
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::conformance::{Capabilities, Life, Rig};
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_config::{HotSettings, RedisSettings};
+use storage_dirty::conformance::{Life, Rig};
+use storage_dirty::redis::Hooks;
+use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_tests::sim::chance::Chance;
 use storage_tests::sim::clock::SkewedClock;
@@ -34,13 +36,18 @@ async fn modelled() -> Box<dyn Rig> {
         chance: Chance::new(0, false),
         process: Arc::new(Process::default()),
     };
-    let options = RedisOptions {
+    let settings = RedisSettings {
         partitions: 4,
         response_timeout: Duration::from_secs(30),
-        dial: Some(Arc::new(link)),
-        ..RedisOptions::new("redis://modelled")
+        ..RedisSettings::new("redis://modelled".parse().unwrap())
     };
-    let store = RedisStore::open(options).await.unwrap();
+    let hooks = Hooks {
+        dial: Some(Arc::new(link)),
+        ..Hooks::default()
+    };
+    let store = RedisStore::open_through(&settings, &HotSettings::default(), hooks)
+        .await
+        .unwrap();
     Box::new(Modelled {
         store,
         server,
@@ -64,10 +71,6 @@ fn data_key(owner: &Owner) -> String {
 impl Rig for Modelled {
     fn store(&self) -> &dyn HotStore {
         &self.store
-    }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities::ALL
     }
 
     async fn advance(&self, by: Duration) {

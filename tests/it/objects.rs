@@ -29,7 +29,7 @@ fn player(id: u64) -> Player {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_object_is_created_once_saved_loaded_and_removed() -> Result<()> {
     let stack = Stack::open().await?;
-    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let players = stack.storage.world("game", "eu")?.objects::<Player>();
     assert_eq!(players.load(42).await?, None);
     let ack = players.create(&player(42)).await?;
     assert_eq!(
@@ -63,7 +63,7 @@ async fn an_object_is_created_once_saved_loaded_and_removed() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn modifications_from_many_tasks_are_all_kept() -> Result<()> {
     let stack = Stack::open().await?;
-    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let players = stack.storage.world("game", "eu")?.objects::<Player>();
     players.create(&player(1)).await?;
     let calls = AtomicU32::new(0);
     let spend = |_| {
@@ -88,7 +88,7 @@ async fn modifications_from_many_tasks_are_all_kept() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn load_many_keeps_the_order_and_says_which_are_missing() -> Result<()> {
     let stack = Stack::open().await?;
-    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let players = stack.storage.world("game", "eu")?.objects::<Player>();
     players.save(&player(1)).await?;
     players.save(&player(3)).await?;
     let found: Vec<_> = players
@@ -105,7 +105,7 @@ async fn load_many_keeps_the_order_and_says_which_are_missing() -> Result<()> {
 async fn bytes_that_are_no_object_are_an_error_and_no_panic() -> Result<()> {
     let stack = Stack::open().await?;
     stack.player("7").update([("data", "junk")]).await?;
-    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let players = stack.storage.world("game", "eu")?.objects::<Player>();
     let error = players.load(7).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Corrupt);
     assert!(error.to_string().contains("game/eu/player/7"), "{error}");
@@ -115,7 +115,7 @@ async fn bytes_that_are_no_object_are_an_error_and_no_panic() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_on_objects_can_be_spawned() -> Result<()> {
     let stack = Stack::open().await?;
-    let players = stack.storage.scope("game", "eu")?.objects::<Player>();
+    let players = stack.storage.world("game", "eu")?.objects::<Player>();
     let calls = tokio::spawn(async move {
         players.create(&player(1)).await?;
         players

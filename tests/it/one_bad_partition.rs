@@ -1,4 +1,4 @@
-//! What breaks in one place stays there: the others go on.
+//! A fault in one partition stays there, and the others go on.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::Result;
 use storage_servers::{RedisServer, Reply};
 use storage_tests::{Stack, redis, rows, until};
 
-/// A key of the stack's own, with its partition's tag if it has one.
+/// A key of the stack's own, with the tag of its partition if it has one.
 fn key(stack: &Stack, rest: &str) -> String {
     format!("{}-{rest}", stack.settings.redis.prefix)
 }
@@ -162,7 +162,7 @@ async fn an_owner_that_cannot_be_loaded_fails_none_of_those_loaded_with_it() -> 
         .await?;
     let read = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .get_all_many(&players)
         .await;

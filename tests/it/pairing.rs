@@ -1,5 +1,5 @@
-//! Both tiers know that they belong together (H76): a wrong database, a second Redis, a second
-//! prefix, another number of partitions.
+//! Both tiers know that they belong together (H76). The tests use a wrong database, a second Redis,
+//! a second prefix, and another number of partitions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use storage_dirty::RedisOptions;
+use storage_config::{LandingSettings, SessionSettings};
+use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_landing::LandingWorker;
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{RedisServer, Reply};
-use storage_sql::ColdOptions;
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::{TierError, Tiers};
 
@@ -21,14 +21,10 @@ async fn blank_redis() -> Result<RedisServer> {
     RedisServer::start(storage_servers::RedisOptions::default()).await
 }
 
-/// Both tiers of these settings, as a worker opens them.
+/// Opens both tiers of these settings as a worker does.
 async fn tiers(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open(&ColdOptions {
-        creates: false,
-        ..ColdOptions::from(&settings.sql)
-    })
-    .await?;
+    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok(Tiers::new(hot, cold, 1_000))
 }
 
@@ -83,7 +79,7 @@ async fn a_worker_of_another_database_is_refused_and_lands_nothing() -> Result<(
         0,
         "nothing was written into the wrong database"
     );
-    // Nor when that one has a world of its own.
+    // It also fails if that database has a world of its own.
     let _other = Stack::with(other).await?;
     let error = Storage::open(wrong).await.unwrap_err();
     assert_eq!(error.kind(), Kind::Unpaired);
@@ -112,7 +108,8 @@ async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -
     stack.player("ann").update([("gold", "1")]).await?;
 
     let other = Storage::open(on_second.clone()).await?;
-    // The first one hears of it by itself, and acknowledges nothing more that no worker would land.
+    // The first hot tier notices by itself. From then on it acknowledges no write, since no worker
+    // would land it.
     until("writes to the first Redis are refused", async || {
         Ok(stack
             .player("ann")
@@ -155,13 +152,13 @@ async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -
         Kind::Unpaired
     );
     other
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "bob")?
         .update([("gold", "7")])
         .await?;
 
-    // On purpose, it is taken all the same; then the other one is refused.
+    // An explicit adoption takes the first one all the same. Then the other one is rejected.
     tiers_of_first.adopt().await?;
     until("writes to the first Redis go on", async || {
         Ok(stack.player("ann").update([("gold", "3")]).await.is_ok())
@@ -191,12 +188,12 @@ async fn a_landing_of_a_redis_that_was_replaced_commits_nothing_more() -> Result
     stack.player("ann").update([("gold", "1")]).await?;
     let of_first = tiers(&stack.settings).await?;
     of_first.belong().await?;
-    let options = LandingOptions {
+    let landing = LandingSettings {
         interval: Duration::from_millis(5),
-        ..LandingOptions::default()
+        ..LandingSettings::default()
     };
-    let worker = LandingWorker::new(of_first, options, &RandomIds);
-    // The other one takes over, and touches no partition yet.
+    let worker = LandingWorker::new(of_first, &landing, &SessionSettings::default(), &RandomIds);
+    // The other program takes over and touches no partition yet.
     tiers(&on_second).await?.belong().await?;
     let stop = tokio::sync::Notify::new();
     let refused = async {
@@ -239,7 +236,7 @@ async fn a_second_prefix_and_another_number_of_partitions_are_refused_before_any
         "nothing was written under the second prefix"
     );
 
-    // The first program after a wipe names no number for all others.
+    // The first program after a wipe does not set the number of partitions for all others.
     redis.call(&["FLUSHALL"]).await?;
     let mut other = stack.settings.clone();
     other.redis.partitions = 64;
@@ -273,7 +270,7 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
             futures::future::join_all((0..6).map(|_| Storage::open(stack.settings.clone()))).await;
         for (number, storage) in opened.into_iter().enumerate() {
             let player = storage?
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", format!("{round}/{number}"))?;
             player.update([("gold", "1")]).await?;
@@ -286,9 +283,9 @@ async fn a_wiped_redis_is_taken_by_all_programs_that_meet_it_at_once() -> Result
     Ok(())
 }
 
-/// A hash may be older than the rows of the database that its Redis is given to, whatever either
-/// has landed before. Before the first look at the hot tier, Redis is wiped, and another program
-/// takes over.
+/// Wipes Redis before the first look at the hot tier, and lets another program take over. A hash
+/// may be older than the rows of a database that Redis is newly paired with, although both have
+/// landed before.
 #[derive(Debug)]
 struct TakesOver {
     redis: RedisServer,
@@ -311,7 +308,7 @@ impl Intercept for TakesOver {
     }
 }
 
-/// It has read the database as it was before the take-over, and the hot tier as it is after it.
+/// The program has read the database from before the take-over, and the hot tier from after it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> Result<()> {
     let redis = blank_redis().await?;
@@ -319,25 +316,19 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     let world = World::on(&url, stack::mariadb().await?).await?;
     let other = tiers(&world.settings).await?;
     other.belong().await?;
-    let own = &world.settings.redis;
     let gate = Arc::new(TakesOver {
         redis,
         other,
         done: AtomicBool::new(false),
     });
-    let (prefix, partitions) = (own.prefix.clone(), own.partitions);
-    let options = RedisOptions {
-        prefix,
-        partitions,
-        intercept: Some(Arc::clone(&gate) as _),
-        ..RedisOptions::new(&url)
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
+    let Settings { redis, hot, .. } = &world.settings;
+    let hooks = Hooks::intercept(Arc::clone(&gate) as _);
+    let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
     let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
     tiers.belong().await?;
     assert!(
         gate.done.swap(false, Ordering::SeqCst),
-        "another program took over meanwhile"
+        "another program took over in between"
     );
     tiers.compare_pairing().await?;
     assert!(gate.done.load(Ordering::SeqCst), "and again");
@@ -354,7 +345,7 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     let newer = Stack::open().await?;
     newer.player("ann").update([("gold", "2")]).await?;
     newer.player("ann").flush(Duration::from_secs(5)).await?;
-    // So the first one has landed greater versions, in ann's partition too.
+    // So the first Redis has landed greater versions, also in ann's partition.
     for id in 0..64 {
         older
             .player(&id.to_string())
@@ -370,7 +361,7 @@ async fn a_redis_that_is_given_to_another_database_shows_the_newer_of_both() -> 
     tiers(&given).await?.adopt().await?;
     let storage = Storage::open(given).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"2"[..]));

@@ -1,4 +1,4 @@
-//! H33: a database that forgets what it committed gets it again, as long as it is on probation.
+//! A database that forgets its commits gets them again, as long as they are on probation (H33).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use storage_config::Settings;
-use storage_dirty::{HotStore, MemorySettings, MemoryStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::{
+    HotSettings, HotUrl, LandingSettings, RedisSettings, SessionSettings, Settings,
+};
+use storage_dirty::{HotStore, MemoryStore};
+use storage_landing::LandingWorker;
 use storage_model::{ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Evicted, Outcome, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer};
@@ -36,7 +38,7 @@ async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
     Ok((mariadb, Stack::with(world).await?))
 }
 
-/// What a database holds: the version of each row.
+/// The version of each row in the database.
 async fn versions(stack: &Stack) -> Result<BTreeMap<String, u64>> {
     Ok(rows(&stack.database)
         .await?
@@ -45,7 +47,7 @@ async fn versions(stack: &Stack) -> Result<BTreeMap<String, u64>> {
         .collect())
 }
 
-/// The rows of which the database holds less than it did.
+/// The number of rows that are gone or older than before.
 fn forgotten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> usize {
     before
         .iter()
@@ -53,7 +55,8 @@ fn forgotten(before: &BTreeMap<String, u64>, after: &BTreeMap<String, u64>) -> u
         .count()
 }
 
-/// Counts each of its players up, a few at a time, until told to stop; answers how far each is.
+/// Counts each of its players up, a few at a time, until it is told to stop. Returns the last count
+/// of each.
 async fn count_up(
     players: Vec<ByteOwner>,
     stopped: watch::Receiver<bool>,
@@ -96,7 +99,7 @@ async fn count_up(
     Ok(acknowledged)
 }
 
-/// The players of whom the database does not hold what was acknowledged last, with what it holds.
+/// The players whose row lacks the last acknowledged count, with that row.
 async fn missing(acknowledged: &BTreeMap<String, u64>, stack: &Stack) -> Result<Vec<String>> {
     let rows = rows(&stack.database).await?;
     let stored: BTreeMap<_, _> = rows
@@ -118,7 +121,7 @@ async fn missing(acknowledged: &BTreeMap<String, u64>, stack: &Stack) -> Result<
 async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -> Result<()> {
     const WRITERS: usize = 3;
     const ROUNDS: usize = 10;
-    // What InnoDB flushes once a second is durable after three.
+    // InnoDB flushes once a second, so a commit is durable after three.
     let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
     let (stop, stopped) = watch::channel(false);
     let mut writers = JoinSet::new();
@@ -136,8 +139,8 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
             "the database has forgotten {lost} rows, and {acquitted} marks ended their probation"
         );
         let worker = stack.worker();
-        // In the first round the server runs for so long that marks end their probation and owners
-        // expire.
+        // In the first round the server runs long enough for marks to end their probation and for
+        // owners to expire.
         let (rows, ended) = if acquitted == 0 { (500, 50) } else { (200, 0) };
         until("rows have landed", async || {
             let counts = worker.counts();
@@ -157,14 +160,14 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     while let Some(counted) = writers.join_next().await {
         acknowledged.extend(counted??);
     }
-    // What the last crash might have taken is landed again, also if all of it was there.
+    // Commits that the last crash might have taken land again, even if none was lost.
     anyhow::ensure!(
         relived > 0,
         "no worker found anything on probation after a crash"
     );
     let on_probation = stack.storage.stats().await?.probation_marks;
     let worker = stack.worker();
-    let live = until("what was on probation is live again", async || {
+    let live = until("the mark on probation is live again", async || {
         Ok(on_probation == 0 || worker.counts().relived > 0)
     });
     if let Err(late) = live.await {
@@ -233,7 +236,7 @@ async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probatio
     Ok(())
 }
 
-/// As a failover to a replica that lagged, or a restored backup, within the period.
+/// A failover to a lagging replica within the period causes this, and so does a restored backup.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
     let (mariadb, stack) = forgetful(Duration::from_secs(600)).await?;
@@ -252,8 +255,8 @@ async fn an_older_copy_of_the_database_gets_what_it_lacks() -> Result<()> {
         Ok(())
     };
     set(&others[..half], "1").await?;
-    // Ann is written after her neighbours and lands before them: they won't raise the highest
-    // version of their partition, so that does not tell whether they are lost.
+    // Ann is written after her neighbours and lands before them. So their landing does not raise
+    // the highest version of the partition, and that version does not show whether they are lost.
     set(&neighbours, "1").await?;
     ann.update([("gold", "1")]).await?;
     ann.flush(Duration::from_secs(20)).await?;
@@ -293,13 +296,16 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Only the worker's own time passes here; the hot tier's leaps (H11).
+/// Only the worker's own time counts here. The hot tier's clock leaps (H11).
 #[tokio::test(start_paused = true)]
 async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
     const PERIOD: Duration = Duration::from_secs(10);
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot: Arc<dyn HotStore> =
-        Arc::new(MemoryStore::new(MemorySettings::default(), clock.clone()));
+    let hot: Arc<dyn HotStore> = Arc::new(MemoryStore::new(
+        &RedisSettings::new(HotUrl::Memory),
+        &HotSettings::default(),
+        clock.clone(),
+    ));
     let way = Way {
         database: Database::new(None),
         chance: Chance::new(0, false),
@@ -316,14 +322,15 @@ async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
         .await?;
     let begun = Instant::now();
     storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?
         .update([("gold", "1")])
         .await?;
     let worker = LandingWorker::new(
         Tiers::new(hot, cold, 100).on_probation(PERIOD),
-        LandingOptions::default(),
+        &LandingSettings::default(),
+        &SessionSettings::default(),
         &RandomIds,
     );
     let landing = tokio::spawn(async move { worker.run(std::future::pending()).await });
@@ -332,7 +339,7 @@ async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
     })
     .await?;
     until("its probation has ended", async || {
-        // Not more often, since each leap takes the worker's locks away.
+        // Not more often, since each leap takes away the worker's locks.
         tokio::time::sleep(Duration::from_secs(1)).await;
         clock.advance(Duration::from_hours(1));
         Ok(storage.stats().await?.probation_marks == 0)

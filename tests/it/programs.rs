@@ -15,7 +15,7 @@ use anyhow::Result;
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::process::Command;
 
-/// A settings file of a fresh world, and the folder it lies in.
+/// A settings file of a fresh world, and its folder.
 async fn config() -> Result<(tempfile::TempDir, std::path::PathBuf, World)> {
     let world = World::fresh().await?;
     let folder = tempfile::tempdir()?;
@@ -100,7 +100,7 @@ async fn a_refused_value_is_mended_and_another_given_up_by_an_import() -> Result
         text(&log.stderr).contains("owner=\"game/eu/player/")
             && text(&log.stderr).contains("landing-worker errors")
     );
-    // A value that fits, and the one that the database has.
+    // A value that fits, and the value that the database has.
     let line = |id: &str, name: &str| {
         format!(
             "{{\"app\":\"game\",\"region\":\"eu\",\"logic_type\":\"player\",\"owner_id\":\"{id}\",\"fields\":{{\"name\":\"{name}\"}}}}\n"
@@ -126,7 +126,7 @@ fn ensure_success(output: &Output) {
     );
 }
 
-/// A worker as a process, under a name, and its log.
+/// Starts a worker as a process with this name and this log.
 fn worker_called(config: &Path, name: &str, log: &Path) -> Result<tokio::process::Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command
@@ -155,7 +155,8 @@ async fn of_two_live_workers_of_one_name_the_one_that_lands_nothing_says_so() ->
             .all(|(_, peek)| peek.holder.is_some()))
     };
     until("the first one holds all", all_held).await?;
-    // Killed, its locks run out, and the next one of its name takes over without a word.
+    // The worker was killed, and its locks run out. The next worker of the same name takes over
+    // silently.
     drop(dead);
     let _first = worker_called(&config, "twin", &log)?;
     stack.player("ann").update([("v", "1")]).await?;
@@ -355,7 +356,7 @@ async fn two_variables_are_enough_to_start_and_a_wrong_one_is_named() -> Result<
     Ok(())
 }
 
-/// As `landing-worker errors | head` does: no panic, and nothing to be said of it.
+/// `landing-worker errors | head` does this. The program must not panic, and it reports nothing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_whose_output_nobody_reads_any_more_ends_quietly() -> Result<()> {
     let (_folder, config, _world) = config().await?;

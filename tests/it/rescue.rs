@@ -1,5 +1,5 @@
-//! Rescue is always possible: what is in danger can be landed, counted and exported; and what only
-//! looks writes nothing (H77, H78).
+//! Rescue is always possible: data in danger can be landed, counted and exported. A command that
+//! only reads writes nothing (H77, H78).
 
 use std::path::{Path, PathBuf};
 use std::process::Output;
@@ -8,12 +8,11 @@ use std::time::Duration;
 use anyhow::Result;
 use storage_sdk::{Kind, Settings, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer, Reply};
-use storage_sql::ColdOptions;
 use storage_tests::no_room::NoRoom;
 use storage_tests::{Stack, World, rows, stack, until};
 use tokio::process::Command;
 
-/// Commands that only look.
+/// Commands that only read.
 const READING: [&str; 4] = ["status", "errors", "verify", "export"];
 
 struct Config {
@@ -52,7 +51,7 @@ async fn own_redis() -> Result<RedisServer> {
     RedisServer::start(RedisOptions::default()).await
 }
 
-/// All keys of a Redis that last, with what they hold.
+/// All lasting keys of a Redis, with their values.
 async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, String)>> {
     let Reply::Array(keys) = redis.call(&["KEYS", "*"]).await? else {
         anyhow::bail!("no list of keys")
@@ -62,7 +61,7 @@ async fn everything(redis: &RedisServer) -> Result<Vec<(Vec<u8>, String)>> {
         let Reply::Bytes(key) = key else {
             anyhow::bail!("a key is no text")
         };
-        // What ends by itself within a minute: leases, grants, announcements.
+        // Keys that end by themselves within a minute: leases, grants, announcements.
         let Reply::Integer(millis) = redis.call(&[b"PTTL".as_slice(), &key]).await? else {
             anyhow::bail!("no time to live")
         };
@@ -95,10 +94,10 @@ async fn sql(database: &str, statement: &str) -> Result<Vec<String>> {
     )
 }
 
-/// Has Redis refuse writes, since it can't save.
+/// Makes Redis reject writes, because it can't save.
 async fn no_more_saves(redis: &RedisServer) -> Result<()> {
     redis.call(&["CONFIG", "SET", "save", "3600 1"]).await?;
-    // A folder stands where the file is to be, so none can be written.
+    // A folder takes the place of the file, so Redis can't write the file.
     std::fs::create_dir(redis.folder().join("dump.rdb"))?;
     redis.call(&["BGSAVE"]).await?;
     until("Redis refuses writes", async || {
@@ -186,7 +185,7 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
         );
     }
     assert!(said(&program(&config.path, "export").await?).contains("\"gold\":\"1\""));
-    // Not even a lock can be taken; the rows land all the same.
+    // Redis gives no lock either. The rows land all the same.
     let drained = program(&config.path, "drain").await?;
     assert_eq!(drained.status.code(), Some(0), "{}", said(&drained));
     assert!(
@@ -206,7 +205,7 @@ async fn a_redis_that_can_not_save_is_looked_at_exported_and_landed() -> Result<
     Ok(())
 }
 
-/// What can't land is counted, keeps nothing else from landing, and is told.
+/// A mark that can't land is counted and reported. It keeps nothing else from landing.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rescue_lands_all_that_can_land_and_says_what_can_not() -> Result<()> {
     let redis = own_redis().await?;
@@ -241,13 +240,13 @@ async fn a_rescue_lands_all_that_can_land_and_says_what_can_not() -> Result<()> 
     assert_eq!(
         stored.len(),
         41,
-        "40 players, and what is not refused of the bad one"
+        "40 players, and the fields of the bad one that are not rejected"
     );
     assert!(stored.iter().any(|row| row.name == "player/bad/w"));
     Ok(())
 }
 
-/// A hash from before Redis came back older is landed as it is with its rows.
+/// A rescue also lands a hash from before Redis came back older. A newer row wins.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_rescue_lands_what_an_older_redis_still_holds() -> Result<()> {
     let redis = own_redis().await?;
@@ -262,7 +261,7 @@ async fn a_rescue_lands_what_an_older_redis_still_holds() -> Result<()> {
     ann.flush(Duration::from_secs(5)).await?;
     redis.kill()?;
     redis.restart().await?;
-    // Partitions are adopted by whoever reads; owners are compared one by one.
+    // A reader adopts the partitions. Owners are compared one by one.
     until("both partitions are adopted", async || {
         Ok(bob.get(["gold"]).await.is_ok() && ann.version().await.is_ok())
     })
@@ -293,7 +292,7 @@ async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> 
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let config = config(&world.text)?;
     let database = world.database.clone();
-    // Nothing is there yet: no table is made, and no key.
+    // No table and no key exists yet, and the command makes none.
     for command in ["status", "errors"] {
         let looked = program(&config.path, command).await?;
         assert_eq!(
@@ -328,8 +327,8 @@ async fn commands_that_only_look_write_nothing_into_either_tier() -> Result<()> 
     stack.player("hot").update([("gold", "2")]).await?;
     stack.storage.close(Duration::from_secs(5)).await;
     let records = sql(&database, RECORDS).await?;
-    // As it is; and as another server process, which nobody has taken over, with the same data; and
-    // wiped.
+    // As it is, then as another server process with the same data that no program has taken over,
+    // then wiped.
     for state in ["as it is", "restarted with its data", "wiped"] {
         match state {
             "restarted with its data" => {
@@ -422,7 +421,7 @@ async fn commands_that_only_look_need_no_right_to_write_and_work_on_a_read_only_
         .open()
         .await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"1"[..]));
@@ -487,7 +486,7 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
         ),
         (1, 0)
     );
-    // A blank Redis would take over, and a look at that does not.
+    // A program with a blank Redis would take over. A command that only reads does not.
     let blank = own_redis().await?;
     let text =
         std::fs::read_to_string(&wrong.path)?.replace(&stack::redis().await?.url(), &blank.url());
@@ -508,14 +507,10 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
     Ok(())
 }
 
-/// An embedded storage whose disk may be filled.
+/// An embedded storage. The test can fill its disk.
 async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
     let settings = Settings::embedded(path);
-    let cold = storage_sql::open(&ColdOptions {
-        creates: false,
-        ..ColdOptions::from(&settings.sql)
-    })
-    .await?;
+    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok((NoRoom::new(cold), settings))
 }
 
@@ -526,7 +521,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     let path = folder.path().join("game.db");
     let storage = Storage::embedded(&path).await?;
     storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?
         .update([("gold", "1")])
@@ -536,7 +531,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     let (cold, settings) = embedded(&path).await?;
     cold.fill(true);
     let storage = Storage::builder(settings).cold(cold.clone()).open().await?;
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     let ann = bytes.owner("player", "ann")?;
     assert_eq!(
         ann.get(["gold"]).await?["gold"].as_deref(),
@@ -554,7 +549,8 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
     })
     .await?;
 
-    // It fills up while the storage runs: what can't land is not acknowledged for long.
+    // The disk fills up while the storage runs. The storage soon stops acknowledging writes that
+    // can't land.
     cold.fill(true);
     until("writes are refused", async || {
         Ok(ann
@@ -586,7 +582,7 @@ async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowl
         Storage::embedded(&path).await?,
         Storage::embedded(&path).await?,
     );
-    let player = |storage: &Storage| storage.scope("game", "eu")?.bytes().owner("player", "ann");
+    let player = |storage: &Storage| storage.world("game", "eu")?.bytes().owner("player", "ann");
     until("the first one refuses writes", async || {
         Ok(player(&first)?
             .update([("gold", "1")])

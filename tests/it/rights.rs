@@ -1,4 +1,4 @@
-//! What the users of both tiers must be allowed to do, and what is said where they are not.
+//! The rights that the users of both tiers need, and the errors without them.
 
 use std::time::Duration;
 
@@ -31,13 +31,13 @@ async fn a_user_who_may_create_select_insert_and_update_is_all_that_is_needed() 
     let worker = stack.worker();
     stack.landed().await?;
     assert_eq!(rows(&stack.database).await?.len(), 2);
-    // The next start makes nothing.
+    // The next start creates nothing.
     stack::mariadb()
         .await?
         .sql("REVOKE CREATE ON `fewrights`.* FROM 'fewrights'@'%'")
         .await?;
     let again = Storage::open(stack.settings.clone()).await?;
-    let cold = again.scope("game", "eu")?.bytes().owner("player", "bob")?;
+    let cold = again.world("game", "eu")?.bytes().owner("player", "bob")?;
     cold.update([("gold", "2")]).await?;
     stack.landed().await?;
     worker.stop().await?;
@@ -61,7 +61,7 @@ async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> R
         let use_it = async {
             let storage = Storage::open(world.settings.clone()).await?;
             let ann = storage
-                .scope("game", "eu")?
+                .world("game", "eu")?
                 .bytes()
                 .owner("player", "ann")?;
             ann.update([("gold", "1")]).await?;
@@ -81,10 +81,10 @@ async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> R
 const OF_SCRIPTS: &str = "TIME INFO DEL EXISTS GET HDEL HGET HGETALL HLEN HMGET HSET MSET PERSIST PEXPIRE RENAME SET \
                           UNLINK ZADD ZRANGE ZRANGEBYSCORE ZREMRANGEBYSCORE";
 
-/// Those that a write may need.
+/// The commands that a write may need.
 const OF_WRITES: &str = "TIME INFO EXISTS GET HDEL HGET HLEN HMGET HSET MSET PERSIST SET UNLINK";
 
-/// A Redis of its own with a user "game", and a world whose programs come as that user.
+/// A Redis of its own with a user "game", and a world whose programs log in as that user.
 async fn world_of_user() -> Result<(RedisServer, World)> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
     may(&redis, "+@all").await?;
@@ -151,8 +151,8 @@ async fn a_command_that_redis_user_may_not_run_is_named_at_the_start_and_nothing
     Ok(())
 }
 
-/// Rights that are taken while a game server writes: each write ends as denied, with an outcome
-/// that is true, and none is sent any more; with the right comes back what was asked for, once.
+/// A right is taken away while a game server writes. Each write ends as denied with a true outcome,
+/// and then the SDK sends no more. With the right back, each requested write is applied once.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() -> Result<()> {
     let (redis, world) = world_of_user().await?;
@@ -166,7 +166,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         let mut denied = Vec::new();
         for _ in 0..3 {
             let id = stack.storage.next_id();
-            match ann.incr("gold", 1).with_new_id(id).await {
+            match ann.incr("gold", 1).id(id).await {
                 Ok(_) => sum += 1,
                 Err(error) => {
                     names(&error, command);
@@ -185,7 +185,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
             unknown <= 1,
             "{command}: only the first was sent: {denied:?}"
         );
-        // The check of the server looks once more, and finds it itself.
+        // The check of the server looks once more and finds the lack by itself.
         until("it is found", async || {
             Ok(stack.player("bo").update([("gold", "1")]).await.is_err())
         })
@@ -197,7 +197,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         .await?;
         for (id, outcome) in denied {
             if outcome == Outcome::Unknown {
-                ann.incr("gold", 1).with_id(id).await?;
+                ann.incr("gold", 1).retry_of(id).await?;
                 sum += 1;
             }
         }

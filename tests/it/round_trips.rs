@@ -1,8 +1,8 @@
-//! What a warm operation costs: one round trip to the hot tier, not a byte to the database.
+//! The cost of a warm operation: one round trip to the hot tier, and no byte to the database.
 
 use anyhow::Result;
-use storage_dirty::redis::RedisOptions;
-use storage_dirty::{HotStore as _, RedisStore};
+use storage_config::{HotSettings, RedisSettings};
+use storage_dirty::{Partitions as _, RedisStore, Tier as _};
 use storage_model::Partition;
 use storage_tests::{Proxy, Stack, World, stack, until};
 
@@ -29,8 +29,8 @@ async fn a_warm_operation_is_one_round_trip_and_sends_the_database_nothing() -> 
     ann.get_all().await?;
 
     let bytes = cold.bytes();
-    // What the storage asks by itself now and then is counted, too, so that each is tried until
-    // nothing comes in between.
+    // The counts include the storage's own occasional requests. So each operation is tried until
+    // none of them interferes.
     macro_rules! one {
         ($what:literal, $operation:expr) => {
             one!($what, (), _none, $operation)
@@ -70,12 +70,12 @@ async fn a_further_connection_to_a_server_that_has_the_scripts_costs_one_round_t
     let redis = stack::redis().await?;
     let proxy = Proxy::start(redis.port()).await?;
     let url = format!("redis://127.0.0.1:{}/3", proxy.port());
-    let hot = RedisStore::open(RedisOptions {
+    let settings = RedisSettings {
         partitions: 2,
         connections: 2,
-        ..RedisOptions::new(&url)
-    })
-    .await?;
+        ..RedisSettings::new(url.parse()?)
+    };
+    let hot = RedisStore::open(&settings, &HotSettings::default()).await?;
     let rounds = proxy.rounds();
     hot.time().await?;
     assert_eq!(

@@ -1,4 +1,4 @@
-//! Rules that show only while landing goes on, or in how the database is written.
+//! Rules that show only during landing, or in the way the database is written.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -93,7 +93,7 @@ async fn a_write_that_vanished_is_not_proved_by_a_row_as_new_as_its_mark() -> Re
     assert_eq!(
         vanished(&stack, &ann).await?,
         ["bag", "gold"],
-        "of the fields that its mark names nobody knows which write it was"
+        "the mark does not show which write changed which of its fields"
     );
     Ok(())
 }
@@ -141,7 +141,7 @@ async fn marks_of_a_hash_that_was_deleted_are_reported_though_a_write_made_it_an
     Ok(())
 }
 
-/// As when somebody restores a key from a copy.
+/// This happens when an operator restores a key from a copy.
 #[tokio::test(flavor = "multi_thread")]
 async fn marks_are_reported_whose_hash_was_replaced_by_an_older_one() -> Result<()> {
     let stack = Stack::open().await?;
@@ -163,7 +163,7 @@ async fn marks_are_reported_whose_hash_was_replaced_by_an_older_one() -> Result<
     assert_eq!(
         vanished(&stack, &ann).await?,
         ["gold"],
-        "what the hash holds is older than the mark"
+        "the hash is older than the mark"
     );
     Ok(())
 }
@@ -197,15 +197,15 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     Ok(())
 }
 
-/// Has a worker land all that is marked.
+/// Lets a worker land all marks.
 async fn land(stack: &Stack) -> Result<()> {
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await
 }
 
-/// Leaves a snapshot of the owner's marks, as a worker does that dies. What is written later has
-/// another mark.
+/// Leaves a snapshot of the owner's marks, like a worker that dies. A later write gets another
+/// mark.
 async fn leave_over(stack: &Stack, player: &ByteOwner) -> Result<()> {
     let (hot, partition) = (stack.storage.tiers().hot(), player.owner().partition(8));
     let lock = Lock {
@@ -223,7 +223,7 @@ async fn leave_over(stack: &Stack, player: &ByteOwner) -> Result<()> {
     Ok(hot.unlock(&[partition], &lock).await.remove(0)?)
 }
 
-/// The fields of an owner that are said to have vanished.
+/// The fields of an owner that are reported as vanished.
 async fn vanished(stack: &Stack, player: &ByteOwner) -> Result<Vec<String>> {
     let errors = stack
         .storage
@@ -268,7 +268,7 @@ fn hash_key(stack: &Stack, player: &ByteOwner) -> String {
     )
 }
 
-/// An owner has one mark, but an error mark for each of its refused fields.
+/// An owner has one mark, but one error mark for each rejected field.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<()> {
     let mut world = World::fresh().await?;
@@ -281,8 +281,8 @@ async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<(
         "ALTER TABLE landing_rows ADD CONSTRAINT later CHECK (value <> 'later')",
     )
     .await?;
-    // They are collected together, and a worker's first batch is of about 64 rows: of two of 50,
-    // the first would end within the second owner.
+    // The worker collects both together, and its first batch has about 64 rows. If both had 50
+    // rows, the first batch would end within the second owner.
     let (players, fields) = (neighbours(&stack), [40, 60]);
     for (player, fields) in players.iter().zip(fields) {
         player
@@ -358,8 +358,8 @@ async fn sql(url: &str, statement: &'static str) -> Result<()> {
     Ok(connection.close().await?)
 }
 
-/// Makes the database note which transaction inserts a row. Each begins with its fences, which give
-/// it a number.
+/// Makes the database note the transaction that inserts a row. Each transaction begins with its
+/// fences, which give it a number.
 async fn note_transactions(url: &str) -> Result<()> {
     let mut connection = MySqlConnection::connect(url).await?;
     for statement in [
@@ -372,7 +372,7 @@ async fn note_transactions(url: &str) -> Result<()> {
     Ok(connection.close().await?)
 }
 
-/// How many rows of each owner were inserted, and by which transactions.
+/// The number of inserted rows of each owner, and the transactions that inserted them.
 async fn transactions(url: &str) -> Result<BTreeMap<String, (usize, BTreeSet<u64>)>> {
     let mut connection = MySqlConnection::connect(url).await?;
     let noted = sqlx::query("SELECT owner_id, trx FROM noted")

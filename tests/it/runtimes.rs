@@ -10,10 +10,10 @@ use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{World, stack, until};
 use tokio::runtime::{Builder, Runtime};
 
-/// Far more than anything here takes.
+/// Far longer than any step here takes.
 const LONG: Duration = Duration::from_secs(30);
 
-/// A storage whose opener's runtime has ended; what the servers and all later calls run on.
+/// A storage whose opener's runtime has ended, and the runtime of the servers and all later calls.
 struct Orphan {
     redis: RedisServer,
     storage: Storage,
@@ -53,7 +53,7 @@ impl Orphan {
 }
 
 fn player(storage: &Storage, id: &str) -> Result<ByteOwner> {
-    Ok(storage.scope("game", "eu")?.bytes().owner("player", id)?)
+    Ok(storage.world("game", "eu")?.bytes().owner("player", id)?)
 }
 
 #[test]
@@ -119,7 +119,7 @@ fn reads_loads_and_writes_go_on_in_runtimes_of_their_own() -> Result<()> {
         fresh()?.block_on(ann.flush(LONG))?;
         let read = fresh()?.block_on(ann.get(["gold"]))?;
         assert_eq!(read["gold"].as_deref(), Some(round.to_string().as_bytes()));
-        // The database is asked for each of them.
+        // Each of these reads asks the database.
         let cold = orphan.player(&format!("cold{round}"))?;
         ensure!(fresh()?.block_on(cold.get_all())?.is_empty());
     }
@@ -173,11 +173,12 @@ fn a_runtime_that_ends_in_the_middle_of_its_calls_fails_none_of_another() -> Res
     ending
         .join()
         .map_err(|_| anyhow::anyhow!("the other thread panicked"))??;
-    ensure!(count > 0, "nothing was called meanwhile");
+    ensure!(count > 0, "no call was made in between");
     Ok(())
 }
 
-/// One that is left without being dropped drives nothing: neither its connections nor its tasks.
+/// The first runtime stands still and is not dropped. It drives neither its connections nor its
+/// tasks.
 #[test]
 fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
     let runtime = Runtime::new()?;
@@ -193,8 +194,8 @@ fn a_runtime_that_stands_still_holds_up_no_other() -> Result<()> {
     let storage = stands_still.block_on(Storage::open(world.settings))?;
     let ann = player(&storage, "ann")?;
     stands_still.block_on(async {
-        // Together, so that they are carried, and the carrier has not seen that nothing waits any
-        // more.
+        // All at once, so that a carrier takes them. The carrier has not yet seen that its queue is
+        // empty.
         let all = (0..20).map(|_| async { ann.incr("gold", 1).await });
         futures::future::try_join_all(all).await
     })?;

@@ -9,7 +9,7 @@ use storage_tests::{Stack, rows};
 #[tokio::test(flavor = "multi_thread")]
 async fn a_bulk_answers_each_write_in_the_order_given() -> Result<()> {
     let stack = Stack::open().await?;
-    let bytes = stack.storage.scope("game", "eu")?.bytes();
+    let bytes = stack.storage.world("game", "eu")?.bytes();
     let (a, b) = (stack.player("a"), stack.player("b"));
     b.update([("text", "x")]).await?;
     let answers = bytes
@@ -34,15 +34,15 @@ async fn a_write_repeated_under_its_id_is_applied_once_and_answers_the_same() ->
         ann.incr("gold", 1).await?;
         let (id, write) = (stack.storage.next_id(), ann.incr("gold", 5));
         let first = if is_new {
-            write.with_new_id(id)
+            write.id(id)
         } else {
-            write.with_id(id)
+            write.retry_of(id)
         }
         .await?;
         for other in 0..50 {
             ann.update([("other", other.to_string())]).await?;
         }
-        let again = ann.incr("gold", 5).with_id(id).await?;
+        let again = ann.incr("gold", 5).retry_of(id).await?;
         assert_eq!(again, first);
         assert_eq!(
             ann.get(["gold"]).await?["gold"].as_deref(),
@@ -82,7 +82,7 @@ async fn a_closed_storage_refuses_writes() -> Result<()> {
     );
     let repeat = ann
         .update([("name", "Bo")])
-        .with_id(stack.storage.next_id())
+        .retry_of(stack.storage.next_id())
         .await
         .unwrap_err();
     assert_eq!(
@@ -100,7 +100,7 @@ async fn the_embedded_mode_lands_everything_when_it_closes_and_finds_it_again() 
     let path = folder.path().join("game.db");
     for round in 0..3_i64 {
         let storage = Storage::embedded(&path).await?;
-        let world = storage.scope("game", "eu")?;
+        let world = storage.world("game", "eu")?;
         for id in 0..100_u32 {
             let player = world.bytes().owner("player", id)?;
             assert_eq!(player.incr("logins", 1).await?.value(), round + 1);
@@ -153,7 +153,7 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     stack.owner("guild", "g").update([("v", "1")]).await?;
     let mut pages = stack
         .storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owners("player")
         .await?;
@@ -165,15 +165,15 @@ async fn unlanded_owners_are_listed_and_removed_ones_are_not() -> Result<()> {
     Ok(())
 }
 
-/// A game server spawns what it calls, so every future of the SDK must be able to move between
-/// threads. Compiling is the test.
+/// A game server spawns its calls, so every future of the SDK must be able to move between threads.
+/// Compiling is the test.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_call_can_be_spawned() -> Result<()> {
     let stack = Stack::open().await?;
     let (storage, ann) = (stack.storage.clone(), stack.player("ann"));
     let calls = tokio::spawn(async move {
         let (second, players) = (Duration::from_secs(5), [ann.clone()]);
-        let bytes = storage.scope("game", "eu")?.bytes();
+        let bytes = storage.world("game", "eu")?.bytes();
         ann.update([("gold", "1")])
             .durability(Durability::Landed { timeout: second })
             .await?;

@@ -1,4 +1,4 @@
-//! The hot tier over TLS, with an authority of one's own.
+//! The hot tier over TLS, with a private certificate authority.
 
 use anyhow::{Context as _, Result};
 use storage_sdk::Storage;

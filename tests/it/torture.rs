@@ -1,13 +1,14 @@
-//! A short run of torture on each topology: the same as the binary's, which runs for longer.
+//! A short run of torture on each topology. `scripts/long` and the binary run longer.
 
 use std::path::Path;
 
 use anyhow::Result;
+use storage_tests::size;
 use storage_tests::torture::args::{Args, Topology};
 use storage_tests::torture::report::Report;
 use storage_tests::torture::run;
 
-/// What dies in the soak, each again and again.
+/// The parts that die in a run of kills alone, each again and again.
 const KILLS: &str = "worker-kill,game-kill,redis-kill,db-kill";
 
 fn all(topology: Topology, seconds: u64) -> Args {
@@ -32,10 +33,10 @@ async fn torture(args: Args) -> Result<Report> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
-    let report = torture(all(Topology::Single, 25)).await?;
+    let report = torture(all(Topology::Single, size(10, 25))).await?;
     assert!(
-        report.cells() >= 72,
-        "only {} cells of fault and what was under way",
+        report.cells() >= size(30, 72),
+        "only {} pairs of a fault and the work under way",
         report.cells()
     );
     Ok(())
@@ -43,28 +44,32 @@ async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_a_cluster() -> Result<()> {
-    torture(all(Topology::Cluster, 12)).await?;
+    torture(all(Topology::Cluster, size(7, 12))).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_that_had_landed_in_the_embedded_mode() -> Result<()> {
-    torture(all(Topology::Embedded, 8)).await?;
+    torture(all(Topology::Embedded, size(5, 8))).await?;
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn processes_that_are_killed_for_seventy_five_seconds_lose_nothing() -> Result<()> {
+async fn processes_that_are_killed_again_and_again_lose_nothing() -> Result<()> {
     let report = torture(Args {
         faults: KILLS.to_owned(),
         seldom: true,
-        ..all(Topology::Single, 75)
+        ..all(Topology::Single, size(10, 75))
     })
     .await?;
-    assert!(report.kills() >= 48, "only {} kills", report.kills());
+    assert!(
+        report.kills() >= size(8, 48),
+        "only {} kills",
+        report.kills()
+    );
     let acknowledged = report.operations.acknowledged;
     assert!(
-        acknowledged >= 15_000,
+        acknowledged >= size(1_000, 15_000),
         "only {acknowledged} writes were acknowledged"
     );
     Ok(())

@@ -1,5 +1,5 @@
-//! Rows that somebody else wrote and no version of this program understands: they fail their owner
-//! and nobody beside it.
+//! Rows by other writers that no version of this program understands. They fail their own owner and
+//! no other.
 
 use anyhow::Result;
 use storage_sdk::{ByteOwner, Kind, Outcome, Retry};
@@ -7,7 +7,7 @@ use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::{Conflict, Difference};
 
-/// Puts a row there whose field is a control character, as no field of ours is.
+/// Inserts a row whose field is a control character. No field of ours is one.
 async fn spoil(stack: &Stack) -> Result<()> {
     sql(
         stack,
@@ -49,7 +49,7 @@ async fn an_owner_with_a_row_that_cannot_be_read_fails_alone_when_it_is_loaded()
         player.evict().await?;
     }
     spoil(&stack).await?;
-    let storage = stack.storage.scope("game", "eu")?.bytes();
+    let storage = stack.storage.world("game", "eu")?.bytes();
     for (id, read) in storage
         .get_many(&players, ["gold"])
         .await
@@ -127,7 +127,7 @@ async fn a_row_that_cannot_be_read_holds_up_no_landing_of_other_partitions() -> 
         .filter(|player| partition(player) != bad)
         .cloned()
         .collect();
-    // A write on a connection that broke unnoticed would end unknown. A read notices, and is
+    // A write on a connection that broke unnoticed would end unknown. A read notices and is
     // repeated.
     assert!(others[0].exists().await?);
     assert_eq!(

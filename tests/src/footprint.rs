@@ -1,12 +1,12 @@
-//! What a process holds: memory and sockets. Once nothing is done any more it has what it had
-//! before, or something leaks.
+//! The memory and the sockets of a process. An idle process must return to its earlier level, or it
+//! leaks.
 
 use std::collections::BTreeMap;
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 
-/// What a process holds at a time.
+/// The footprint of a process at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Footprint {
     /// Memory that is its own or shared, in bytes.
@@ -16,10 +16,10 @@ pub struct Footprint {
 }
 
 impl Footprint {
-    /// That of a process, now.
+    /// The footprint of a process now.
     ///
     /// # Errors
-    /// It has ended, or is another user's.
+    /// The process has ended, or is another user's.
     pub fn of(pid: u32) -> Result<Self> {
         let path = format!("/proc/{pid}/status");
         let status = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
@@ -43,10 +43,10 @@ impl Footprint {
     }
 }
 
-/// How much more memory a process may have in the end: what its allocator keeps, and what the
-/// busiest moment took.
+/// The largest growth of a process' memory to the end: the memory that its allocator keeps, and the
+/// memory of its busiest moment.
 const RSS_MORE_MAX: u64 = 16 << 20;
-/// How many more sockets: connections of its pools that were not needed at first.
+/// The largest growth of its sockets: connections of its pools that were not needed at first.
 const SOCKETS_MORE_MAX: usize = 8;
 
 /// Footprints of processes over time.
@@ -54,7 +54,7 @@ const SOCKETS_MORE_MAX: usize = 8;
 pub struct Footprints(BTreeMap<String, Vec<Footprint>>);
 
 impl Footprints {
-    /// Looks at a process; one that has just ended is left alone.
+    /// Looks at a process. A process that has just ended is left alone.
     pub fn look(&mut self, name: &str, pid: Option<u32>) {
         let seen = pid.and_then(|pid| Footprint::of(pid).ok());
         self.0.entry(name.to_owned()).or_default().extend(seen);
@@ -63,8 +63,8 @@ impl Footprints {
     /// Compares the last look at each process with the highest of the first quarter.
     ///
     /// # Errors
-    /// It has grown by more than what an allocator and pools keep, or was looked at too seldom to
-    /// tell.
+    /// A process has grown by more than an allocator and pools keep, or had too few looks for a
+    /// verdict.
     pub fn assert_steady(&self) -> Result<()> {
         for (name, seen) in &self.0 {
             let first = seen.get(..seen.len() / 4).unwrap_or_default();
@@ -136,7 +136,7 @@ mod tests {
             .map(|_| std::net::TcpListener::bind("127.0.0.1:0").unwrap())
             .collect();
         let after = Footprint::of(std::process::id()).unwrap();
-        // Other tests of this process may close some of theirs meanwhile.
+        // Other tests of this process may close some of their sockets in the meantime.
         assert!(
             before.rss > 1 << 20 && after.sockets >= sockets.len(),
             "{before:?} {after:?}"

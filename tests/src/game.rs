@@ -1,4 +1,4 @@
-//! Seeded play over many players, and the oracle: what each field must hold after it.
+//! Seeded play over many players, and the oracle with the final state of each field.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,25 +12,24 @@ use serde::{Deserialize, Serialize};
 use storage_config::Settings;
 use storage_sdk::{Ack, ByteOwner, Retry, Storage, Write};
 
-/// What a game server did, and what must be stored after it.
+/// The writes of a game server, and the data that must be stored after them.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct Oracle {
     /// Writes that were acknowledged.
     pub acknowledged: u64,
-    /// `logic_type/owner_id/field` to the value; none if it was removed.
+    /// `logic_type/owner_id/field` to the value. None if the field was removed.
     pub fields: BTreeMap<String, Option<String>>,
 }
 
-/// Players of one game server.
+/// The number of players of one game server.
 const PLAYERS: u32 = 300;
-/// Tasks that play at once, each with players of its own.
+/// The number of concurrent tasks. Each plays its own players.
 const TASKS: u32 = 12;
-/// How often a write whose outcome is unknown is repeated under its id.
+/// The number of repeats of a write with an unknown outcome, under its id.
 const REPEATS: u32 = 10;
 
-/// Plays for some time, and on until at least so many writes were acknowledged, for ten times as
-/// long at the most. Each player is written by one task only, so the last acknowledged write of a
-/// field is exact.
+/// Plays for this time, and on until this number of writes was acknowledged, for at most ten times
+/// as long. Only one task writes each player, so the last acknowledged write of a field is exact.
 ///
 /// # Errors
 /// The storage does not open, or a write stays unknown or fails for good.
@@ -49,7 +48,7 @@ pub async fn play(
         let storage = storage.clone();
         let rng = StdRng::seed_from_u64(seed ^ (u64::from(server) << 32 | u64::from(task)));
         let acknowledged = Arc::clone(&acknowledged);
-        // Asked before each write; counts those before it.
+        // Called before each write. It counts the writes before it.
         let goes_on = move || {
             let before = acknowledged.fetch_add(1, Ordering::Relaxed);
             begun.elapsed() < time || (before < writes && begun.elapsed() < time * 10)
@@ -78,7 +77,7 @@ async fn play_task(
     goes_on: impl Fn() -> bool,
     mut rng: StdRng,
 ) -> Result<Oracle> {
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     let mut oracle = Oracle::default();
     while goes_on() {
         let id = format!(
@@ -132,13 +131,13 @@ async fn play_task(
     Ok(oracle)
 }
 
-/// Sends a write until its outcome is known: the recipe that the README gives.
+/// Sends a write until its outcome is known. The README has this recipe.
 async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
     let id = storage.next_id();
-    let mut result = write().with_id(id).await;
+    let mut result = write().retry_of(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.retry() == Retry::SameId => result = write().with_id(id).await,
+            Err(error) if error.retry() == Retry::SameId => result = write().retry_of(id).await,
             done => return Ok(done?),
         }
     }
@@ -147,11 +146,11 @@ async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
 
 async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
     let id = storage.next_id();
-    let mut result = owner.incr("gold", by).with_id(id).await;
+    let mut result = owner.incr("gold", by).retry_of(id).await;
     for _ in 0..REPEATS {
         match result {
             Err(error) if error.retry() == Retry::SameId => {
-                result = owner.incr("gold", by).with_id(id).await
+                result = owner.incr("gold", by).retry_of(id).await
             }
             done => return Ok(done?.value()),
         }

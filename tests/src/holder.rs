@@ -1,5 +1,5 @@
-//! A game server that holds one owner in a session: it counts in all of its fields, saves, and
-//! prints what became of it.
+//! A game server that holds one owner in a session. It counts in all fields of the owner, saves,
+//! and prints the events of the session.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use anyhow::{Result, ensure};
 use storage_sdk::{Autosave, ByteSession, OnConflict, SessionOptions, Storage};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// What a holder is told.
+/// The arguments of a holder.
 #[derive(Debug, clap::Args)]
 pub struct HolderArgs {
     /// The settings file
@@ -16,10 +16,10 @@ pub struct HolderArgs {
     /// The owner's id
     #[arg(long)]
     owner: String,
-    /// How many fields it counts in
+    /// The number of fields that it counts in
     #[arg(long, default_value_t = 20)]
     fields: u32,
-    /// Takes the owner at once from whoever has it
+    /// Takes the owner at once from its holder
     #[arg(long)]
     steal: bool,
 }
@@ -30,12 +30,12 @@ const LONG: Duration = Duration::from_secs(30);
 /// "lost WHY", and "closed ENDED LEFT UNSAVED".
 ///
 /// # Errors
-/// The storage does not open, the session does not begin, or the fields that it begins with differ.
+/// The storage does not open, the session does not begin, or the fields at its beginning differ.
 pub async fn hold(args: HolderArgs) -> Result<()> {
     let mut stops = signal(SignalKind::terminate())?;
     let storage = Storage::open(storage_config::Settings::load(&args.config)?).await?;
     let owner = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("count", args.owner.as_str())?;
     let on_conflict = if args.steal {
@@ -66,7 +66,7 @@ pub async fn hold(args: HolderArgs) -> Result<()> {
     Ok(())
 }
 
-/// The number that all fields hold. An error if they differ: a save changes all of them, or none.
+/// The number in all fields. An error if they differ, because a save changes all of them or none.
 fn number_of(session: &ByteSession) -> Result<u64> {
     let mut numbers = Vec::new();
     for (_, value) in session.fields() {
@@ -80,7 +80,7 @@ fn number_of(session: &ByteSession) -> Result<u64> {
     Ok(numbers.first().copied().unwrap_or_default())
 }
 
-/// Counts until the session is lost; answers why it was.
+/// Counts until the session is lost. Returns the reason of the loss.
 async fn count(session: &ByteSession, begins: u64, fields: u32) -> Result<String> {
     for number in begins + 1.. {
         for field in 0..fields {

@@ -1,5 +1,5 @@
-//! What the integration tests share: servers, fresh worlds, workers, seeded play, a proxy, and the
-//! database seen by plain SQL.
+//! The common parts of the integration tests: servers, fresh worlds, workers, seeded play, a proxy,
+//! and the database seen by plain SQL.
 
 pub mod bench;
 pub mod crash;
@@ -11,10 +11,12 @@ pub mod proxy;
 pub mod reference;
 pub mod rows;
 pub mod sim;
+pub mod size;
 pub mod stack;
 pub mod torture;
 pub mod worker;
 
 pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};
+pub use size::size;
 pub use stack::{Stack, Worker, World, bounded, redis, until};

@@ -1,4 +1,4 @@
-//! A database that takes no writes for a while, as one whose disk is full.
+//! A database that takes no writes for a while, like one with a full disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +10,7 @@ use storage_sql::{
     Raise, Raised,
 };
 
-/// A cold tier whose disk is full while it is told so.
+/// A cold tier with a disk that a test can fill.
 #[derive(Debug)]
 pub struct NoRoom {
     cold: Arc<dyn ColdStore>,

@@ -1,5 +1,5 @@
-//! What an owner must hold after some writes: the whole contract of a write's changes in one place,
-//! without tiers, versions or time.
+//! The state of an owner after some writes. The whole contract of a write's changes stands in one
+//! place, without tiers, versions or time.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use storage_model::{Cell, Change, Condition, Field, Version};
 /// An owner's fields, by name. A field that was never written is not there.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct OwnerModel {
-    /// What each field holds.
+    /// The cell of each field.
     pub cells: BTreeMap<String, Cell>,
 }
 
-/// What a write that took place did.
+/// The effect of a write that took place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Done {
     /// The owner after it.
     pub owner: OwnerModel,
     /// The new values of the incremented fields, in the order of their names.
     pub counters: Vec<i64>,
-    /// How many fields changed.
+    /// The number of changed fields.
     pub changed: u32,
 }
 
-/// Why a write must not take place.
+/// The reason why a write must not take place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Refused {
     /// A field to increment holds no integer.
@@ -47,7 +47,7 @@ impl OwnerModel {
     /// The owner after these changes, all or none of them. The changes name each field once, in the
     /// order of the names.
     ///
-    /// Versions are not modelled: a condition on one is taken as met.
+    /// Versions are not modelled. A condition on a version counts as met.
     ///
     /// # Errors
     /// The first change, by name, that must not take place.
@@ -82,7 +82,7 @@ impl OwnerModel {
     }
 }
 
-/// What a field holds after a change; none if it stays as it is.
+/// The cell of a field after a change. None if it stays the same.
 fn changed(cell: Option<&Cell>, change: &Change) -> Result<Option<Cell>, Refused> {
     Ok(match (change, cell) {
         (Change::Set(value), _) => Some(Cell::Live(value.clone())),
@@ -101,7 +101,7 @@ fn changed(cell: Option<&Cell>, change: &Change) -> Result<Option<Cell>, Refused
     })
 }
 
-/// The integer whose only decimal form these bytes are.
+/// The integer with these bytes as its only decimal form.
 fn integer(value: &Bytes) -> Option<i64> {
     let text = std::str::from_utf8(value).ok()?;
     text.parse()
@@ -109,14 +109,14 @@ fn integer(value: &Bytes) -> Option<i64> {
         .filter(|number: &i64| number.to_string() == text)
 }
 
-/// All that an owner may hold, as far as its clients were told: one state if every outcome is
-/// known, more if some are not.
+/// All possible states of an owner by the answers to its clients: one state if every outcome is
+/// known, more if some are unknown.
 ///
-/// The writes of one owner come from one client, one after the other.
+/// One client makes all writes of one owner, one after the other.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Possible {
     states: Vec<OwnerModel>,
-    /// The greatest version that was acknowledged.
+    /// The greatest acknowledged version.
     version: Version,
 }
 
@@ -129,7 +129,7 @@ impl Default for Possible {
     }
 }
 
-/// A write under way, and what was possible before it.
+/// A write under way, and the possible states before it.
 #[derive(Debug)]
 pub struct Begun {
     before: Vec<OwnerModel>,
@@ -137,7 +137,7 @@ pub struct Begun {
 }
 
 impl Begun {
-    /// What the write changes.
+    /// The changes of the write.
     #[must_use]
     pub fn changes(&self) -> &[(Field, Change)] {
         &self.changes
@@ -151,13 +151,13 @@ impl Possible {
         &self.states
     }
 
-    /// The greatest version that was acknowledged.
+    /// The greatest acknowledged version.
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
     }
 
-    /// A write begins: from now on it may have taken place, whole, or not at all.
+    /// A write begins. From now on it may have taken place as a whole, or not at all.
     pub fn begin(&mut self, changes: Vec<(Field, Change)>) -> Begun {
         let before = self.states.clone();
         let after = before
@@ -176,7 +176,7 @@ impl Possible {
     /// The write was acknowledged with this version and these counters.
     ///
     /// # Errors
-    /// No write of a possible owner answers so.
+    /// No write of a possible owner has this answer.
     pub fn acknowledged(
         &mut self,
         begun: Begun,
@@ -210,10 +210,10 @@ impl Possible {
         Ok(())
     }
 
-    /// These live fields were read, in a state that stays possible.
+    /// These live fields were read. Only states with them stay possible.
     ///
     /// # Errors
-    /// No possible owner has just them.
+    /// No possible owner has exactly these fields.
     pub fn read(&mut self, live: &BTreeMap<String, Bytes>) -> Result<(), String> {
         let fitting: Vec<_> = self
             .states
@@ -228,10 +228,10 @@ impl Possible {
         Ok(())
     }
 
-    /// These cells, tombstones included, are all that a store holds.
+    /// These cells, tombstones included, are all cells of a store.
     ///
     /// # Errors
-    /// No possible owner has just them.
+    /// No possible owner has exactly these cells.
     pub fn holds(&mut self, cells: &BTreeMap<String, Cell>) -> Result<(), String> {
         let fitting: Vec<_> = self
             .states
@@ -332,7 +332,7 @@ mod tests {
         possible.acknowledged(begun, version(2), &[16]).unwrap();
         assert!(
             possible.clone().read(&live(&[("gold", "15")])).is_err(),
-            "the answer told that both were applied"
+            "the answer shows that both were applied"
         );
         assert!(possible.read(&live(&[("gold", "16")])).is_ok());
     }

@@ -1,11 +1,11 @@
-//! The database seen by plain SQL, past all of the project's own code.
+//! The database seen by plain SQL, without the project's own code.
 
 use anyhow::{Context as _, Result};
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use sqlx::sqlite::SqliteConnection;
 
-/// A row as the database holds it.
+/// A row of the database.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct StoredRow {
     /// `logic_type/owner_id/field`.

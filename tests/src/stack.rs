@@ -1,13 +1,13 @@
-//! A fresh world on real servers: one Redis and one MariaDB for all tests of a process, a prefix
-//! and a database for each.
+//! A fresh world on real servers. All tests of a process share one Redis and one MariaDB, and each
+//! has its own prefix and database.
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use storage_config::Settings;
-use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_config::{LandingSettings, Settings};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::RandomIds;
 use storage_sdk::{ByteOwner, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
@@ -144,7 +144,7 @@ impl Stack {
     #[must_use]
     #[expect(clippy::expect_used, reason = "a test's own names")]
     pub fn owner(&self, logic_type: &str, id: &str) -> ByteOwner {
-        let world = self.storage.scope("game", "eu").expect("names");
+        let world = self.storage.world("game", "eu").expect("names");
         world.bytes().owner(logic_type, id).expect("names")
     }
 
@@ -152,18 +152,15 @@ impl Stack {
     #[must_use]
     pub fn worker(&self) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let options = LandingOptions {
-            name: format!("w{count}"),
-            ..LandingOptions::from(&self.settings)
+        let landing = LandingSettings {
+            worker_name: Some(format!("w{count}")),
+            ..self.settings.landing.clone()
         };
-        Worker::start(LandingWorker::new(
-            self.storage.tiers().clone(),
-            options,
-            &RandomIds,
-        ))
+        let (tiers, sessions) = (self.storage.tiers().clone(), &self.settings.sessions);
+        Worker::start(LandingWorker::new(tiers, &landing, sessions, &RandomIds))
     }
 
-    /// What waits to be landed.
+    /// The marks that wait to land.
     ///
     /// # Errors
     /// The hot tier is away.
@@ -171,7 +168,7 @@ impl Stack {
         Ok(Backlog::read(self.storage.tiers().hot().as_ref()).await?)
     }
 
-    /// Waits until nothing waits to be landed; error marks may be left.
+    /// Waits until no mark waits to land. Error marks may be left.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -211,13 +208,13 @@ impl Worker {
         self.worker.counts()
     }
 
-    /// How much it asks of the database at once.
+    /// The number of rows of its next batch.
     #[must_use]
-    pub fn pace(&self) -> storage_landing::Pace {
-        self.worker.pace()
+    pub fn batch_rows(&self) -> usize {
+        self.worker.batch_rows()
     }
 
-    /// Stops it in an orderly way.
+    /// Stops it in order.
     ///
     /// # Errors
     /// It panicked.
@@ -226,16 +223,16 @@ impl Worker {
         Ok(self.task.await?)
     }
 
-    /// Ends it as a crash does: at its next await, with its locks held.
+    /// Ends it like a crash: at its next await, with its locks held.
     pub fn kill(self) {
         self.task.abort();
     }
 }
 
-/// Waits until a condition holds, for 30 s at the most.
+/// Waits until a condition holds, for at most 30 s.
 ///
 /// # Errors
-/// It does not hold by then, or looking failed.
+/// The condition does not hold by then, or the look failed.
 pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> Result<()> {
     let wait = async {
         while !holds().await? {
@@ -246,7 +243,7 @@ pub async fn until(what: &str, mut holds: impl AsyncFnMut() -> Result<bool>) -> 
     bounded(what, wait).await
 }
 
-/// Bounds something that a test waits for, by 30 s.
+/// Limits the wait for a future to 30 s.
 ///
 /// # Errors
 /// It fails, or takes longer.

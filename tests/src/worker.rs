@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-/// Runs the program `landing-worker` with these arguments in this process. It also ends when
-/// whoever started it has died, and with that its standard input.
+/// Runs the program `landing-worker` with these arguments in this process. It also ends when its
+/// parent has died, because its standard input ends then.
 #[must_use]
 pub fn work(args: Vec<String>) -> ExitCode {
     std::thread::spawn(|| {

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::sabotage::broken;
-use storage_model::{DatabaseId, Epoch, Partition};
+use storage_model::{DatabaseId, Partition, tries};
 use storage_sql::{PartitionRecord, Raise};
 use tokio::time::sleep;
 
@@ -16,9 +15,6 @@ use crate::{TierError, Tiers};
 /// that prepare a partition at once would overtake each other again and again.
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
-
-/// More rounds than any sequence of concurrent takeovers needs.
-const ROUNDS_MAX: u32 = 32;
 
 /// The step that a partition needs before it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,12 +36,11 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
         .as_ref()
         .map(|record| record.epoch)
         .unwrap_or_default();
-    let of_partition = Raise {
+    let raise = Need::Raise(Raise {
         partition: cold.partition,
         seen: cold.epoch,
         above: recorded,
-    };
-    let raise = Need::Raise(of_partition);
+    });
     let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
         return raise;
     };
@@ -53,10 +48,6 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
         // The process that raised it died before the record followed. Or it lands from another hot
         // tier, which took over while this one goes on unnoticed. With an epoch for each hot tier,
         // each sees the landings of the other.
-        std::cmp::Ordering::Greater if broken("R14-shared") => Need::Raise(Raise {
-            seen: Epoch(0),
-            ..of_partition
-        }),
         std::cmp::Ordering::Greater => raise,
         // The database is an older copy of itself. Its epoch must overtake the hot tier's.
         std::cmp::Ordering::Less => raise,
@@ -72,7 +63,7 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Nee
 }
 
 fn is_another(recorded: Option<DatabaseId>, present: DatabaseId, watched: bool) -> bool {
-    recorded.map_or(watched, |recorded| recorded != present) && !broken("H33-moved")
+    recorded.map_or(watched, |recorded| recorded != present)
 }
 
 impl Tiers {
@@ -125,7 +116,7 @@ impl Tiers {
             .collect::<BTreeSet<_>>()
             .into_iter()
             .collect();
-        for round in 0..ROUNDS_MAX {
+        for round in 0..tries::TAKEOVERS {
             let overtaken;
             (left, overtaken) = self.prepare_round(&left, round < LOOKS).await?;
             if left.is_empty() {
@@ -137,7 +128,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("prepare {} partitions", left.len()),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -191,7 +182,7 @@ impl Tiers {
             let adopts: Vec<Adopt> = raises
                 .into_iter()
                 .zip(raised)
-                .filter(|(_, raised)| raised.moved || broken("R14-joined"))
+                .filter(|(_, raised)| raised.moved)
                 .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, false))
                 .collect();
             // An adoption can fail because of the epoch or because another process made it. Such a
@@ -209,7 +200,7 @@ impl Tiers {
     /// compared with its rows before it is used.
     pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let states = self
                 .hot
                 .partition_states(&left)
@@ -240,7 +231,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("begin {} partitions anew", left.len()),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -297,7 +288,7 @@ pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -
     let here = |record: &storage_dirty::PartitionRecord| {
         (cold.landed_epoch..=raise.seen).contains(&record.epoch)
     };
-    seen.record.as_ref().is_some_and(here) || broken("R14-claimed")
+    seen.record.as_ref().is_some_and(here)
 }
 
 /// The raise of an epoch above those of both tiers.

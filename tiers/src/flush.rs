@@ -1,15 +1,11 @@
 //! Landing one owner at once, in the process of the caller that waits for it.
 
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
-use storage_model::sabotage::broken;
-use storage_model::{Epoch, Owner, Row, Version};
+use storage_model::{Epoch, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
 use crate::bisect;
 use crate::{TierError, Tiers, is_suspect};
-
-/// An attempt fails only if another landing of the same partition committed in between.
-const TRIES_MAX: u32 = 256;
 
 /// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,9 +56,7 @@ impl Tiers {
         let (flushed, found) = self.flush_in_epoch(owner, false).await?;
         // An owner has a version once. In the same epoch, a later version was built on the write.
         // In another epoch, a later version may be built on the state before the write.
-        let holds = |version| {
-            version == written || version > written && found == epoch || broken("R14-landed")
-        };
+        let holds = |version| version == written || version > written && found == epoch;
         if holds(flushed.version) {
             return Ok(true);
         }
@@ -81,7 +75,7 @@ impl Tiers {
     ) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let mut healed = false;
-        for _ in 0..TRIES_MAX {
+        for _ in 0..tries::FLUSH {
             let Some(collected) = self.collect_whole(owner, &mut healed).await? else {
                 continue;
             };
@@ -127,7 +121,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: format!("flush {owner}"),
-            tries: TRIES_MAX,
+            tries: tries::FLUSH,
         })
     }
 

@@ -4,13 +4,10 @@
 use std::collections::BTreeMap;
 
 use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
-use storage_model::{Cell, Epoch, Field, Owner, Row, Version};
+use storage_model::{Cell, Epoch, Field, Owner, Row, Version, tries};
 
 use crate::load::contended;
 use crate::{TierError, Tiers};
-
-/// An attempt fails only if the owner was written in between.
-const TRIES_MAX: u32 = 64;
 
 impl Tiers {
     /// An owner as both tiers show it together. Writes nothing: no lease, no fill, no epoch.
@@ -25,7 +22,7 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn glance(&self, owner: &Owner) -> Result<HotRead, TierError> {
-        for _ in 0..TRIES_MAX {
+        for _ in 0..tries::OWNER {
             let before = self.hash_as_it_is(owner).await?;
             let loaded = self
                 .cold

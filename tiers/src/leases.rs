@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use storage_dirty::{Beats, HotError, HotStore};
-use storage_model::sabotage::broken;
+use storage_dirty::{Beats, Holders, HotError};
 use storage_model::{Epoch, Fence, OpId, Owner, Partition};
 use tokio::time::Instant;
 
@@ -47,11 +46,7 @@ impl Leases {
 
     /// The verdict that follows from the present beats of a partition.
     pub fn see(&mut self, partition: Partition, beats: &Beats, now: Instant) -> Verdict {
-        let patience = if broken("S5-impatient") {
-            Duration::ZERO
-        } else {
-            self.patience
-        };
+        let patience = self.patience;
         let has_lasted = |since: Instant| now.saturating_duration_since(since) >= patience;
         let seen = self.partitions.entry(partition).or_default();
         // Silence in an earlier epoch proves nothing in this one: the hot tier may show older
@@ -105,7 +100,7 @@ impl Verdict {
     /// The hot tier failed. The next look reports again.
     pub async fn say(
         self,
-        hot: &dyn HotStore,
+        hot: &dyn Holders,
         partition: Partition,
         own: Option<OpId>,
     ) -> Result<(), HotError> {
@@ -139,7 +134,7 @@ impl Lapsed {
     /// The hot tier failed. The next call tries again.
     pub async fn forget_old(
         &mut self,
-        hot: &dyn HotStore,
+        hot: &dyn Holders,
         partition: Partition,
         now: Instant,
     ) -> Result<(), HotError> {
@@ -164,6 +159,12 @@ impl Lapsed {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
+    use async_trait::async_trait;
+    use storage_dirty::Asked;
+    use storage_model::Version;
+
     use super::*;
 
     const LEASE: Duration = Duration::from_secs(10);
@@ -251,5 +252,75 @@ mod tests {
             [],
             "a holder does not judge itself"
         );
+    }
+
+    /// A hot tier of lapsed sessions alone. One trait of the contract is enough for the observer.
+    #[derive(Debug, Default)]
+    struct OnlyLapsed(Mutex<Vec<(Owner, Fence)>>);
+
+    type Listed = Vec<(Owner, Fence)>;
+
+    #[async_trait]
+    impl Holders for OnlyLapsed {
+        async fn beat(
+            &self,
+            _: &[Partition],
+            _: Option<(OpId, u64)>,
+        ) -> Vec<Result<Beats, HotError>> {
+            Vec::new()
+        }
+        async fn asked(&self, _: &[Partition], _: OpId) -> Vec<Result<Vec<Asked>, HotError>> {
+            Vec::new()
+        }
+        async fn held_by(&self, _: Partition, _: OpId) -> Result<Listed, HotError> {
+            Ok(Vec::new())
+        }
+        async fn lapse(&self, _: Partition, _: OpId, _: u64) -> Result<u32, HotError> {
+            Ok(0)
+        }
+        async fn lapsed(&self, _: Partition) -> Result<Listed, HotError> {
+            Ok(self.0.lock().unwrap().clone())
+        }
+        async fn forget_lapsed(
+            &self,
+            _: Partition,
+            sessions: &[(Owner, Fence)],
+        ) -> Result<u32, HotError> {
+            let mut lapsed = self.0.lock().unwrap();
+            lapsed.retain(|session| !sessions.contains(session));
+            Ok(0)
+        }
+        async fn end_grace(&self, _: Partition, _: Epoch) -> Result<bool, HotError> {
+            Ok(true)
+        }
+    }
+
+    #[tokio::test]
+    async fn a_lapsed_session_is_forgotten_once_it_was_listed_an_hour_ago() {
+        let session = |id: &str| {
+            let owner = Owner::new("game", "eu", "player", id).unwrap();
+            let (version, token) = (Version::ZERO, holder(1));
+            (owner, Fence { version, token })
+        };
+        let (hot, mut lapsed, start) = (
+            OnlyLapsed(Mutex::new(vec![session("ann")])),
+            Lapsed::default(),
+            Instant::now(),
+        );
+        for (minutes, left) in [
+            (0, vec!["ann"]),
+            (59, vec!["ann", "bob"]),
+            (60, vec!["bob"]),
+            (119, vec!["bob"]),
+            (120, vec![]),
+        ] {
+            let now = start + Duration::from_mins(minutes);
+            lapsed.forget_old(&hot, PARTITION, now).await.unwrap();
+            let left: Vec<_> = left.into_iter().map(session).collect();
+            assert_eq!(*hot.0.lock().unwrap(), left, "after {minutes} minutes");
+            if minutes == 0 {
+                hot.0.lock().unwrap().push(session("bob"));
+            }
+        }
     }
 }

@@ -39,5 +39,5 @@ pub use load::{FullLoad, LoadCounts};
 pub use mismatch::{Mismatch, Place};
 pub use pairing::{PairingStep, judge, taking_over};
 pub use suspect::is_suspect;
-pub use tiers::Tiers;
+pub use tiers::{Noted, Tiers};
 pub use verify::{Compared, Conflict, Difference};

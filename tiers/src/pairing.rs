@@ -8,15 +8,12 @@
 //! interleavings.
 
 use storage_dirty::{HotPaired, HotPairing};
-use storage_model::sabotage::broken;
-use storage_model::{Ids, LAYOUT, Paired, Token};
+use storage_model::sabotage::keeps;
+use storage_model::{Ids, LAYOUT, Paired, Token, tries};
 use storage_sql::{ColdPairing, Pair};
 
 use crate::mismatch::Place;
 use crate::{Mismatch, TierError, Tiers};
-
-/// More rounds than any sequence of concurrent takeovers needs.
-const ROUNDS_MAX: u32 = 32;
 
 /// The next step towards paired tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +43,7 @@ pub fn judge(
     same_shape(partitions, hot, cold)?;
     match (&hot.paired, &cold.hot) {
         (Some(paired), by) => {
-            if cold.identity != Some(paired.database) && !broken("H76-anywhere") {
+            if cold.identity != Some(paired.database) {
                 return Err(Box::new(Mismatch::Database {
                     hot: place(),
                     since: paired.since,
@@ -55,7 +52,7 @@ pub fn judge(
                     identity: cold.identity,
                 }));
             }
-            if by.as_ref().is_some_and(|by| by.token == paired.token) || broken("H76-any-token") {
+            if by.as_ref().is_some_and(|by| by.token == paired.token) {
                 return Ok(PairingStep::Paired);
             }
             let address = cold.address.clone();
@@ -75,7 +72,7 @@ pub fn judge(
         (None, Some(by)) => Ok(match cold.identity {
             // Only for the server that the token names. A second blank server would get the same
             // token otherwise.
-            Some(database) if by.token == token_of(database, hot) || broken("H76-shared") => {
+            Some(database) if keeps("H76-shared", by.token == token_of(database, hot)) => {
                 PairingStep::Join(joining(partitions, database, by))
             }
             _ => PairingStep::TakeOver,
@@ -155,7 +152,7 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped call can leave a takeover half done. The next call finishes it.
     pub async fn belong(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let look = self.refusals.look();
             // ORDER: the database first. If it has not changed after this read, no hot tier took
             // over between the two reads.
@@ -191,7 +188,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "compare the tiers".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
@@ -203,7 +200,7 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn compare_pairing(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
@@ -221,14 +218,14 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "compare the tiers".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 
     /// Whether the database recorded another hot tier since it was read. Then the hot tier that was
     /// read second may be that one, and a mismatch is not certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
-        Ok(self.cold.pairing().await? != *cold && !broken("H76-once"))
+        Ok(self.cold.pairing().await? != *cold)
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
@@ -255,7 +252,7 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped or failed call may have changed only the database. Repeat it.
     pub async fn adopt(&self) -> Result<(), TierError> {
-        for _ in 0..ROUNDS_MAX {
+        for _ in 0..tries::TAKEOVERS {
             let cold = self.cold.pairing().await?;
             let hot = self.hot.pairing().await?;
             let partitions = self.hot.partition_count();
@@ -274,7 +271,7 @@ impl Tiers {
         }
         Err(TierError::Contended {
             what: "adopt".into(),
-            tries: ROUNDS_MAX,
+            tries: tries::TAKEOVERS,
         })
     }
 }

@@ -3,7 +3,6 @@
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use storage_model::sabotage::broken;
 use storage_sql::ColdKind;
 
 use crate::{TierError, Tiers};
@@ -93,7 +92,7 @@ impl Tiers {
     /// read.
     #[must_use]
     pub fn refusal(&self) -> Option<TierError> {
-        if !self.refusals.any.load(Ordering::Acquire) || broken("H76-unrefused") {
+        if !self.refusals.any.load(Ordering::Acquire) {
             return None;
         }
         let why = self.refusals.lock();

@@ -2,13 +2,10 @@
 //! builds on it.
 
 use storage_dirty::{Filled, HotRead, Read};
-use storage_model::Owner;
+use storage_model::{Owner, tries};
 
 use crate::load::{contended, load_of};
 use crate::{TierError, Tiers};
-
-/// An attempt fails only if a write of the same owner came in between.
-const TRIES_MAX: u32 = 64;
 
 impl Tiers {
     /// Compares an owner's hash with all of its rows: a row that is newer than the owner's version
@@ -25,8 +22,8 @@ impl Tiers {
     /// # Cancel safety
     /// If the call is dropped, the comparison may have happened or not. Repeating it is harmless.
     pub async fn heal(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
-        for _ in 0..TRIES_MAX {
-            let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else {
+        for _ in 0..tries::OWNER {
+            let Some(observed) = self.observe(owner).await? else {
                 continue;
             };
             let read = Read {

@@ -1,11 +1,9 @@
 //! [`Tiers`]: both tiers, and the state of their partitions as this process knows it.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::HotStore;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
 
@@ -23,8 +21,9 @@ pub struct Tiers {
     pub(crate) read_only: bool,
     /// How long landed marks stay on probation at least. Zero turns probation off.
     pub(crate) probation: Duration,
-    /// By partition. Written when a partition is found in order. See [`Tiers::generation`].
-    pub(crate) noted: Arc<[Noted]>,
+    /// By partition. Written when a partition is found in order, or a write is rejected because of
+    /// its epoch. Each mutex is held for a moment, never across an await.
+    noted: Arc<[Mutex<Noted>]>,
     /// The source of tokens for takeovers.
     pub(crate) ids: Arc<dyn Ids>,
     /// Whether the hot tier ends with this process.
@@ -33,11 +32,19 @@ pub struct Tiers {
     pub(crate) refusals: Arc<refusal::Refusals>,
 }
 
-/// A partition's epoch and generation, as this process last heard of them.
-#[derive(Debug, Default)]
-pub(crate) struct Noted {
-    pub(crate) epoch: AtomicU64,
-    pub(crate) generation: AtomicU64,
+/// The epoch in which this process sends writes to a partition, and its generation. Both are 0
+/// until the partition is found in order.
+///
+/// They change together. So a copy that is sent in a new epoch never counts as one of an earlier
+/// generation. The guard of the Redis engine keeps another view: the server that was verified for
+/// reads, which any doubt withdraws, while a lost write is judged by the epoch that it was sent in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Noted {
+    /// The epoch of the generation, or a later epoch in which the hot tier answered.
+    pub epoch: Epoch,
+    /// While it stays the same, the hot tier has forgotten neither landed data nor the ids of the
+    /// landed writes (R11, R14).
+    pub generation: Epoch,
 }
 
 impl Tiers {
@@ -47,7 +54,7 @@ impl Tiers {
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load_rows_max);
         let noted = (0..hot.partition_count())
-            .map(|_| Noted::default())
+            .map(|_| Mutex::default())
             .collect();
         Self {
             hot,
@@ -106,55 +113,36 @@ impl Tiers {
         self
     }
 
-    /// The generation in which this process last found the partition in order. 0 if it never did.
-    /// While the generation stays the same, the hot tier has forgotten neither landed data nor the
-    /// ids of the landed writes (R11, R14).
+    /// The epoch and generation of a partition, as this process last heard of them.
     #[must_use]
-    pub fn generation(&self, partition: Partition) -> Epoch {
-        Epoch(
-            self.noted(partition)
-                .map_or(0, |noted| noted.generation.load(Ordering::Acquire)),
-        )
+    pub fn noted(&self, partition: Partition) -> Noted {
+        self.entry(partition)
+            .map(|noted| *noted.lock().unwrap_or_else(PoisonError::into_inner))
+            .unwrap_or_default()
     }
 
-    /// The epoch of that generation, or a later epoch in which the hot tier answered this process.
-    /// 0 if this process never found the partition in order.
-    ///
-    /// Ask for the epoch before the generation. Then the generation is never older than the
-    /// epoch's.
+    /// The epoch in which writes to the partition are sent.
     #[must_use]
     pub fn epoch(&self, partition: Partition) -> Epoch {
-        Epoch(
-            self.noted(partition)
-                .map_or(0, |noted| noted.epoch.load(Ordering::Acquire)),
-        )
+        self.noted(partition).epoch
     }
 
     /// Records the epoch and generation of a partition, as the hot tier reported them.
     pub fn note(&self, partition: Partition, epoch: Epoch, generation: Epoch) {
-        if let Some(noted) = self.noted(partition) {
-            // ORDER: the generation first. A copy that is sent in the new epoch must not count as
-            // one of the earlier generation.
-            noted.generation.store(generation.0, Ordering::Release);
-            noted.epoch.store(epoch.0, Ordering::Release);
+        if let Some(noted) = self.entry(partition) {
+            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Noted { epoch, generation };
         }
     }
 
-    pub(crate) fn noted(&self, partition: Partition) -> Option<&Noted> {
-        usize::try_from(partition.0)
-            .ok()
-            .and_then(|at| self.noted.get(at))
+    fn entry(&self, partition: Partition) -> Option<&Mutex<Noted>> {
+        self.noted.get(usize::try_from(partition.0).ok()?)
     }
 
     /// How long landed marks stay on probation at least. Until then they can land again if the
     /// database forgets them. Default: zero, which turns probation off.
     #[must_use]
     pub fn on_probation(mut self, period: Duration) -> Self {
-        self.probation = if broken("H33-off") {
-            Duration::ZERO
-        } else {
-            period
-        };
+        self.probation = period;
         self
     }
 

@@ -5,13 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
-use storage_model::{Cell, Field, Owner, Row, Version};
+use storage_model::{Cell, Field, Owner, Row, Version, tries};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use crate::{TierError, Tiers};
-
-/// How often an owner is looked at while it is written concurrently.
-const LOOKS_MAX: u32 = 5;
 
 /// A difference of the tiers about an owner.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +104,7 @@ impl Tiers {
     pub async fn compare(&self, owners: &[Owner]) -> Result<Compared, TierError> {
         let mut compared = Compared::default();
         let mut left: Vec<Owner> = owners.to_vec();
-        for _ in 0..LOOKS_MAX {
+        for _ in 0..tries::COMPARE {
             let before = self.read_whole(&left).await?;
             // ORDER: between the hash and its rows. If the hash stays the same and no map names it,
             // then the rows are the ones that it landed as.

@@ -10,7 +10,7 @@ use storage_model::{
     RandomIds, Timestamp, Version,
 };
 
-use super::{Capabilities, Life, Rig};
+use super::{Life, Rig};
 use crate::{
     Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated,
     Observed, Park, Parked, PartitionRecord, Read, Settle, Settled, Snapshot, SnapshotId,
@@ -58,15 +58,6 @@ impl Harness {
 
     pub(super) fn rig(&self) -> &dyn Rig {
         &*self.rig
-    }
-
-    /// Whether the rig has a capability that a case needs. Prints a note if it has not.
-    pub(super) fn can(&self, what: &str, pick: impl Fn(&Capabilities) -> bool) -> bool {
-        let can = pick(&self.rig.capabilities());
-        if !can {
-            eprintln!("left out: this engine's rig has no capability `{what}`");
-        }
-        can
     }
 
     pub(super) fn partitions(&self) -> Vec<Partition> {
@@ -423,37 +414,21 @@ impl Harness {
         self.store().park(&park).await
     }
 
-    /// Asserts that a hash has no time to live, if the rig can see it.
+    /// Asserts that a hash has no time to live.
     pub(super) async fn assert_lasting(&self, owner: &Owner) {
-        if self.rig.capabilities().life {
-            assert_eq!(
-                self.rig.life(owner).await,
-                Life::Lasting,
-                "unlanded data never expires"
-            );
-        }
+        assert_eq!(
+            self.rig.life(owner).await,
+            Life::Lasting,
+            "unlanded data never expires"
+        );
     }
 
-    /// Asserts that a hash has a time to live, if the rig can see it.
+    /// Asserts that a hash has a time to live.
     pub(super) async fn assert_ends(&self, owner: &Owner) {
-        if self.rig.capabilities().life {
-            assert!(
-                matches!(self.rig.life(owner).await, Life::Ends(_)),
-                "landed data has a time to live"
-            );
-        }
-    }
-
-    /// Lets this much of the hot tier's time pass.
-    pub(super) async fn pass(&self, time: Duration) {
-        if self.rig.capabilities().advance {
-            self.rig.advance(time).await;
-            return;
-        }
-        let end = self.store().time().await.unwrap().plus(time);
-        while self.store().time().await.unwrap() <= end {
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        assert!(
+            matches!(self.rig.life(owner).await, Life::Ends(_)),
+            "landed data has a time to live"
+        );
     }
 }
 

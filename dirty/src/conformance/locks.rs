@@ -62,7 +62,7 @@ pub async fn a_lock_is_only_given_back_and_renewed_by_its_token(h: &Harness) {
 pub async fn a_lock_runs_out(h: &Harness) {
     let (one, other) = (lock_of("one"), lock_of("other"));
     assert!(lock(h, &one, SHORT).await);
-    h.pass(SHORT * 2).await;
+    h.rig().advance(SHORT * 2).await;
     assert!(!renew(h, &one, LONG).await);
     assert_eq!(
         h.store()
@@ -86,9 +86,7 @@ pub async fn a_renewed_lock_lasts_on(h: &Harness) {
     let (one, other) = (lock_of("one"), lock_of("other"));
     assert!(lock(h, &one, LONG).await);
     assert!(renew(h, &one, LONG * 10).await);
-    if h.can("advance", |can| can.advance) {
-        h.pass(LONG * 2).await;
-    }
+    h.rig().advance(LONG * 2).await;
     assert!(!lock(h, &other, LONG).await);
     assert!(renew(h, &one, LONG).await);
 }
@@ -106,7 +104,7 @@ pub async fn workers_are_announced_and_retired(h: &Harness) {
 /// A dead worker is forgotten.
 pub async fn an_announcement_runs_out(h: &Harness) {
     h.store().announce("dead", SHORT).await.unwrap();
-    h.pass(SHORT * 2).await;
+    h.rig().advance(SHORT * 2).await;
     assert_eq!(
         h.store().announce("alive", LONG).await.unwrap(),
         vec!["alive"]

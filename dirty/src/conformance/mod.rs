@@ -1,9 +1,11 @@
 //! The suite that every engine of [`HotStore`] passes.
 //!
 //! A case is a function over a [`Harness`]. [`hot_conformance!`](crate::hot_conformance) makes one
-//! named test of each case. Not every engine's rig has a clock that tests move, or a server that
-//! restarts. Such an ability is a declared [`Capabilities`] field. A case that lacks one prints a
-//! note and ends. A failed case panics.
+//! named test of each case. A failed case panics.
+//!
+//! Not every engine's rig has a clock that tests move, or a server that restarts. A case that needs
+//! an ability which the rig lacks fails, unless the engine's test file declares it as skipped with
+//! a reason ([`Skip`]). One test prints the table of all cases.
 #![expect(
     clippy::unwrap_used,
     clippy::panic,
@@ -29,6 +31,7 @@ pub mod probation;
 pub mod removal;
 pub mod sessions;
 pub mod sizes;
+mod skips;
 pub mod writes;
 
 use std::fmt;
@@ -38,43 +41,9 @@ use async_trait::async_trait;
 use storage_model::{Owner, Partition};
 
 pub use harness::{Harness, field};
+pub use skips::{Skip, is_skipped, print_table};
 
 use crate::HotStore;
-
-/// The abilities of a rig.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Capabilities {
-    /// [`Rig::advance`] moves the hot tier's time.
-    pub advance: bool,
-    /// [`Rig::reincarnate`] gives the store another incarnation.
-    pub reincarnate: bool,
-    /// [`Rig::rewind`] takes the store back to an earlier state.
-    pub rewind: bool,
-    /// [`Rig::wipe`] empties the store.
-    pub wipe: bool,
-    /// [`Rig::life`] sees a hash's time to live.
-    pub life: bool,
-    /// [`Rig::exhaust`] brings the store to its memory limit.
-    pub exhaust: bool,
-    /// [`Rig::lose`] deletes a hash.
-    pub lose: bool,
-    /// [`Rig::foreign_mark`] puts an entry with any name into a dirty map.
-    pub foreign_mark: bool,
-}
-
-impl Capabilities {
-    /// Everything.
-    pub const ALL: Self = Self {
-        advance: true,
-        reincarnate: true,
-        rewind: true,
-        wipe: true,
-        life: true,
-        exhaust: true,
-        lose: true,
-        foreign_mark: true,
-    };
-}
 
 /// How long a hash has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,45 +56,74 @@ pub enum Life {
     Ends(Duration),
 }
 
+/// The longest time that a rig waits instead of moving a clock.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
 /// One fresh, empty store of the engine under test, with four partitions, and access from outside.
 ///
-/// Methods that the rig does not declare in its capabilities are never called. They can do nothing.
+/// A method with a default is an ability that a rig can lack. Its default fails the case.
 #[async_trait]
 pub trait Rig: Send + Sync + fmt::Debug {
     /// The store.
     fn store(&self) -> &dyn HotStore;
-    /// The abilities of the methods below.
-    fn capabilities(&self) -> Capabilities;
-    /// Moves the hot tier's time forward.
-    async fn advance(&self, by: Duration);
-    /// Gives the store another incarnation, all data kept.
-    async fn reincarnate(&self);
-    /// Remembers the store's data. The next [`Rig::rewind`] brings it back.
-    async fn save(&self);
-    /// Brings the saved data back, under another incarnation.
-    async fn rewind(&self);
-    /// Forgets everything, as FLUSHALL does.
-    async fn wipe(&self);
     /// How long an owner's hash has left.
     async fn life(&self, owner: &Owner) -> Life;
-    /// Brings the store to its memory limit, with nothing left to evict.
-    async fn exhaust(&self);
     /// Deletes an owner's hash, whether its data has landed or not.
     async fn lose(&self, owner: &Owner);
+    /// Moves the hot tier's time forward. The default waits for a short time to pass.
+    async fn advance(&self, by: Duration) {
+        if by > WAIT_MAX {
+            lacks("advance");
+        }
+        let end = self.store().time().await.unwrap().plus(by);
+        while self.store().time().await.unwrap() <= end {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    }
+    /// Gives the store another incarnation, all data kept.
+    async fn reincarnate(&self) {
+        lacks("reincarnate");
+    }
+    /// Remembers the store's data. The next [`Rig::rewind`] brings it back.
+    async fn save(&self) {
+        lacks("save");
+    }
+    /// Brings the saved data back, under another incarnation.
+    async fn rewind(&self) {
+        lacks("rewind");
+    }
+    /// Forgets everything, as FLUSHALL does.
+    async fn wipe(&self) {
+        lacks("wipe");
+    }
+    /// Brings the store to its memory limit, with nothing left to evict.
+    async fn exhaust(&self) {
+        lacks("exhaust");
+    }
     /// Puts an entry of this name and version 1 into a dirty map.
-    async fn foreign_mark(&self, partition: Partition, raw: &[u8]);
+    async fn foreign_mark(&self, _partition: Partition, _raw: &[u8]) {
+        lacks("foreign_mark");
+    }
+}
+
+fn lacks(ability: &str) -> ! {
+    panic!("this rig can't `{ability}`: the engine's test file must declare the case as skipped")
 }
 
 /// Makes one test of each case of the suite, in a module of this name.
 ///
 /// The second argument is an expression of type `impl Future<Output = Box<dyn Rig>>`. It is
-/// evaluated for each test. The calling package needs tokio with `macros` and `rt`.
+/// evaluated for each test. The third one, a `&[Skip]`, declares the cases that the engine can't
+/// run. The calling package needs tokio with `macros` and `rt`.
 #[macro_export]
 macro_rules! hot_conformance {
     ($engine:ident, $rig:expr) => {
+        $crate::hot_conformance!($engine, $rig, &[]);
+    };
+    ($engine:ident, $rig:expr, $skips:expr) => {
         mod $engine {
             use super::*;
-            $crate::hot_conformance! { @cases $rig;
+            $crate::hot_conformance! { @cases $engine, $rig, $skips;
                 writes: [
                     what_was_written_is_read_back_field_by_field_and_whole,
                     an_owner_that_was_never_written_has_no_header,
@@ -276,7 +274,8 @@ macro_rules! hot_conformance {
                     nothing_works_on_a_partition_without_a_record,
                     adopt_is_a_compare_and_set,
                     adopt_needs_a_greater_epoch,
-                    a_first_adoption_starts_at_the_time_or_what_has_landed,
+                    a_first_adoption_starts_at_the_time,
+                    a_first_adoption_starts_above_what_has_landed,
                     no_version_is_ever_below_a_landed_one,
                     no_version_is_given_again_after_a_rewind,
                     an_adoption_that_lost_nothing_keeps_the_generation,
@@ -334,6 +333,7 @@ macro_rules! hot_conformance {
                     who_looks_at_beats_changes_none,
                     a_late_copy_of_a_beat_lowers_nothing,
                     a_holder_that_never_beat_is_missed,
+                    a_holder_whose_beat_was_forgotten_is_missed,
                     nobody_is_asked_for_a_session_that_lapsed,
                     who_asks_has_a_name,
                     who_asked_for_a_session_is_forgotten_with_it,
@@ -349,7 +349,13 @@ macro_rules! hot_conformance {
             }
         }
     };
-    (@cases $rig:expr; $($concept:ident: [$($case:ident),* $(,)?];)*) => {
+    (@cases $engine:ident, $rig:expr, $skips:expr; $($concept:ident: [$($case:ident),* $(,)?];)*) => {
+        #[test]
+        fn every_case_runs_or_is_declared_as_skipped_with_a_reason() {
+            let cases = [$($(concat!(stringify!($concept), "::", stringify!($case))),*),*];
+            $crate::conformance::print_table(stringify!($engine), &cases, $skips);
+        }
+
         $(
             mod $concept {
                 #[allow(unused_imports, clippy::allow_attributes, reason = "the rig may be named by a full path")]
@@ -357,6 +363,10 @@ macro_rules! hot_conformance {
                 $(
                     #[tokio::test]
                     async fn $case() {
+                        let case = concat!(stringify!($concept), "::", stringify!($case));
+                        if $crate::conformance::is_skipped($skips, case) {
+                            return;
+                        }
                         let harness = $crate::conformance::Harness::new($rig.await).await;
                         $crate::conformance::$concept::$case(&harness).await;
                     }

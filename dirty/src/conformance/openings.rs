@@ -220,9 +220,6 @@ pub async fn a_fence_is_above_the_rows_that_its_session_begins_with(h: &Harness)
 
 /// A login is rejected. Open sessions can still end.
 pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness) {
-    if !h.can("exhaust", |can| can.exhaust) {
-        return;
-    }
     let [ann, bob, cat] = <[Owner; 3]>::try_from(h.owners_of_one_partition(3)).unwrap();
     let partition = h.partition(&ann);
     for owner in [&ann, &bob, &cat] {

@@ -37,9 +37,6 @@ async fn saved(h: &Harness) -> (Held, Version) {
 
 /// Landed, touched, evicted.
 pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let (held, _) = saved(h).await;
     let ann = held.owner.clone();
     h.land(&ann).await;
@@ -67,9 +64,6 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
 
 /// The mark is from before the opening, its landing from after.
 pub async fn a_landing_from_before_the_opening_leaves_the_hash_of_a_held_owner(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.make_absent(&ann).await;
@@ -90,9 +84,6 @@ pub async fn a_landing_from_before_the_opening_leaves_the_hash_of_a_held_owner(h
 
 /// With a rejected field, and once that field has landed.
 pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let (held, version) = saved(h).await;
     let ann = held.owner.clone();
     let partition = h.partition(&ann);
@@ -125,9 +116,6 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
 
 /// An entry without a rejected field just goes.
 pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_owner(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let (held, _) = saved(h).await;
     let ann = held.owner.clone();
     let partition = h.partition(&ann);
@@ -151,9 +139,6 @@ pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_o
 
 /// H33.
 pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let (held, version) = saved(h).await;
     let ann = held.owner.clone();
     let partition = h.partition(&ann);
@@ -194,9 +179,6 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
 
 /// A reader loads the owner of a session. The owner has no hash yet.
 pub async fn a_fill_leaves_the_hash_of_a_held_owner_lasting(h: &Harness) {
-    if !h.can("life", |can| can.life) {
-        return;
-    }
     let held = open(h, &owner("ann")).await;
     assert_eq!(life(h, &held.owner).await, Life::Gone);
     let rows = vec![("gold", live("1"), above(Version::ZERO, 5))];
@@ -209,9 +191,6 @@ pub async fn a_fill_leaves_the_hash_of_a_held_owner_lasting(h: &Harness) {
 
 /// If the session lapses, its hash is plain landed data again.
 pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(h: &Harness) {
-    if !h.can("life and rewind", |can| can.life && can.rewind) {
-        return;
-    }
     let (ann, partition) = (owner("ann"), h.partition(&owner("ann")));
     h.set(&ann, "gold", "1").await;
     h.land(&ann).await;

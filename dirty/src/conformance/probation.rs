@@ -448,9 +448,6 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
 /// R6: they belong to the hash that was lost. Nothing joins them, and they do not keep the hash
 /// that came after it.
 pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harness) {
-    if !h.can("lose", |can| can.lose) {
-        return;
-    }
     let (ann, partition, lock, first) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
     let second = h.set(&ann, "bag", "2").await;

@@ -443,9 +443,6 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
 
 /// In any order.
 pub async fn of_two_claims_the_later_session_wins(h: &Harness) {
-    if !h.can("rewind", |can| can.rewind) {
-        return;
-    }
     for first_claims_first in [true, false] {
         let ann = owner(if first_claims_first { "ann" } else { "bob" });
         let epoch = h.record(h.partition(&ann)).await.epoch.0 + 1;
@@ -476,9 +473,6 @@ pub async fn of_two_claims_the_later_session_wins(h: &Harness) {
 
 /// S7: the session's state is newer than the state that the hot tier came back with.
 pub async fn a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was(h: &Harness) {
-    if !h.can("wipe", |can| can.wipe) {
-        return;
-    }
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let held = open(h, &ann).await;
@@ -537,9 +531,6 @@ pub async fn versions_go_on_above_those_that_a_claimed_session_knows(h: &Harness
 
 /// Another session may have come and gone since.
 pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Harness) {
-    if !h.can("wipe", |can| can.wipe) {
-        return;
-    }
     let ann = owner("ann");
     let partition = h.partition(&ann);
     let held = open(h, &ann).await;

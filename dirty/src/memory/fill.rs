@@ -1,11 +1,11 @@
 //! The proof and the merge of rows (R7, R14, R15).
 
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::hash::OwnerHash;
+use super::partition::current;
 use super::read::select;
-use super::record::current;
 use super::room;
 use super::state::{PartState, Present};
 use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};
@@ -23,9 +23,9 @@ pub(super) struct Merged {
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
     let now = state.observed(&load.owner, record.epoch);
     let seen = &load.observed;
-    let same_hashes = now.marker == seen.marker || broken("R7-marker");
-    let is_there = now.present == seen.present || broken("R7-presence");
-    same_hashes && is_there && (now.epoch == seen.epoch || broken("R15-fill-epoch"))
+    let same_hashes = keeps("R7-marker", now.marker == seen.marker);
+    let is_there = keeps("R7-presence", now.present == seen.present);
+    same_hashes && is_there && keeps("R15-fill-epoch", now.epoch == seen.epoch)
 }
 
 /// Takes rows and hash together. The load must be proved.
@@ -51,7 +51,7 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
     let suspect = hash.generation < record.generation;
     for (field, cell, version) in &load.rows {
         let newer = suspect && *version > hash.version;
-        if hash.cell(field).is_none() || newer || broken("R7-row-wins") {
+        if keeps("R7-row-wins", hash.cell(field).is_none() || newer) {
             hash.set(field.clone(), cell.clone());
         }
     }
@@ -83,13 +83,13 @@ pub(super) fn keep(
             let is_known = matches!(state.markers.get(owner), Marker::At(_));
             let drawn = number
                 .or_else(|| state.draw_number())
-                .filter(|_| !(broken("R7-refill") && is_known));
+                .filter(|_| is_kept("R7-refill") || !is_known);
             let number = drawn.unwrap_or_else(|| state.markers.get(owner).version());
             state.number(owner, &mut hash, number);
         }
         // Marks that have just been put aside keep no hash.
-        let is_kept = state.keeps(owner) && !broken("R2-filled");
-        if !is_kept && hash.expires.is_none() {
+        let stays = state.keeps(owner) && is_kept("R2-filled");
+        if !stays && hash.expires.is_none() {
             hash.expires = Some(present.now.plus(present.hash_ttl));
         }
         state.hashes.put(owner.clone(), hash);

@@ -1,17 +1,100 @@
-//! A worker's calls about marks: snapshot, scan, collect, settle.
+//! Marks on their way to the database: snapshot, pages, collection, settling.
 
 use std::collections::BTreeSet;
 
-use storage_model::sabotage::broken;
+use async_trait::async_trait;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Field, Owner, Partition};
 
 use super::lock::require;
+use super::partition::{collects, current, in_epoch, raise};
 use super::read::read;
-use super::record::{current, in_epoch, raise};
 use super::state::{PartState, Present};
+use super::store::MemoryStore;
+use super::{park, probation};
 use crate::{
-    Collected, Entry, Fields, HotError, Lock, Map, Page, PartitionRecord, Settle, Settled, Snapshot,
+    Acquit, Collected, Entry, ErrorEntry, Fields, HotError, Lock, Map, Marks, Page, Park,
+    PartitionRecord, Probation, Settle, Settled, Snapshot,
 };
+
+#[async_trait]
+impl Marks for MemoryStore {
+    async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
+        self.run(partition, "snapshot", |state, now| {
+            snapshot(state, now, partition, lock)
+        })?
+    }
+
+    async fn scan(
+        &self,
+        partition: Partition,
+        map: Map,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<Entry>, HotError> {
+        self.run(partition, "scan", |state, _| {
+            scan(state, map, cursor, count)
+        })
+    }
+
+    async fn errors(
+        &self,
+        partition: Partition,
+        cursor: u64,
+        count: usize,
+    ) -> Result<Page<ErrorEntry>, HotError> {
+        self.run(partition, "errors", |state, _| {
+            park::errors(state, cursor, count)
+        })
+    }
+
+    async fn collect(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Collected, HotError> {
+        self.run(partition, "collect", |state, _| {
+            let collected = collect(state, partition, wanted)?;
+            collects(state);
+            Ok(collected)
+        })?
+    }
+
+    async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
+        self.run(settle.partition, "settle", |state, now| {
+            self::settle(state, now, settle)
+        })?
+    }
+
+    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError> {
+        self.run(park.partition, "park", |state, now| {
+            park::park(state, now, park)
+        })?
+    }
+
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+        self.run(partition, "probation", |state, now| {
+            probation::probation(state, now, partition, lock)
+        })?
+    }
+
+    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
+        self.run(acquit.partition, "acquit", |state, now| {
+            probation::acquit(state, now, acquit)
+        })?
+    }
+
+    async fn relive(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError> {
+        self.run(partition, "relive", |state, now| {
+            probation::relive(state, now, partition, lock, entries)
+        })?
+    }
+}
 
 /// Turns the dirty map into the snapshot, unless a snapshot is left over (R4).
 ///
@@ -90,14 +173,7 @@ pub fn settle(
 ) -> Result<Settled, HotError> {
     in_epoch(state, settle.partition, settle.epoch, "settle")?;
     if let Some(lock) = &settle.lock {
-        let held = require(state, present.now, settle.partition, lock, "settle");
-        held.or_else(|lost| {
-            if broken("R5-unlocked") {
-                Ok(())
-            } else {
-                Err(lost)
-            }
-        })?;
+        require(state, present.now, settle.partition, lock, "settle")?;
     }
     let mut settled = Settled::default();
     let mut touched = BTreeSet::new();
@@ -105,13 +181,13 @@ pub fn settle(
     for entry in settle
         .marks
         .iter()
-        .filter(|_| settle.lock.is_some() || broken("R5-flush"))
+        .filter(|_| keeps("R5-flush", settle.lock.is_some()))
     {
         let Some(mark) = &entry.mark else { continue };
         if let Some(cleared) = state.marks.clear(settle.snapshot, entry) {
             settled.cleared += 1;
             touched.insert(&mark.owner);
-            if settle.probation && !broken("H33-forgotten") {
+            if settle.probation && is_kept("H33-forgotten") {
                 state.marks.put_on_probation(cleared);
             }
         }
@@ -120,14 +196,12 @@ pub fn settle(
         if let Some(refused) = state.marks.clear_error(owner, field, *version) {
             settled.errors_cleared += 1;
             touched.insert(owner);
-            if settle.probation && !broken("H33-forgotten") {
+            if settle.probation && is_kept("H33-forgotten") {
                 state.marks.put_field_on_probation(owner, field, refused);
             }
         }
     }
-    if !broken("R14-unraised") {
-        raise(state, settle.landed);
-    }
+    raise(state, settle.landed);
     touched
         .into_iter()
         .for_each(|owner| state.release(present, owner));

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
@@ -70,7 +70,7 @@ impl Marks {
     pub(super) fn names(&self, owner: &Owner) -> bool {
         let name = (owner.clone(), None);
         let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
-        let is_refused = self.errors.get(owner).is_some() && !broken("R2-parked");
+        let is_refused = self.errors.get(owner).is_some() && is_kept("R2-parked");
         is_refused || maps.iter().any(|map| map.get(&name).is_some())
     }
 
@@ -111,7 +111,7 @@ impl Marks {
     ) {
         let name = (owner.clone(), None);
         self.live_since.get_or_insert(now);
-        let before = self.live.get(&name).filter(|_| !broken("R1-list"));
+        let before = self.live.get(&name).filter(|_| is_kept("R1-list"));
         let changed = Changed { fields, version }.joined(before);
         self.live.insert(name, changed);
     }
@@ -150,7 +150,7 @@ impl Marks {
 
     /// Takes an entry out of the snapshot of this number. `None` if it is not there.
     pub(super) fn clear(&mut self, number: SnapshotId, entry: &Entry) -> Option<Cleared> {
-        if number != self.number && !broken("R5-number") && !broken("R5-unlocked") {
+        if !keeps("R5-number", number == self.number) {
             return None;
         }
         let name = name_of(entry)?;
@@ -184,12 +184,12 @@ impl Marks {
         field: &Field,
         version: Version,
     ) -> Option<Version> {
-        let older = |refused: &Version| *refused <= version || broken("R5-any-error");
+        let older = |refused: &Version| keeps("R5-any-error", *refused <= version);
         let refused = self
             .error(owner, field)
             .map(|error| error.version)
             .filter(older)
-            .filter(|_| !broken("R5-kept-error"))?;
+            .filter(|_| is_kept("R5-kept-error"))?;
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
         fields.remove(field);
         if fields.is_empty() {
@@ -202,7 +202,7 @@ impl Marks {
 
     /// Puts a cleared mark on probation.
     pub(super) fn put_on_probation(&mut self, Cleared { name, changed }: Cleared) {
-        let changed = joined(self.landed.get(&name), changed);
+        let changed = changed.joined(self.landed.get(&name));
         self.landed.insert(name, changed);
     }
 
@@ -230,7 +230,7 @@ impl Marks {
 
     /// Notes that the epoch changed, so that the commits of marks on probation may be lost.
     pub(super) fn lose(&mut self) {
-        self.lost = self.sizes_on_probation() != [0, 0] && !broken("H33-kept");
+        self.lost = self.sizes_on_probation() != [0, 0] && is_kept("H33-kept");
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -266,7 +266,7 @@ impl Marks {
         for changed in removed.into_iter().flatten() {
             found = true;
             self.live_since.get_or_insert(now);
-            let changed = joined(self.live.get(&name), changed);
+            let changed = changed.joined(self.live.get(&name));
             self.live.insert(name.clone(), changed);
         }
         if self.sizes_on_probation() == [0, 0] {
@@ -344,17 +344,6 @@ impl Marks {
 pub(super) struct Cleared {
     name: Name,
     changed: Changed,
-}
-
-/// Joins a mark with the mark of the same name, if there is one.
-fn joined(held: Option<&Changed>, changed: Changed) -> Changed {
-    let version = changed.version;
-    let both = changed.joined(held);
-    if broken("H33-lowered") {
-        Changed { version, ..both }
-    } else {
-        both
-    }
 }
 
 /// The name of an entry: its owner's parts with a NUL between them, which no name holds. The

@@ -7,43 +7,53 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`MemoryStore`], [`MemorySettings`]: the engine, its limit, access for tests |
-//! | `engine` | the contract, call by call |
+//! | [`store`] | [`MemoryStore`]: the engine, its limit, access for tests |
 //! | [`state`] | [`PartState`], [`Present`]: a partition's content, and a transition's inputs |
 //! | `hash` | owner hashes: cells, size, time to live |
 //! | `marker` | exist markers and negative answers |
 //! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation |
 //! | `ops` | the replies of recent operations |
-//! | [`read`] | reading, observing, evicting and touching owners |
-//! | [`mutate`], `plan` | one mutation: its effect, computed first and then written |
-//! | [`fill`] | the proof and the merge of rows |
-//! | [`landing`], [`park`] | a worker's calls about marks |
-//! | [`probation`] | landed marks that stay for a while |
-//! | [`record`], [`lock`] | the partition's record and lock |
-//! | [`session`] | the holder of an owner |
 //! | [`invariant`] | the invariants that must hold after every transition |
 //! | `room` | eviction of landed data when memory is short |
+//!
+//! The other files have the names of their twins in `dirty/src/redis`, in `operations` and
+//! `writes`. Each holds the transitions of its concern. The file of a trait also implements it.
+//! Redis alone needs `forget`, since a call of memory is never lost.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`owner`] | [`Owners`](crate::Owners): evictions and times to live |
+//! | [`read`], [`observe`], [`fill`] | reads of owners, and the proof and the merge of a load |
+//! | [`writes`] | one mutation: its effect, computed first and then written |
+//! | [`landing`] | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
+//! | [`park`], [`probation`] | the error map, the probation of landed marks |
+//! | [`partition`], [`lock`] | [`Partitions`](crate::Partitions): records, sizes and locks |
+//! | `tier`, `pairing` | [`Tier`](crate::Tier): the process as a whole, and its database |
+//! | [`session`], [`holder`] | [`Sessions`](crate::Sessions) and [`Holders`](crate::Holders) |
 
-mod engine;
 pub mod fill;
 mod hash;
+pub mod holder;
 pub mod invariant;
 pub mod landing;
 pub mod lock;
 mod marker;
 mod marks;
-pub mod mutate;
 mod numbered;
+pub mod observe;
 mod ops;
+pub mod owner;
+mod pairing;
 pub mod park;
-mod plan;
+pub mod partition;
 pub mod probation;
 pub mod read;
-pub mod record;
 mod room;
 pub mod session;
 pub mod state;
 pub mod store;
+mod tier;
+pub mod writes;
 
 pub use state::{PartState, Present};
-pub use store::{MemorySettings, MemoryState, MemoryStore};
+pub use store::{MemoryState, MemoryStore};

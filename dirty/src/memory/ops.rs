@@ -1,12 +1,8 @@
 //! The replies of recent operations (R11).
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use storage_model::{Applied, OpId, Timestamp};
-
-/// The shortest time that a reply is kept. No deadline lies further ahead.
-pub(super) const WINDOW: Duration = Duration::from_secs(60);
+use storage_model::{Applied, ID_WINDOW, OpId, Timestamp};
 
 /// Replies in two generations. The older one is dropped as a whole when the younger one has lasted
 /// a window. The younger one is never dropped at once: the clock may have leapt, and its replies
@@ -32,7 +28,7 @@ impl Ops {
     }
 
     pub(super) fn rotate(&mut self, now: Timestamp) {
-        if now.since(self.since) < WINDOW {
+        if now.since(self.since) < ID_WINDOW {
             return;
         }
         self.old = std::mem::take(&mut self.young);

@@ -1,11 +1,11 @@
 //! The error map: fields that the database rejected, with the reason and the next attempt.
 
-use storage_model::sabotage::broken;
+use storage_model::sabotage::is_kept;
 use storage_model::{Owner, Timestamp};
 
 use super::lock::require;
 use super::marks::ErrorMark;
-use super::record::in_epoch;
+use super::partition::in_epoch;
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
 
@@ -44,7 +44,7 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         // The error mark of a retried field may be gone, even if a newer one is there. Then the
         // field has landed, or the mark was lost with another server. A new mark would name a hash
         // that may have a time to live.
-        let is_same = |old: &ErrorMark| old.version <= fault.version || broken("R5-older-error");
+        let is_same = |old: &ErrorMark| old.version <= fault.version;
         if parked.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same) {
             refuse(state, present.now, park, owner, fault);
             is_there = true;
@@ -54,7 +54,9 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         // The mark may have been put aside. Its owner has another hash by now, which may have
         // landed.
         state.hashes.edit(owner, |hash| {
-            hash.expires = hash.expires.filter(|_| broken("R2-parked"))
+            if is_kept("R2-parked") {
+                hash.expires = None;
+            }
         });
     }
     state.release(present, owner);
@@ -72,9 +74,7 @@ fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fau
         .min(park.retry_max);
     let first = old.as_ref().map_or(now, |old| old.first);
     let (version, code, message) = match old {
-        Some(old) if old.version > fault.version && !broken("R5-older-error") => {
-            (old.version, old.code, old.message)
-        }
+        Some(old) if old.version > fault.version => (old.version, old.code, old.message),
         _ => (fault.version, fault.code, fault.message.clone()),
     };
     let error = ErrorMark {

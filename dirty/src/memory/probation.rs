@@ -3,7 +3,7 @@
 use storage_model::Partition;
 
 use super::lock::require;
-use super::record::{current, in_epoch};
+use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
 

@@ -1,10 +1,45 @@
 //! Eviction of landed data when memory is short.
 
-use storage_model::{Change, Mutation, Owner};
+use storage_model::{Change, Mutation, Owner, Partition};
 
 use super::hash::{HASH_OVERHEAD_BYTES, cell_bytes};
 use super::state::{PartState, Present, SMALL_BYTES};
+use super::store::MemoryStore;
 use crate::{HotError, HotKind, Load};
+
+impl MemoryStore {
+    /// Runs a transition on the partition of an owner. If landed data of that partition does not
+    /// make enough room, landed data of the other partitions is evicted next.
+    pub(super) fn with_room<T>(
+        &self,
+        wanted: usize,
+        owner: &Owner,
+        operation: &'static str,
+        transition: impl Fn(&mut PartState, &Present, Partition) -> Result<T, HotError>,
+    ) -> Result<T, HotError> {
+        let once = || self.run_for(owner, operation, &transition)?;
+        match once() {
+            Err(error) if error.kind == HotKind::OutOfMemory => {
+                self.make_room(wanted);
+                once()
+            }
+            reply => reply,
+        }
+    }
+
+    /// Evicts landed data of all partitions until `wanted` more bytes fit. A partition without
+    /// landed data of its own needs this.
+    fn make_room(&self, wanted: usize) {
+        for partition in (0..self.partitions()).map(Partition) {
+            let made = self.run(partition, "evict", |state, present| {
+                make(state, present, wanted, None)
+            });
+            if made == Ok(true) {
+                return;
+            }
+        }
+    }
+}
 
 /// Drops landed hashes, the least recently used first, until `wanted` more bytes fit. Never drops
 /// the hash of `but`. Answers whether they fit.

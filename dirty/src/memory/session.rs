@@ -1,26 +1,66 @@
-//! Sessions: the holder of an owner.
+//! The sessions of owners.
 
 use std::collections::BTreeMap;
 
-use storage_model::sabotage::broken;
+use async_trait::async_trait;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Condition, Epoch, Fence, Mutation, OpId, Owner, Partition, Version};
 
-use super::record::current;
+use super::partition::current;
+use super::room;
 use super::state::{PartState, Present};
+use super::store::MemoryStore;
 use crate::session::one_word;
-use crate::{Asked, Beats, ClaimSession, Claimed, HotError, PartitionRecord, Refusal, Session};
+use crate::{
+    ClaimSession, Claimed, HotError, OpenSession, Opened, PartitionRecord, Refusal, Session,
+};
 
 mod open;
 
 pub use open::open;
 
+#[async_trait]
+impl crate::Sessions for MemoryStore {
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
+        let wanted = room::of_opening(open.load.as_ref());
+        self.with_room(wanted, &open.owner, "open_session", |state, present, at| {
+            self::open(state, present, at, open)
+        })
+    }
+
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        self.run_for(&claim.owner, "claim_session", |state, _, partition| {
+            self::claim(state, partition, claim)
+        })?
+    }
+
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
+        self.run_for(owner, "close_session", |state, present, at| {
+            close(state, present, at, owner, fence)
+        })?
+    }
+
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        self.run_for(owner, "ask_session", |state, _, at| {
+            ask(state, at, owner, fence, by)
+        })?
+    }
+
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
+        let one = |owner: &Owner| {
+            self.run_for(owner, "sessions_of", |state, _, _| session_of(state, owner))
+        };
+        owners.iter().map(one).collect()
+    }
+}
+
 /// The sessions of a partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Sessions {
-    held: BTreeMap<Owner, Session>,
-    beats: BTreeMap<OpId, u64>,
+    pub(super) held: BTreeMap<Owner, Session>,
+    pub(super) beats: BTreeMap<OpId, u64>,
     /// The last epoch with an ended grace.
-    graced: Epoch,
+    pub(super) graced: Epoch,
     /// Where versions of the epoch begin.
     begun: Version,
 }
@@ -35,7 +75,7 @@ impl Sessions {
         self.held.len().saturating_add(self.beats.len())
     }
 
-    fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
+    pub(super) fn select(&self, wanted: impl Fn(&Session) -> bool) -> Vec<(Owner, Fence)> {
         let sessions = self.held.iter().filter(|(_, session)| wanted(session));
         sessions
             .map(|(owner, session)| (owner.clone(), session.fence))
@@ -44,9 +84,7 @@ impl Sessions {
 
     /// Gives the holder of a session a beat. So the holder is missed if it dies before it beats.
     fn expect_beats(&mut self, holder: OpId) {
-        if !broken("S5-unheard") {
-            self.beats.entry(holder).or_default();
-        }
+        self.beats.entry(holder).or_default();
     }
 
     /// Whether a session keeps the owner's hash.
@@ -60,7 +98,7 @@ impl Sessions {
     /// there was no session. Later ones may have been forgotten.
     pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
         self.begun = source;
-        if epoch <= Epoch(1) || broken("S8-grace") {
+        if keeps("S8-grace", epoch <= Epoch(1)) {
             self.graced = epoch;
         }
     }
@@ -69,7 +107,7 @@ impl Sessions {
 /// Notes that a save was applied. It confirms its session, or ends it.
 pub(super) fn saved(state: &mut PartState, present: &Present, mutation: &Mutation, epoch: Epoch) {
     let Some(fence) = mutation.fence else { return };
-    if mutation.closes && !broken("S3-kept") {
+    if mutation.closes {
         end(state, present, &mutation.owner, fence);
     } else if let Some(session) = state.sessions.held.get_mut(&mutation.owner) {
         session.epoch = epoch;
@@ -96,18 +134,17 @@ pub(super) fn refusal(
 
 /// Rejects a plain write of an owner that a session holds (S1).
 fn held(session: Option<&Session>) -> Option<Refusal> {
-    let session = session.filter(|session| !session.is_lapsed() && !broken("S1-plain"))?;
+    let session = session.filter(|session| !session.is_lapsed() && is_kept("S1-plain"))?;
     Some(Refusal::Held(Box::new(session.clone())))
 }
 
 /// Rejects a write of a session that does not hold the owner, or no longer does (S1).
 fn fenced(session: Option<&Session>, fence: Fence) -> Option<Refusal> {
-    let is_same = |session: &Session| match broken("S1-token") {
-        true => session.fence.version == fence.version,
-        false => session.fence == fence,
-    };
-    let is_fenced = !session.is_some_and(is_same) && !broken("S1-unfenced");
-    is_fenced.then(|| Refusal::Fenced(session.cloned().map(Box::new)))
+    let is_same = session.is_some_and(|session| session.fence == fence);
+    if keeps("S1-unfenced", is_same) {
+        return None;
+    }
+    Some(Refusal::Fenced(session.cloned().map(Box::new)))
 }
 
 /// Rejects a write of a session that lapsed, or that was neither opened nor confirmed in this
@@ -125,9 +162,11 @@ fn unconfirmed(
     if state.sessions.graced != record.epoch {
         return Some(Refusal::Grace(record.epoch));
     }
-    let confirms =
-        matches!(mutation.condition, Condition::Version(_)) || broken("S7-unconditional");
-    (!confirms).then_some(Refusal::Unconfirmed(record.epoch))
+    let confirms = matches!(mutation.condition, Condition::Version(_));
+    if keeps("S7-unconditional", confirms) {
+        return None;
+    }
+    Some(Refusal::Unconfirmed(record.epoch))
 }
 
 /// The session of an owner.
@@ -152,14 +191,14 @@ pub fn claim(
     match state.sessions.get(&claim.owner) {
         Some(session) if session.fence == claim.fence => {}
         Some(session)
-            if session.epoch == epoch || session.fence > claim.fence && !broken("S8-greatest") =>
+            if session.epoch == epoch || session.fence > claim.fence && is_kept("S8-greatest") =>
         {
             return Ok(Claimed::No(Some(session.clone())));
         }
         // The session was ended in this very epoch, so nothing was forgotten.
         None if claim.epoch == epoch => return Ok(Claimed::No(None)),
         // Another session may have come and gone since the grace.
-        None if graced && !broken("S8-late") => return Ok(Claimed::No(None)),
+        None if graced && is_kept("S8-late") => return Ok(Claimed::No(None)),
         _ => {
             let session = Session {
                 fence: claim.fence,
@@ -172,7 +211,7 @@ pub fn claim(
             state.sessions.expect_beats(claim.holder);
         }
     }
-    if let Some(record) = state.record.as_mut().filter(|_| !broken("S1-below")) {
+    if let Some(record) = state.record.as_mut().filter(|_| is_kept("S1-below")) {
         record.source = record.source.max(claim.fence.version).max(claim.acked);
     }
     pin(state, &claim.owner);
@@ -190,23 +229,6 @@ fn pin(state: &mut PartState, owner: &Owner) {
     }
 }
 
-/// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
-/// Answers whether the epoch is still the same.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn end_grace(
-    state: &mut PartState,
-    partition: Partition,
-    epoch: Epoch,
-) -> Result<bool, HotError> {
-    let is_same = current(state, partition, "end_grace")?.epoch == epoch;
-    if is_same {
-        state.sessions.graced = epoch;
-    }
-    Ok(is_same)
-}
-
 /// Ends a session without a save. Answers whether it was there.
 ///
 /// # Errors
@@ -220,7 +242,7 @@ pub fn close(
 ) -> Result<bool, HotError> {
     let epoch = current(state, partition, "close_session")?.epoch;
     // The session may be the only trace of a steal that the hot tier has forgotten (S8).
-    if state.sessions.graced != epoch && !broken("S8-ended") {
+    if !keeps("S8-ended", state.sessions.graced == epoch) {
         return Ok(false);
     }
     Ok(end(state, present, owner, fence))
@@ -258,124 +280,4 @@ pub fn ask(
     Ok(session
         .map(|session| session.asked = Some(one_word(by)))
         .is_some())
-}
-
-/// Raises a holder's beat, if `raise` is greater than its last one. Answers the beats of all
-/// holders.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn beat(
-    state: &mut PartState,
-    partition: Partition,
-    raise: Option<(OpId, u64)>,
-) -> Result<Beats, HotError> {
-    let epoch = current(state, partition, "beat")?.epoch;
-    if let Some((holder, beat)) = raise {
-        let last = state.sessions.beats.entry(holder).or_insert(beat);
-        if *last < beat || broken("S5-lowered") {
-            *last = beat;
-        }
-    }
-    let beats = state
-        .sessions
-        .beats
-        .iter()
-        .map(|(holder, beat)| (*holder, *beat))
-        .collect();
-    Ok(Beats {
-        beats,
-        epoch,
-        graced: state.sessions.graced == epoch,
-    })
-}
-
-/// The sessions of a holder that others ask for.
-#[must_use]
-pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
-    let mut all = Vec::new();
-    for (owner, session) in &state.sessions.held {
-        if let Some(by) = session.asked.clone().filter(|_| session.holder == holder) {
-            all.push(Asked {
-                owner: owner.clone(),
-                fence: session.fence,
-                by,
-            });
-        }
-    }
-    all
-}
-
-/// The sessions of a holder that have not lapsed.
-#[must_use]
-pub fn held_by(state: &PartState, holder: OpId) -> Vec<(Owner, Fence)> {
-    state
-        .sessions
-        .select(|session| session.holder == holder && !session.is_lapsed())
-}
-
-/// The sessions that have lapsed and that nobody took since.
-#[must_use]
-pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
-    state.sessions.select(Session::is_lapsed)
-}
-
-/// Forgets sessions that are still lapsed. Answers how many.
-///
-/// # Errors
-/// `Unprepared`.
-pub fn forget_lapsed(
-    state: &mut PartState,
-    partition: Partition,
-    sessions: &[(Owner, Fence)],
-) -> Result<u32, HotError> {
-    current(state, partition, "forget_lapsed")?;
-    let mut forgotten = 0;
-    for (owner, fence) in sessions {
-        let session = state.sessions.get(owner);
-        if session.is_some_and(|session| session.is_lapsed() && session.fence == *fence) {
-            state.sessions.held.remove(owner);
-            forgotten += 1;
-        }
-    }
-    Ok(forgotten)
-}
-
-/// Declares a holder gone, if its beat is still this one. Its sessions lapse. Answers how many.
-///
-/// # Errors
-/// `Unprepared`. Nothing changed.
-pub fn lapse(
-    state: &mut PartState,
-    present: &Present,
-    partition: Partition,
-    holder: OpId,
-    beat: u64,
-) -> Result<u32, HotError> {
-    current(state, partition, "lapse")?;
-    if state
-        .sessions
-        .beats
-        .get(&holder)
-        .copied()
-        .unwrap_or_default()
-        != beat
-        && !broken("S5-hasty")
-    {
-        return Ok(0);
-    }
-    state.sessions.beats.remove(&holder);
-    let sessions = held_by(state, holder);
-    for (owner, _) in &sessions {
-        if let Some(session) = state
-            .sessions
-            .held
-            .get_mut(owner)
-            .filter(|_| !broken("S6-unmarked"))
-        {
-            (session.epoch, session.asked) = (Epoch(0), None);
-        }
-        state.release(present, owner);
-    }
-    Ok(u32::try_from(sessions.len()).unwrap_or(u32::MAX))
 }

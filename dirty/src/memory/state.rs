@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::sabotage::broken;
+use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, Owner, Timestamp, Version};
 
 use super::hash::{Hashes, OwnerHash};
@@ -93,7 +93,7 @@ impl PartState {
             .record
             .as_ref()
             .map(|record| record.generation)
-            .filter(|_| !broken("R14-trusting"));
+            .filter(|_| is_kept("R14-trusting"));
         // Without a record, no row is known to be newer.
         Some(hash.header(generation.unwrap_or_default()))
     }
@@ -119,7 +119,7 @@ impl PartState {
     /// lost. Then the new hash remembers when it was born, and marks of the old hash are put aside
     /// (R6).
     pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
-        if self.marks.names(owner) && !broken("R6-birth") {
+        if self.marks.names(owner) && is_kept("R6-birth") {
             self.marks.put_aside(owner);
             hash.born = number;
         }

@@ -6,44 +6,23 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use storage_config::{HotSettings, HotUrl, RedisSettings};
 use storage_model::{Clock, Owner, Partition, RandomIds, SystemClock, Timestamp, Token};
 
+use super::invariant;
 use super::state::{PartState, Present};
-use super::{invariant, room};
-use crate::{HotError, HotKind, HotPaired, HotPairing, MemoryUse};
-
-/// The size of a [`MemoryStore`], and how long it keeps data.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct MemorySettings {
-    /// The name of its world, like the prefix of keys in Redis. Default: `slug`.
-    pub prefix: String,
-    /// The number of partitions. Default: 8. At least 1 is used.
-    pub partitions: u32,
-    /// How long landed data stays after its last use. Default: 1 hour.
-    pub hash_ttl: Duration,
-    /// How long the store remembers that the cold tier has no row of an owner. Default: 10 seconds.
-    pub absent_ttl: Duration,
-    /// About the most bytes of all partitions. Default: no limit. At the limit landed data is
-    /// evicted, the least recently used first. When none is left, mutations fail as `OutOfMemory`.
-    /// Calls of a worker still work.
-    pub bytes_max: usize,
-}
-
-impl Default for MemorySettings {
-    fn default() -> Self {
-        Self {
-            prefix: "slug".to_owned(),
-            partitions: 8,
-            hash_ttl: Duration::from_secs(3_600),
-            absent_ttl: Duration::from_secs(10),
-            bytes_max: usize::MAX,
-        }
-    }
-}
+use crate::{HotError, HotKind, HotPaired, MemoryUse};
 
 /// The hot tier in the memory of this process. It is as durable as the process.
 pub struct MemoryStore {
-    settings: MemorySettings,
+    /// The name of its world, like the prefix of keys in Redis.
+    prefix: String,
+    /// The number of partitions, at least 1.
+    partitions: u32,
+    /// How long landed data stays after its last use.
+    clean_ttl: Duration,
+    /// How long the store remembers that the cold tier has no row of an owner.
+    absent_ttl: Duration,
     clock: Arc<dyn Clock>,
     // One lock a partition. A transition touches one partition, takes microseconds and never waits
     // for anything else.
@@ -57,7 +36,7 @@ pub struct MemoryStore {
     /// Tells this store from those of other processes. Their incarnations have the same names.
     name: Token,
     /// The database that the store belongs to. Held for a look or a change.
-    paired: Mutex<Option<HotPaired>>,
+    pub(super) paired: Mutex<Option<HotPaired>>,
 }
 
 /// A copy of the content of a [`MemoryStore`] at one moment.
@@ -84,34 +63,37 @@ impl MemoryState {
 impl fmt::Debug for MemoryStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryStore")
-            .field("settings", &self.settings)
+            .field("prefix", &self.prefix)
+            .field("partitions", &self.partitions)
             .finish_non_exhaustive()
     }
 }
 
+/// A store with the default settings, on the clock of the machine.
 impl Default for MemoryStore {
     fn default() -> Self {
-        Self::new(MemorySettings::default(), Arc::new(SystemClock))
+        let redis = RedisSettings::new(HotUrl::Memory);
+        Self::new(&redis, &HotSettings::default(), Arc::new(SystemClock))
     }
 }
 
 impl MemoryStore {
-    /// An empty store. All of its time comes from `clock`.
+    /// An empty store without a limit. All of its time comes from `clock`. Of `redis` it uses
+    /// `prefix` and `partitions`.
     #[must_use]
-    pub fn new(settings: MemorySettings, clock: Arc<dyn Clock>) -> Self {
-        let settings = MemorySettings {
-            partitions: settings.partitions.max(1),
-            ..settings
-        };
+    pub fn new(redis: &RedisSettings, hot: &HotSettings, clock: Arc<dyn Clock>) -> Self {
+        let partitions = redis.partitions.max(1);
         let name = incarnation(0);
-        let parts = (0..settings.partitions)
+        let parts = (0..partitions)
             .map(|_| Mutex::new(PartState::new(name.clone())))
             .collect();
-        let bytes_max = AtomicUsize::new(settings.bytes_max);
         Self {
-            settings,
+            prefix: redis.prefix.clone(),
+            partitions,
+            clean_ttl: hot.clean_ttl,
+            absent_ttl: hot.absent_ttl,
             clock,
-            bytes_max,
+            bytes_max: AtomicUsize::new(usize::MAX),
             parts,
             bytes: AtomicUsize::new(0),
             workers: Mutex::default(),
@@ -121,10 +103,14 @@ impl MemoryStore {
         }
     }
 
-    /// The settings at the start. The limit may have changed since.
-    #[must_use]
-    pub fn settings(&self) -> &MemorySettings {
-        &self.settings
+    /// The name of its world, like the prefix of keys in Redis.
+    pub(super) fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The number of partitions.
+    pub(super) fn partitions(&self) -> u32 {
+        self.partitions
     }
 
     /// The approximate bytes held.
@@ -148,8 +134,9 @@ impl MemoryStore {
         })
     }
 
-    /// Changes the limit of [`MemorySettings::bytes_max`]. Landed data above it goes with the next
-    /// mutation or fill.
+    /// Limits the bytes of all partitions to about `bytes_max`. Landed data above the limit goes
+    /// with the next mutation or fill, the least recently used first. When none is left, mutations
+    /// fail as `OutOfMemory`. Calls of a worker still work. `usize::MAX` is no limit.
     pub fn limit(&self, bytes_max: usize) {
         self.bytes_max.store(bytes_max, Ordering::Relaxed);
     }
@@ -213,8 +200,8 @@ impl MemoryStore {
         let elsewhere = self.bytes().saturating_sub(before);
         let present = Present {
             now: self.clock.now(),
-            hash_ttl: self.settings.hash_ttl,
-            absent_ttl: self.settings.absent_ttl,
+            hash_ttl: self.clean_ttl,
+            absent_ttl: self.absent_ttl,
             bytes_max: self
                 .bytes_max
                 .load(Ordering::Relaxed)
@@ -234,48 +221,14 @@ impl MemoryStore {
         operation: &'static str,
         transition: impl FnOnce(&mut PartState, &Present, Partition) -> T,
     ) -> Result<T, HotError> {
-        let partition = owner.partition(self.settings.partitions);
+        let partition = owner.partition(self.partitions);
         self.run(partition, operation, |state, present| {
             transition(state, present, partition)
         })
     }
 
-    /// Evicts landed data of all partitions until `wanted` more bytes fit. A partition without
-    /// landed data of its own needs this.
-    pub(super) fn make_room(&self, wanted: usize) {
-        for partition in (0..self.settings.partitions).map(Partition) {
-            let made = self.run(partition, "evict", |state, present| {
-                room::make(state, present, wanted, None)
-            });
-            if made == Ok(true) {
-                return;
-            }
-        }
-    }
-
-    /// The database that the store belongs to, and the name of its server.
-    pub(super) fn read_pairing(&self) -> HotPairing {
-        HotPairing {
-            incarnation: self.server(),
-            now: self.now(),
-            number: 0,
-            prefix: self.settings.prefix.clone(),
-            address: "the memory of one process".to_owned(),
-            paired: *lock(&self.paired),
-        }
-    }
-
-    /// Records the database, if server and token are still those seen.
-    pub(super) fn write_pairing(&self, seen: &HotPairing, new: HotPaired) -> bool {
-        let mut paired = lock(&self.paired);
-        let same = self.server() == seen.incarnation && *paired == seen.paired;
-        if same {
-            *paired = Some(new);
-        }
-        same
-    }
-
-    fn server(&self) -> String {
+    /// The name of the server, which changes with the incarnation.
+    pub(super) fn server(&self) -> String {
         format!(
             "{} of {}",
             incarnation(self.incarnations.load(Ordering::Relaxed)),
@@ -298,7 +251,7 @@ impl MemoryStore {
         part.map(lock).ok_or_else(|| {
             let message = format!(
                 "there is no partition {partition}; the store has {} partitions",
-                self.settings.partitions
+                self.partitions
             );
             HotError::not_applied(HotKind::Settings, operation, message)
         })

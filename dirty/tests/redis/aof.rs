@@ -1,4 +1,4 @@
-//! An append-only file that ends anywhere: a script is in it whole or not at all (H53, R1).
+//! An append-only file may end anywhere. A script is in it as a whole or not at all (H53, R1).
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,9 +20,9 @@ async fn a_file_that_was_cut_at_any_byte_brings_back_whole_scripts_alone() {
         ..Default::default()
     };
     let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     store
@@ -46,7 +46,7 @@ async fn a_file_that_was_cut_at_any_byte_brings_back_whole_scripts_alone() {
         .unwrap();
     let whole = fs::read(&file).unwrap();
     let mut states = BTreeMap::new();
-    // What the last few scripts wrote, and in that one cut after the other.
+    // One cut after the other, within the writes of the last few scripts.
     for end in (whole.len() - 5_000..=whole.len()).step_by(20) {
         fs::write(&file, &whole[..end]).unwrap();
         server.restart().await.unwrap();
@@ -70,7 +70,7 @@ async fn text(server: &RedisServer, command: &[&str]) -> Option<String> {
     }
 }
 
-/// The versions of an entry: of a mark its one, of error marks that of each field.
+/// The versions of an entry. A mark has one, and error marks have one for each field.
 fn versions(name: &str, mark: &str) -> Vec<u64> {
     let refused = |line: &str| {
         line.split('\u{1f}')
@@ -83,8 +83,8 @@ fn versions(name: &str, mark: &str) -> Vec<u64> {
     }
 }
 
-/// Fails where data, exist marker, version source, marks and time to live don't belong together;
-/// answers all versions.
+/// Fails if data, exist marker, version source, marks and time to live don't fit together. Returns
+/// all versions.
 async fn check(server: &RedisServer, when: &str) -> String {
     let mut marks = BTreeMap::new();
     for map in [

@@ -54,10 +54,10 @@ fn refused(result: Result<Mutated, HotError>, why: &str) {
 async fn a_write_is_as_replicated_as_it_says_or_fails_as_applied() {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await.unwrap();
-    let store = prepared(options(&master.url())).await;
+    let store = prepared(settings(&master.url())).await;
     applied(write(&store, &owner("ann"), replicated(1, LONG)).await);
 
-    // So that a WAIT on any other connection would be told that all is well.
+    // With this, a WAIT on any other connection would succeed.
     replica.caught_up(&master).await.unwrap();
     replica.pause().unwrap();
     not_reached(write(&store, &owner("bo"), replicated(1, SHORT)).await);
@@ -75,7 +75,7 @@ async fn a_write_is_as_replicated_as_it_says_or_fails_as_applied() {
 async fn a_repeat_that_finds_its_id_waits_all_the_same() {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await.unwrap();
-    let store = prepared(options(&master.url())).await;
+    let store = prepared(settings(&master.url())).await;
     replica.pause().unwrap();
     let once = named(&store, &owner("ann"), &[("gold", Change::Incr(1))]).await;
     let once_loaded = {
@@ -93,8 +93,8 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
         .pop()
         .unwrap()
         .unwrap();
-    // Another process's connections wrote nothing yet.
-    let other = RedisStore::open(options(&master.url())).await.unwrap();
+    // The connections of another process have not written anything yet.
+    let other = open_redis(settings(&master.url())).await.unwrap();
     not_reached(send(&other, once.clone().as_safe_as(replicated(1, SHORT))).await);
     replica.resume().unwrap();
     let again = send(&other, once.as_safe_as(replicated(1, LONG)))
@@ -106,7 +106,7 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
 #[tokio::test]
 async fn what_can_not_be_had_is_refused_before_anything_is_written() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let fsynced = Durability::Fsynced { timeout: LONG };
     let before = dump(&server).await;
@@ -133,7 +133,7 @@ async fn what_can_not_be_had_is_refused_before_anything_is_written() {
         .await
         .unwrap();
     applied(write(&store, &ann, fsynced).await);
-    // While it rewrites its file, such a server answers before a write is on the disk.
+    // While such a server rewrites its file, it answers before a write is on the disk.
     server
         .call(&["CONFIG", "SET", "no-appendfsync-on-rewrite", "yes"])
         .await
@@ -148,7 +148,7 @@ async fn what_can_not_be_had_is_refused_before_anything_is_written() {
 async fn a_refusal_of_a_write_says_why_however_safe_it_was_to_be() {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await.unwrap();
-    let store = prepared(options(&master.url())).await;
+    let store = prepared(settings(&master.url())).await;
     apply_new(&store, &owner("ann"), &[("gold", set("many"))]).await;
     replica.pause().unwrap();
     let incr = mutation(&store, &owner("ann"), &[("gold", Change::Incr(1))])
@@ -168,10 +168,12 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
     replica.follow(&master).await.unwrap();
     let gate = Arc::new(Counter::default());
     let store = Arc::new(
-        prepared(RedisOptions {
-            intercept: Some(gate.clone()),
-            ..options(&master.url())
-        })
+        prepared_through(
+            RedisSettings {
+                ..settings(&master.url())
+            },
+            Hooks::intercept(gate.clone()),
+        )
         .await,
     );
     replica.pause().unwrap();
@@ -214,7 +216,7 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
 async fn a_caller_who_goes_away_takes_no_other_with_it() {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await.unwrap();
-    let store = Arc::new(prepared(options(&master.url())).await);
+    let store = Arc::new(prepared(settings(&master.url())).await);
     replica.pause().unwrap();
     let ids: Vec<Owner> = (0..8).map(|number| owner(&number.to_string())).collect();
     let spawn = |owner: &Owner| {

@@ -1,5 +1,5 @@
-//! Numbered calls (R11): a write is applied at most once, though its call is lost, doubled or held
-//! up, and its caller is told the truth.
+//! Numbered calls (R11). A write is applied at most once even if its call is lost, doubled or held
+//! up. Its caller gets the true result.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,8 +13,8 @@ use storage_servers::RedisServer;
 
 use crate::support::*;
 
-/// Loses the answer to a script, has the next call sent twice, or lets only so many more pipelines
-/// through.
+/// Loses the answer to a script, has the next call sent twice, or lets only a number of further
+/// pipelines through.
 #[derive(Debug)]
 struct Weather {
     loses: Mutex<Option<&'static str>>,
@@ -51,7 +51,7 @@ impl Intercept for Weather {
     }
 }
 
-/// A store of one partition, behind bad weather.
+/// A store of one partition, behind a bad link.
 struct Place {
     server: RedisServer,
     store: RedisStore,
@@ -68,12 +68,14 @@ impl Place {
             closed_after,
         });
         let intercept: Arc<dyn Intercept> = weather.clone();
-        let store = prepared(RedisOptions {
-            partitions: 1,
-            intercept: Some(intercept),
-            connections: 1,
-            ..options(&server.url())
-        })
+        let store = prepared_through(
+            RedisSettings {
+                partitions: 1,
+                connections: 1,
+                ..settings(&server.url())
+            },
+            Hooks::intercept(intercept),
+        )
         .await;
         Self {
             server,
@@ -86,7 +88,8 @@ impl Place {
         mutation(&self.store, &owner("ann"), changes).await
     }
 
-    /// Sends a write that this script answers, whose answer is lost; the write as it is repeated.
+    /// Sends a write through this script and loses the answer. Returns the repeat of the
+    /// write.
     async fn lost(&self, script: &'static str, write: Mutation) -> Mutation {
         *self.weather.loses.lock().unwrap() = Some(script);
         let error = send(&self.store, write.clone()).await.unwrap_err();
@@ -94,9 +97,9 @@ impl Place {
         write.as_attempt(Attempt::Retry)
     }
 
-    /// Sends a write of the owner whose call the network holds up, as far as the server knows: gold
-    /// and the last call are as they were before. Answers the write as it is repeated, and the
-    /// call's number.
+    /// Sends a write of the owner and makes the network hold its call up, as far as the server
+    /// knows. For that, gold and the last call are put back to the state before the call. Returns
+    /// the write as it is repeated, and the call's number.
     async fn held_up(&self, write: Mutation) -> (Mutation, u64) {
         let gold = self.gold().await;
         let retry = self.lost("update", write).await;
@@ -150,7 +153,7 @@ async fn a_lost_call_that_was_carried_out_is_not_carried_out_again() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let retry = place.lost("update", place.mutation(&incr()).await).await;
-    // Others write meanwhile, so the call is not the last one any more.
+    // Other writes come in between, so the call is not the last one any more.
     apply(&place.store, &owner("bo"), &[("gold", set("1"))]).await;
     let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else {
         panic!()
@@ -161,7 +164,7 @@ async fn a_lost_call_that_was_carried_out_is_not_carried_out_again() {
     );
 }
 
-/// As if the network had held it up.
+/// The server is in the state of a call that the network holds up.
 #[tokio::test]
 async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_another() {
     let place = Place::new().await;
@@ -170,7 +173,7 @@ async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_anoth
     let retry = place
         .lost("update", place.mutation(&[("gold", set("7"))]).await)
         .await;
-    // The server as it was before the call.
+    // Puts the server back to the state before the call.
     let [(_, text)] = place.last_calls().await.try_into().unwrap();
     let number: u64 = text.split(' ').next().unwrap().parse().unwrap();
     place
@@ -192,7 +195,8 @@ async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_anoth
         format!("{} {}", number + 1, applied.version),
         "the lost call's number is used up"
     );
-    // Nobody knows of the call any more; whoever repeats is told so, and nothing is applied.
+    // The server has forgotten the call. A repeat fails with an error that says so, and nothing is
+    // applied.
     let error = send(&place.store, retry).await.unwrap_err();
     assert_eq!(
         (error.kind, error.outcome),
@@ -201,13 +205,13 @@ async fn a_lost_call_that_was_not_carried_out_is_void_and_its_writes_go_in_anoth
     assert_eq!(place.last_calls().await.remove(0).1, text);
 }
 
-/// Else it could never be sent, though it is known that it was not applied.
+/// Otherwise it could never be sent, although it is known that it was not applied.
 #[tokio::test]
 async fn a_write_of_a_void_call_is_sent_again_however_often_that_fails() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let (retry, _) = place.held_up(place.mutation(&incr()).await).await;
-    // It is ended, and then can't be sent.
+    // The call is ended, and then no further one can be sent.
     place.weather.closed_after.store(1, Ordering::SeqCst);
     for _ in 0..3 {
         let error = send(&place.store, retry.clone()).await.unwrap_err();
@@ -243,7 +247,7 @@ async fn a_call_that_comes_after_its_end_changes_nothing_and_its_writes_go_in_an
     assert_eq!(place.gold().await, "1");
 }
 
-/// A proxy may repeat what it sends.
+/// A proxy may repeat a request.
 #[tokio::test]
 async fn a_call_that_is_doubled_on_its_way_is_carried_out_once() {
     let place = Place::new().await;
@@ -260,7 +264,7 @@ async fn a_call_that_is_doubled_on_its_way_is_carried_out_once() {
     assert_eq!(place.gold().await, "3");
 }
 
-/// Or a copy that comes between the end and the next call would be carried out.
+/// Otherwise a copy that comes between the end and the next call would be carried out.
 #[tokio::test]
 async fn the_end_of_a_call_leaves_its_trace_before_the_next_call_is_made() {
     let place = Place::new().await;
@@ -272,7 +276,7 @@ async fn the_end_of_a_call_leaves_its_trace_before_the_next_call_is_made() {
     assert_eq!(text, format!("{number} void"));
 }
 
-/// What stood in its way may be gone when a copy comes.
+/// The cause of the refusal may be gone when a copy comes.
 #[tokio::test]
 async fn a_refusal_is_remembered_with_its_call() {
     let place = Place::new().await;
@@ -293,16 +297,16 @@ async fn a_refusal_is_remembered_with_its_call() {
     assert_eq!(answer, Mutated::Refused(Refusal::Version(second)));
 }
 
-/// Two stores of one process are two, and so is one that is opened anew.
+/// Two stores of one process have two names, and a store that is opened again has a new one.
 #[tokio::test]
 async fn no_two_stores_have_one_name() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     apply(&place.store, &owner("ann"), &incr()).await;
     for _ in 0..2 {
-        let other = RedisStore::open(RedisOptions {
+        let other = open_redis(RedisSettings {
             partitions: 1,
-            ..options(&place.server.url())
+            ..settings(&place.server.url())
         })
         .await
         .unwrap();
@@ -317,7 +321,7 @@ async fn no_two_stores_have_one_name() {
 #[tokio::test]
 async fn a_write_that_was_sent_apart_is_repeated_under_its_id() {
     let place = Place::new().await;
-    // A sum of more digits than update.lua adds.
+    // A sum with more digits than `update.lua` adds.
     apply_new(
         &place.store,
         &owner("ann"),
@@ -339,9 +343,9 @@ async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     let open = || {
-        RedisStore::open(RedisOptions {
+        open_redis(RedisSettings {
             partitions: 1,
-            ..options(&place.server.url())
+            ..settings(&place.server.url())
         })
     };
     let (gone, quiet) = (open().await.unwrap(), open().await.unwrap());
@@ -352,7 +356,7 @@ async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
         // The store that lives makes a call now and then.
         apply(&place.store, &owner("ann"), &incr()).await;
         if minute == 2 {
-            // Since it was seen last.
+            // Its first call since it was last seen.
             apply(&quiet, &owner("ann"), &incr()).await;
         }
         place.store.forget_calls(&[Partition(0)]).await.unwrap();

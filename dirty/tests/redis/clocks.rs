@@ -23,19 +23,17 @@ async fn server_with_clock() -> RedisServer {
     .unwrap()
 }
 
-/// H4, H6, H11: ids are kept by windows of the clock, and a clock that leaps takes none of just now
-/// away.
+/// H4, H6, H11: ids are kept by windows of the clock. A clock that leaps does not drop recent ids.
 #[tokio::test]
 async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     let server = server_with_clock().await;
     let counter = Arc::new(Counter::default());
-    let one = RedisOptions {
-        intercept: Some(counter.clone()),
+    let one = RedisSettings {
         connections: 1,
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     };
-    let store = prepared(one).await;
+    let store = prepared_through(one, Hooks::intercept(counter.clone())).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     apply_new(&store, &bo, &[("gold", set("0"))]).await;
@@ -46,8 +44,8 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
             send(&store, incr.clone()).await.unwrap_err().outcome,
             Outcome::Unknown
         );
-        // Others write in the windows that the clock passes.
-        // The last by two windows, as if nobody had written for one.
+        // Other writes come in the windows that the clock passes. The last leap is two windows
+        // long, as after a window without writes.
         for leap in [2 * HOUR, 0, -HOUR, 0, 120] {
             server.skew(leap).unwrap();
             apply_named(&store, &bo, &[("gold", set("1"))]).await;
@@ -61,13 +59,13 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     }
 }
 
-/// H11: ids of a partition that is seldom written are forgotten all the same.
+/// H11: a partition that is seldom written forgets its ids all the same.
 #[tokio::test]
 async fn ids_are_forgotten_though_pauses_are_long() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");
@@ -92,7 +90,7 @@ async fn ids_are_forgotten_though_pauses_are_long() {
             panic!("{ids}")
         };
         assert!(kept <= 103, "{ids} holds {kept}");
-        // As of somebody who saves everything every few minutes.
+        // As after a game server that saves everything every few minutes.
         let many = "for id = 1, 20000 do redis.call('HSET', KEYS[1], id, '') end";
         server.call(&["EVAL", many, "1", ids]).await.unwrap();
     }
@@ -107,14 +105,14 @@ async fn ids_are_forgotten_though_pauses_are_long() {
     }
 }
 
-/// H8: versions go on above those given before the clock was set back, and leases, locks and
+/// H8: versions go on above those given before the clock was set back. Leases, locks and
 /// announcements end all the same.
 #[tokio::test]
 async fn a_clock_that_is_set_back_lowers_no_version_and_keeps_no_dead_workers_lock() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (ann, part, short) = (owner("ann"), [Partition(0)], Duration::from_millis(100));
@@ -176,13 +174,13 @@ async fn drain_free(store: &RedisStore) -> u32 {
     drain(store).await
 }
 
-/// H11: what has landed may run out when the clock leaps ahead; what has not stays, with its mark.
+/// H11: landed data may expire when the clock leaps ahead. Unlanded data stays, with its mark.
 #[tokio::test]
 async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
     let server = server_with_clock().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (clean, dirty) = (owner("clean"), owner("dirty"));
@@ -200,14 +198,14 @@ async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
     assert_eq!(drain(&store).await, 2);
 }
 
-/// H7: versions are numbers of Lua, which holds and prints them exactly up to 2^53.
+/// H7: versions are numbers of Lua. Lua holds and prints them exactly up to 2^53.
 #[tokio::test]
 async fn versions_come_back_to_the_last_digit() {
     const SEED: u64 = 7;
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");

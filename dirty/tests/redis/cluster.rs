@@ -9,14 +9,14 @@ use storage_servers::{RedisCluster, SlotMove};
 
 use crate::support::*;
 
-fn partitions_of(url: &str) -> RedisOptions {
-    RedisOptions {
+fn partitions_of(url: &str) -> RedisSettings {
+    RedisSettings {
         partitions: 16,
-        ..options(url)
+        ..settings(url)
     }
 }
 
-/// The slot of a partition, as a node says.
+/// The slot of a partition, by the answer of a node.
 async fn slot_of(cluster: &RedisCluster, partition: Partition) -> u16 {
     let key = format!("slug-part:{{{partition}}}");
     match cluster
@@ -85,8 +85,8 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     let slot = slot_of(&cluster, partition).await;
     let to = (cluster.owner_of(slot).await.unwrap() + 1) % 3;
     let moving = SlotMove::begin(&cluster, slot, to).await.unwrap();
-    // From here on the server can't run a script whose keys don't all exist, and says that it did
-    // not.
+    // From here on the server can't run a script unless all its keys exist. Its error says that it
+    // did not run the script.
     let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
     for moved in 0..3 {
         let error = send(&store, incr.clone()).await.unwrap_err();
@@ -101,7 +101,7 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
     // Reads of one key are redirected, each with ASKING before it.
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("0"));
     moving.finish().await.unwrap();
-    // The partition is on another server now, which has to be adopted.
+    // The partition is on another server now and must be adopted there.
     let error = send(&store, incr.clone()).await.unwrap_err();
     assert_eq!(error.kind, HotKind::Unprepared(partition));
     let seen = store
@@ -133,7 +133,7 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
 async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     let cluster = RedisCluster::start(3, 1).await.unwrap();
     let limit = Duration::from_millis(300);
-    let options = RedisOptions {
+    let options = RedisSettings {
         response_timeout: limit,
         connect_timeout: limit,
         ..partitions_of(&cluster.url())

@@ -6,15 +6,80 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::conformance::{Capabilities, Life, Rig};
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
+use storage_dirty::conformance::{Life, Rig, Skip};
+use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_servers::{RedisCluster, RedisServer, Reply};
 
-use crate::support::options;
+use crate::support::{RedisSettings, open_redis, settings};
 
-storage_dirty::hot_conformance!(single, alone());
-storage_dirty::hot_conformance!(clustered, in_cluster());
+storage_dirty::hot_conformance!(single, alone(), SKIPPED_ALONE);
+storage_dirty::hot_conformance!(clustered, in_cluster(), SKIPPED_IN_CLUSTER);
+
+const CLOCK: &str = "nobody moves the clock of a real server; the model of Redis runs the case";
+const SHARED: &str = "all cases share the cluster, which a case can't stop, empty or fill";
+
+const SKIPPED_ALONE: &[Skip] = &[
+    ("loads::an_empty_answer_runs_out", CLOCK),
+    ("eviction::a_clean_hash_ends_and_a_dirty_one_stays", CLOCK),
+    ("locks::a_renewed_lock_lasts_on", CLOCK),
+];
+
+const SKIPPED_IN_CLUSTER: &[Skip] = &[
+    ("loads::an_empty_answer_runs_out", CLOCK),
+    ("eviction::a_clean_hash_ends_and_a_dirty_one_stays", CLOCK),
+    ("locks::a_renewed_lock_lasts_on", CLOCK),
+    (
+        "loads::a_hash_that_was_rewound_is_compared_with_its_rows",
+        SHARED,
+    ),
+    (
+        "eviction::at_the_memory_limit_writes_are_refused_and_landing_goes_on",
+        SHARED,
+    ),
+    (
+        "partitions::nothing_works_on_a_partition_without_a_record",
+        SHARED,
+    ),
+    (
+        "partitions::a_first_adoption_starts_above_what_has_landed",
+        SHARED,
+    ),
+    (
+        "partitions::no_version_is_given_again_after_a_rewind",
+        SHARED,
+    ),
+    (
+        "partitions::another_incarnation_stops_all_that_needs_proof",
+        SHARED,
+    ),
+    ("sessions::of_two_claims_the_later_session_wins", SHARED),
+    (
+        "sessions::a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was",
+        SHARED,
+    ),
+    (
+        "sessions::once_the_grace_has_ended_a_forgotten_session_is_not_claimed",
+        SHARED,
+    ),
+    (
+        "openings::at_the_memory_limit_nothing_is_opened_and_sessions_end",
+        SHARED,
+    ),
+    (
+        "pins::a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live",
+        SHARED,
+    ),
+    (
+        "holders::a_holder_whose_beat_was_forgotten_is_missed",
+        SHARED,
+    ),
+    (
+        "holders::who_asked_for_a_session_is_forgotten_with_it",
+        SHARED,
+    ),
+    ("holders::another_incarnation_changes_no_session", SHARED),
+];
 
 /// A server of its own.
 #[derive(Debug)]
@@ -24,14 +89,14 @@ struct Single {
     saved: Mutex<Vec<Saved>>,
 }
 
-/// A key, what it holds, and the milliseconds it has left.
+/// A key, its value, and the milliseconds it has left.
 type Saved = (Vec<u8>, Vec<u8>, i64);
 
 async fn alone() -> Box<dyn Rig> {
     let server = RedisServer::start(storage_servers::RedisOptions::default())
         .await
         .unwrap();
-    let store = RedisStore::open(options(&server.url())).await.unwrap();
+    let store = open_redis(settings(&server.url())).await.unwrap();
     Box::new(Single {
         store,
         server,
@@ -86,17 +151,8 @@ impl Rig for Single {
         &self.store
     }
 
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            advance: false,
-            ..Capabilities::ALL
-        }
-    }
-
-    async fn advance(&self, _: Duration) {}
-
     async fn reincarnate(&self) {
-        // As when a replica becomes the primary of the same data.
+        // This happens when a replica becomes the primary of the same data.
         self.call(&[b"DEBUG", b"CHANGE-REPL-ID"]).await;
     }
 
@@ -154,7 +210,7 @@ impl Rig for Single {
     }
 }
 
-/// A prefix of its own in a cluster that all cases share, since it takes long to start.
+/// A prefix of its own in a cluster that all cases share, since a cluster takes long to start.
 #[derive(Debug)]
 struct Clustered {
     store: RedisStore,
@@ -166,9 +222,9 @@ async fn in_cluster() -> Box<dyn Rig> {
     static CASES: AtomicU32 = AtomicU32::new(0);
     let cluster = shared_cluster();
     let prefix = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-    let store = RedisStore::open(RedisOptions {
+    let store = open_redis(RedisSettings {
         prefix: prefix.clone(),
-        ..options(&cluster.url())
+        ..settings(&cluster.url())
     })
     .await
     .unwrap();
@@ -179,7 +235,8 @@ async fn in_cluster() -> Box<dyn Rig> {
     })
 }
 
-/// Started on a thread of its own, whose runtime outlives that of any test.
+/// The shared cluster. A thread of its own starts it, and the thread's runtime outlives that of any
+/// test.
 fn shared_cluster() -> Arc<RedisCluster> {
     static CLUSTER: OnceLock<Arc<RedisCluster>> = OnceLock::new();
     let start = || {
@@ -203,7 +260,7 @@ fn shared_cluster() -> Arc<RedisCluster> {
 }
 
 impl Clustered {
-    /// Asks the node that knows: any other answers with a redirection.
+    /// Asks the node that serves the key. Any other node answers with a redirection.
     async fn call(&self, args: &[&[u8]]) -> Reply {
         for node in self.cluster.nodes() {
             if let Ok(reply) = node.call(args).await {
@@ -219,22 +276,6 @@ impl Rig for Clustered {
     fn store(&self) -> &dyn HotStore {
         &self.store
     }
-
-    fn capabilities(&self) -> Capabilities {
-        Capabilities {
-            life: true,
-            lose: true,
-            foreign_mark: true,
-            ..Capabilities::default()
-        }
-    }
-
-    async fn advance(&self, _: Duration) {}
-    async fn reincarnate(&self) {}
-    async fn save(&self) {}
-    async fn rewind(&self) {}
-    async fn wipe(&self) {}
-    async fn exhaust(&self) {}
 
     async fn life(&self, owner: &Owner) -> Life {
         life_of(

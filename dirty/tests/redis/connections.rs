@@ -1,4 +1,4 @@
-//! Which connections calls go over.
+//! The connections that calls use.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use tokio::time::timeout;
 
 use crate::support::*;
 
-/// As many calls as one connection carries before another is used beside it.
+/// The number of calls that one connection carries before another is used beside it.
 const CROWD: u32 = 128;
-/// So long that no answer is given up, and no connection with it.
+/// So long that no answer times out and no connection is given up.
 const PATIENT: Duration = Duration::from_secs(60);
 
 /// Holds reads.
@@ -40,7 +40,7 @@ impl Intercept for Door {
     }
 }
 
-/// How many connections a server has, besides that of this question.
+/// The number of connections to a server, without the connection of this question.
 async fn connections(server: &RedisServer) -> usize {
     let list = server
         .call(&["CLIENT", "LIST", "TYPE", "normal"])
@@ -49,15 +49,17 @@ async fn connections(server: &RedisServer) -> usize {
     list.text().unwrap().lines().count() - 1
 }
 
-/// A store that asked one thing at a time so far, with its server.
-async fn store(intercept: Option<Arc<dyn Intercept>>) -> (RedisServer, RedisStore) {
+/// A store that has sent one request at a time so far, with its server.
+async fn store(hooks: Hooks) -> (RedisServer, RedisStore) {
     let server = server().await;
-    let store = prepared(RedisOptions {
-        partitions: 1,
-        intercept,
-        response_timeout: PATIENT,
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            partitions: 1,
+            response_timeout: PATIENT,
+            ..settings(&server.url())
+        },
+        hooks,
+    )
     .await;
     assert_eq!(connections(&server).await, 1);
     (server, store)
@@ -69,7 +71,7 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
         came: Semaphore::new(0),
         let_go: Semaphore::new(0),
     });
-    let (server, store) = store(Some(door.clone())).await;
+    let (server, store) = store(Hooks::intercept(door.clone())).await;
     let mut reads = JoinSet::new();
     let begin = async |reads: &mut JoinSet<HotRead>, count: u32| {
         for _ in 0..count {
@@ -100,7 +102,7 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
 
 #[tokio::test]
 async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_one() {
-    let (server, store) = store(None).await;
+    let (server, store) = store(Hooks::default()).await;
     let one = |id| Read {
         owner: owner(id),
         fields: Fields::All,
@@ -115,7 +117,7 @@ async fn a_call_about_many_owners_goes_over_another_connection_than_those_about_
     assert_eq!(connections(&server).await, 2);
 }
 
-/// How often the server was given a script.
+/// The number of times that the server was sent a script.
 async fn scripts_loaded(server: &RedisServer) -> u64 {
     let stats = server.call(&["INFO", "commandstats"]).await.unwrap();
     let line = stats.text().unwrap().lines().find_map(|line| {
@@ -127,7 +129,7 @@ async fn scripts_loaded(server: &RedisServer) -> u64 {
 
 #[tokio::test]
 async fn a_connection_that_is_opened_again_gives_the_server_no_script_that_it_has() {
-    let (server, store) = store(None).await;
+    let (server, store) = store(Hooks::default()).await;
     let loaded = scripts_loaded(&server).await;
     assert!(loaded > 0);
     for round in 0..3 {
@@ -156,7 +158,7 @@ fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_
     };
     let (servers, opener) = (runtime(), runtime());
     let server = servers.block_on(server());
-    let store = opener.block_on(prepared(options(&server.url())));
+    let store = opener.block_on(prepared(settings(&server.url())));
     drop(opener);
     for number in 0..20 {
         let fresh = runtime();
@@ -166,7 +168,7 @@ fn a_call_in_another_runtime_than_that_of_a_connection_opens_one_of_its_own_and_
                 value(&store, &owner("ann"), "gold").await,
                 Some(number.to_string())
             );
-            // One of several commands, over another connection.
+            // A read of several commands goes over another connection.
             let read = |id| Read {
                 owner: owner(id),
                 fields: Fields::All,

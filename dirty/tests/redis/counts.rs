@@ -1,4 +1,4 @@
-//! An owner's marks and its time to live, after any steps (H11).
+//! The marks of an owner fit its time to live, after any steps (H11).
 
 use std::time::Duration;
 
@@ -19,9 +19,9 @@ async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     let server = server().await;
     for seed in 0..8 {
         server.call(&["FLUSHALL"]).await.unwrap();
-        let store = prepared(RedisOptions {
+        let store = prepared(RedisSettings {
             partitions: 1,
-            ..options(&server.url())
+            ..settings(&server.url())
         })
         .await;
         store
@@ -38,7 +38,7 @@ async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     }
 }
 
-/// Something that happens in a partition.
+/// A random event in a partition.
 pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     let id = owner(IDS.choose(random).unwrap());
     match random.random_range(0..8) {
@@ -109,7 +109,7 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
     }
 }
 
-/// The number of the snapshot that is there, or was there last.
+/// The number of the present snapshot, or else of the last one.
 async fn number(store: &RedisStore) -> SnapshotId {
     match store.snapshot(PARTITION, &lock("w")).await.unwrap() {
         Snapshot::Taken(number) | Snapshot::Leftover(number) => number,

@@ -1,4 +1,4 @@
-//! What a worker does with marks.
+//! The operations of a worker on marks.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::*;
 #[tokio::test]
 async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let key = format!("slug-data:{{{}}}:game:eu:player:ann", ann.partition(4));
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -46,11 +46,11 @@ async fn what_has_landed_may_expire_and_what_has_not_may_not() {
     assert_eq!(read(&store, &ann).await, HotRead::default());
 }
 
-/// Its key would stay, since it has no time to live.
+/// The key of such a lock would stay, since it has no time to live.
 #[tokio::test]
 async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let (partition, lock) = (Partition(0), lock("w"));
     store
         .lock(&[partition], &lock, Duration::from_millis(1))
@@ -86,9 +86,9 @@ async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
 #[tokio::test]
 async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let mut batch = Vec::new();
@@ -123,7 +123,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
             .await
             .unwrap();
         assert!(page.entries.iter().all(|entry| entry.mark.is_some()));
-        // Twice, as if a page had come twice.
+        // Twice, like a page that came twice.
         let twice: Vec<Entry> = page.entries.iter().chain(&page.entries).cloned().collect();
         cleared += settle(&store, partition, &lock, SnapshotId(1), twice)
             .await
@@ -143,9 +143,9 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
 #[tokio::test]
 async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_block_it() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let junk = [

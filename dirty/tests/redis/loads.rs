@@ -1,4 +1,5 @@
-//! Loads from the cold tier: when they are believed, and what they become (R7, R8, R14, R15).
+//! Loads from the cold tier: the conditions for accepting them, and their results (R7, R8, R14,
+//! R15).
 
 use storage_dirty::*;
 use storage_model::*;
@@ -48,7 +49,7 @@ fn live(value: &str) -> Cell {
 #[tokio::test]
 async fn an_owner_without_rows_is_remembered_as_absent_and_a_first_write_replaces_that() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let key = format!("slug-exist:{{{}}}:game:eu:player:ann", ann.partition(4));
     let observed = observe(&store, &ann).await;
@@ -89,7 +90,7 @@ async fn an_owner_without_rows_is_remembered_as_absent_and_a_first_write_replace
 #[tokio::test]
 async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let unknown = observe(&store, &ann).await;
     let rows = [
@@ -138,7 +139,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
         panic!()
     };
     assert!(whole.cells.contains(&(field("gold"), Cell::Purged)));
-    // After eviction only what is observed then counts.
+    // After the eviction, only a new observation counts.
     drain(&store).await;
     store
         .evict(std::slice::from_ref(&ann))
@@ -172,7 +173,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
     assert!(
         matches!(server.call(&["PTTL", &key]).await.unwrap(), Reply::Integer(left) if left > 0)
     );
-    // Another epoch voids everything.
+    // Another epoch invalidates every observation.
     let before = observe(&store, &ann).await;
     adopt_all(&store, 2).await;
     assert_eq!(
@@ -184,7 +185,7 @@ async fn a_load_is_written_only_if_nothing_happened_since_it_was_observed() {
 #[tokio::test]
 async fn a_mutation_and_its_load_are_one_step() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let rows = [
         ("gold", live("40"), 5),
@@ -246,12 +247,12 @@ async fn a_mutation_and_its_load_are_one_step() {
 #[tokio::test]
 async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let old = apply_new(&store, &ann, &[("gold", set("1")), ("name", set("Ann"))])
         .await
         .version;
-    // The server is found to have forgotten what the database has landed since.
+    // The server turns out to have forgotten data that the database has landed since.
     let partition = ann.partition(4);
     let landed = version(old.get() + 1_000_000_000);
     let seen = store
@@ -278,7 +279,7 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
         send(&store, write.clone()).await,
         Ok(Mutated::Load(observed))
     );
-    // A row newer than the owner's version wins, an older one does not.
+    // A row newer than the owner's version wins. An older one does not.
     let rows = [
         ("gold", live("9"), landed.get()),
         ("name", live("older"), old.get() - 1),

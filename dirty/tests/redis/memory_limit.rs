@@ -10,7 +10,7 @@ use crate::support::*;
 #[tokio::test]
 async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let (ann, cold) = (owner("ann"), owner("cold"));
     apply_new(&store, &ann, &[("gold", set("1"))]).await;
     apply(&store, &owner("bo"), &[("gold", set("1"))]).await;
@@ -36,7 +36,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
             (HotKind::OutOfMemory, Outcome::NotApplied)
         );
     }
-    // A load is proved, answered and not written.
+    // A load is proved and returned, but not written.
     let rows = vec![(
         field("gold"),
         Cell::Live(Bytes::from_static(b"7")),
@@ -143,12 +143,12 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     assert_eq!(store.fill(&[load]).await, [Ok(Filled::Accepted(read_back))]);
 }
 
-/// Nothing that a worker needs may have a time to live: a server that is over its limit evicts it
+/// No key that a worker needs may have a time to live. A server over its limit evicts such keys
 /// before every command.
 #[tokio::test]
 async fn a_full_server_that_evicts_leaves_workers_their_locks() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let value = "x".repeat(100_000);
     for number in 0..20 {
         apply(&store, &owner(&format!("p{number}")), &[("v", set(&value))]).await;

@@ -1,5 +1,5 @@
-//! What is observed for a load is read by several commands: whatever happens between them, no load
-//! becomes stale by it (R7, R15).
+//! Several commands read an observation for a load. No event between them makes a load stale (R7,
+//! R15).
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -16,17 +16,17 @@ use tokio::sync::Notify;
 
 use crate::support::*;
 
-/// What befalls the next observation on its way.
+/// The fate of the next observation on its way.
 #[derive(Debug, Clone, Copy, Default)]
 enum Next {
     #[default]
     Nothing,
-    /// It stops after so many of its commands.
+    /// It stops after this number of its commands.
     Stop(usize),
-    /// Its first command asks for this key instead, of which the node says that another one has it;
-    /// what is sent again stops before it goes.
+    /// Its first command asks for this key instead, and the node answers that another node has the
+    /// key. The repeat stops before it is sent.
     Redirect(u8),
-    /// What is sent of it stops before it goes.
+    /// It stops before any of it is sent.
     Hold,
 }
 
@@ -38,7 +38,7 @@ struct Stopping {
     go_on: Notify,
 }
 
-/// The [`Dial`] of them.
+/// The [`Dial`] of these connections.
 #[derive(Debug)]
 struct Dialled(Arc<Stopping>);
 
@@ -70,14 +70,17 @@ impl Dial for Dialled {
 
 impl Stopping {
     /// A store over such connections.
-    fn of(options: RedisOptions) -> (Arc<Self>, RedisOptions) {
+    async fn store(settings: RedisSettings) -> (Arc<Self>, RedisStore) {
         let stopping = Arc::new(Self::default());
-        let dial = Some(Arc::new(Dialled(stopping.clone())) as Arc<dyn Dial>);
-        (stopping, RedisOptions { dial, ..options })
+        let hooks = Hooks {
+            dial: Some(Arc::new(Dialled(stopping.clone()))),
+            ..Hooks::default()
+        };
+        (stopping, prepared_through(settings, hooks).await)
     }
 
-    /// Where the commands end that are let through, if this is an observation and it is to be
-    /// stopped.
+    /// The end of the commands that are let through. None for other requests, and for observations
+    /// that are not stopped.
     fn stops_at(&self, sent: &mut Vec<u8>) -> Option<usize> {
         let text = String::from_utf8_lossy(sent).into_owned();
         let mut next = self.next.lock().unwrap();
@@ -102,7 +105,7 @@ impl Stopping {
         }
     }
 
-    /// Observes an owner; `between` happens when the observation has stopped.
+    /// Observes an owner, and runs `between` while the observation is stopped.
     async fn observe(
         &self,
         store: &RedisStore,
@@ -134,7 +137,7 @@ impl Stopping {
     }
 }
 
-/// How many commands the server has executed that an observation consists of.
+/// The number of commands of observations that the server has executed.
 async fn executed(server: &RedisServer) -> u64 {
     let Reply::Bytes(stats) = server.call(&["INFO", "commandstats"]).await.unwrap() else {
         panic!("no statistics")
@@ -156,7 +159,7 @@ async fn executes(server: &RedisServer, commands: u64) {
     while executed(server).await < commands {}
 }
 
-/// Which of three masters serves a key.
+/// The number of the master, of three, that serves a key.
 async fn master_of(cluster: &RedisCluster, key: &str) -> i64 {
     let slot = cluster
         .node(0)
@@ -170,7 +173,7 @@ async fn master_of(cluster: &RedisCluster, key: &str) -> i64 {
     slot * 3 / 16_384
 }
 
-/// A load that brought no row.
+/// A load without rows.
 fn nothing(owner: &Owner, observed: Observed) -> Load {
     Load {
         owner: owner.clone(),
@@ -183,14 +186,9 @@ fn nothing(owner: &Owner, observed: Observed) -> Load {
 #[tokio::test]
 async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_that() {
     let server = server().await;
-    let (stopping, options) = Stopping::of(options(&server.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&server.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     for commands in [1, 2] {
         let ann = owner(&format!("ann {commands}"));
         let before = executed(&server).await;
@@ -201,7 +199,7 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
         let observed = stopping
             .observe(&store, &ann, Next::Stop(commands), between)
             .await;
-        // Now the database is read, and has no row of it.
+        // Now the database is read. It has no row of the owner.
         let load = nothing(&ann, observed);
         assert_eq!(drain(&other).await, 1);
         assert_eq!(
@@ -219,14 +217,9 @@ async fn an_owner_that_is_written_while_it_is_observed_is_not_loaded_without_tha
 #[tokio::test]
 async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     let server = server().await;
-    let (stopping, options) = Stopping::of(options(&server.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&server.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
         let before = executed(&server).await;
@@ -248,14 +241,9 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
 #[tokio::test]
 async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
     let cluster = RedisCluster::start(3, 0).await.unwrap();
-    let (stopping, options) = Stopping::of(options(&cluster.url()));
-    let store = prepared(options.clone()).await;
-    let other = RedisStore::open(RedisOptions {
-        dial: None,
-        ..options
-    })
-    .await
-    .unwrap();
+    let settings = settings(&cluster.url());
+    let (stopping, store) = Stopping::store(settings.clone()).await;
+    let other = open_redis(settings).await.unwrap();
     let ann = owner("ann");
     let between = async {
         apply(&other, &ann, &[("gold", set("1"))]).await;

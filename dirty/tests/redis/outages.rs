@@ -1,10 +1,11 @@
-//! Servers that forget scripts, restart, hang, or may not be trusted.
+//! Servers that forget scripts, restart, hang, or can't be trusted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use storage_config::Secret;
 use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
@@ -15,7 +16,7 @@ use crate::support::*;
 #[tokio::test]
 async fn forgotten_scripts_are_loaded_again_between_any_two_operations() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     for number in 0..20 {
         server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
@@ -49,7 +50,8 @@ impl Intercept for Forgetful {
     }
 }
 
-/// H21: what a pipeline finds forgotten is loaded, and sent once more.
+/// H21: the store loads the scripts that a pipeline finds forgotten, and sends the pipeline once
+/// more.
 #[tokio::test]
 async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_again() {
     let server = Arc::new(server().await);
@@ -57,10 +59,12 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
         server: Arc::clone(&server),
         turn: AtomicBool::new(false),
     };
-    let store = prepared(RedisOptions {
-        intercept: Some(Arc::new(gate)),
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::intercept(Arc::new(gate)),
+    )
     .await;
     let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
     for round in 1..=5 {
@@ -109,7 +113,7 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
         ..Default::default()
     };
     let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let first = apply(&store, &ann, &[("gold", set("1"))]).await;
     let next = mutation(&store, &ann, &[("gold", set("2"))]).await;
@@ -161,15 +165,16 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("2"));
 }
 
-/// R14: connections outlive a server's time as a replica, in which it may have lost what they saw.
+/// R14: connections outlive a server's time as a replica. In that time the server may have lost
+/// data that they saw.
 #[tokio::test]
 async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     let (server, other) = (server().await, server().await);
-    // Before it is used: a master that gets its first replica is another incarnation.
+    // Before the server is used: a master that gets its first replica becomes another incarnation.
     other.follow(&server).await.unwrap();
     let (reader, writer) = (
-        prepared(options(&server.url())).await,
-        RedisStore::open(options(&server.url())).await.unwrap(),
+        prepared(settings(&server.url())).await,
+        open_redis(settings(&server.url())).await.unwrap(),
     );
     let ann = owner("ann");
     apply(&writer, &ann, &[("gold", set("1"))]).await;
@@ -181,7 +186,7 @@ async fn a_server_that_was_a_replica_meanwhile_is_not_used_as_the_one_it_was() {
     server.caught_up(&other).await.unwrap();
     server.promote().await.unwrap();
     tokio::time::pause();
-    tokio::time::advance(Duration::from_secs(1)).await; // nobody used the connections meanwhile
+    tokio::time::advance(Duration::from_secs(1)).await; // the connections were idle
     tokio::time::resume();
 
     let unprepared =
@@ -230,7 +235,7 @@ impl Intercept for Meanwhile {
     }
 }
 
-/// R14: nor is a write applied that was sent before.
+/// R14: a write that was sent before is not applied either.
 #[tokio::test]
 async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is_not_applied() {
     let (server, other) = (Arc::new(server().await), server().await);
@@ -241,10 +246,12 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         other,
         armed: AtomicBool::new(false),
     });
-    let store = prepared(RedisOptions {
-        intercept: Some(gate.clone()),
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::intercept(gate.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -265,11 +272,11 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
     apply(&store, &ann, &[("gold", set("3"))]).await;
 }
 
-/// A connection that broke while nobody used it costs no write its answer.
+/// A connection that broke while it was idle costs no write its answer.
 #[tokio::test]
 async fn connections_that_the_server_closed_while_they_were_idle_are_opened_again_unnoticed() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     for number in 1..10 {
         apply(&store, &ann, &[("gold", set(&number.to_string()))]).await;
@@ -287,7 +294,7 @@ async fn connections_that_the_server_closed_while_they_were_idle_are_opened_agai
 #[tokio::test]
 async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     server
@@ -303,9 +310,9 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
         (HotKind::Policy, Outcome::NotApplied)
     );
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
-    // A worker that starts now lands what is in danger; only a check refuses, as game servers make
-    // one.
-    let worker = RedisStore::open(options(&server.url())).await.unwrap();
+    // A worker that starts now lands the data in danger. Only a check like that of game servers
+    // refuses.
+    let worker = open_redis(settings(&server.url())).await.unwrap();
     assert_eq!(worker.check().await.unwrap_err().kind, HotKind::Policy);
     assert_eq!(drain(&worker).await, 1);
     server
@@ -320,11 +327,13 @@ async fn an_eviction_policy_that_loses_data_stops_writes_until_it_is_right_again
 async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions {
-        intercept: Some(counter.clone()),
-        connections: 1,
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            connections: 1,
+            ..settings(&server.url())
+        },
+        Hooks::intercept(counter.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
@@ -354,18 +363,18 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
 async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when_it_wakes() {
     let server = server().await;
     let limit = Duration::from_millis(200);
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         response_timeout: limit,
         connect_timeout: limit,
         wait_timeout: limit,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     let late = mutation(&store, &ann, &[("gold", set("2"))]).await;
     server.pause().unwrap();
-    // Many callers at once: they share the wait for a connection instead of queueing for it.
+    // Many callers at once share the wait for a connection instead of queueing for it.
     let all = futures::future::join_all((0..200).map(|_| send(&store, late.clone())));
     let all = tokio::time::timeout(Duration::from_secs(10), all)
         .await
@@ -387,23 +396,23 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     let bare = format!("redis://127.0.0.1:{}", locked.port());
     for (url, password) in [
         (bare.as_str(), None),
-        (bare.as_str(), Some("wr0ng".to_owned())),
+        (bare.as_str(), Some(Secret::new("wr0ng"))),
     ] {
-        let error = RedisStore::open(RedisOptions {
+        let error = open_redis(RedisSettings {
             password,
-            ..options(url)
+            ..settings(url)
         })
         .await
         .unwrap_err();
         assert_eq!(error.kind, HotKind::Denied, "{error}");
         assert!(!error.to_string().contains("wr0ng"));
     }
-    prepared(RedisOptions {
-        password: Some("s3cret".into()),
-        ..options(&bare)
+    prepared(RedisSettings {
+        password: Some(Secret::new("s3cret")),
+        ..settings(&bare)
     })
     .await;
-    RedisStore::open(options(&format!(
+    open_redis(settings(&format!(
         "redis+unix://{}?pass=s3cret",
         locked.socket().display()
     )))
@@ -411,7 +420,7 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     .unwrap();
     locked.kill().unwrap();
     assert_eq!(
-        RedisStore::open(options(&bare)).await.unwrap_err().kind,
+        open_redis(settings(&bare)).await.unwrap_err().kind,
         HotKind::Unavailable
     );
 
@@ -421,34 +430,33 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     })
     .await
     .unwrap();
-    let ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
-    let store = prepared(RedisOptions {
-        ca_file,
-        ..options(&secured.url())
+    let tls_ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
+    let store = prepared(RedisSettings {
+        tls_ca_file,
+        ..settings(&secured.url())
     })
     .await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
-    // A certificate that nobody vouches for will never be right.
+    // A certificate without a trusted issuer will never become valid.
     assert_eq!(
-        RedisStore::open(options(&secured.url()))
-            .await
-            .unwrap_err()
-            .kind,
+        open_redis(settings(&secured.url())).await.unwrap_err().kind,
         HotKind::Denied
     );
 }
 
-/// A partition is looked at before anything is sent to a server that this process does not know
-/// yet.
+/// The store looks at a partition before it sends anything to a server that this process does not
+/// know yet.
 #[tokio::test]
 async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_applied() {
     let server = server().await;
-    drop(prepared(options(&server.url())).await);
+    drop(prepared(settings(&server.url())).await);
     let counter = Arc::new(Counter::default());
-    let store = RedisStore::open(RedisOptions {
-        intercept: Some(counter.clone()),
-        ..options(&server.url())
-    })
+    let store = open_through(
+        RedisSettings {
+            ..settings(&server.url())
+        },
+        Hooks::intercept(counter.clone()),
+    )
     .await
     .unwrap();
     let ann = owner("ann");

@@ -1,4 +1,4 @@
-//! Writes of one partition that go together.
+//! Writes of one partition that share a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 use crate::support::*;
 
-/// Says when a call of `update.lua` is about to be sent, and holds it until it is let go.
+/// Reports that a call of `update.lua` is about to be sent, and holds it until it is let go.
 #[derive(Debug)]
 struct Door {
     let_go: Semaphore,
@@ -54,14 +54,16 @@ impl Held {
             came,
         });
         let intercept: Arc<dyn Intercept> = door.clone();
-        // So long that nobody loses patience with the first call.
+        // So long that the first call does not time out.
         let response_timeout = Duration::from_secs(600);
-        let store = prepared(RedisOptions {
-            partitions: 1,
-            intercept: Some(intercept),
-            response_timeout,
-            ..options(&server.url())
-        })
+        let store = prepared_through(
+            RedisSettings {
+                partitions: 1,
+                response_timeout,
+                ..settings(&server.url())
+            },
+            Hooks::intercept(intercept),
+        )
         .await;
         let first = spawned(
             &store,
@@ -95,7 +97,7 @@ impl Held {
             .into_iter()
             .map(|mutation| spawned(&self.store, mutation))
             .collect();
-        // This runtime has one thread: after this each of them has run as far as it can.
+        // This runtime has one thread. After this, each task has run as far as it can.
         tokio::task::yield_now().await;
         tasks
     }
@@ -229,7 +231,7 @@ async fn conditions_and_counters_go_together_with_blind_writes() {
     for task in tasks {
         answers.push(task.await.unwrap().unwrap());
     }
-    assert_eq!(held.calls_since(), 1, "what is left over goes another way");
+    assert_eq!(held.calls_since(), 1, "the rest goes another way");
     let applied = |at: usize| match &answers[at] {
         Mutated::Applied(applied) => (applied.version, applied.changed, applied.counters.clone()),
         other => panic!("{at}: {other:?}"),
@@ -244,7 +246,7 @@ async fn conditions_and_counters_go_together_with_blind_writes() {
     for unknown in [2, 7] {
         assert!(
             matches!(answers[unknown], Mutated::Load(_)),
-            "what is not in the hot tier is loaded first"
+            "an owner outside the hot tier is loaded first"
         );
     }
     assert_eq!((applied(3).1, applied(3).2), (2, vec![42, -10]));
@@ -253,7 +255,7 @@ async fn conditions_and_counters_go_together_with_blind_writes() {
     assert_eq!(
         applied(6).2,
         [9_007_199_254_740_994],
-        "what Lua's numbers do not hold is counted exactly"
+        "a counter beyond the numbers of Lua is counted exactly"
     );
     assert!(applied(3).0 < applied(4).0 && applied(4).0 < applied(5).0);
     let dan = owner("dan");
@@ -337,11 +339,11 @@ async fn a_caller_who_goes_away_takes_no_other_with_it() {
         ])
         .await;
     let [gone, left, other] = tasks.try_into().unwrap();
-    // One that waits, and the one whose call the others wait for.
+    // One write that waits, and the write whose call the others wait for.
     gone.abort();
     held.first.abort();
     held.call_comes().await;
-    // In the middle of the call that has both.
+    // In the middle of the call that has both writes.
     other.abort();
     held.let_go(100);
     version(left).await;
@@ -349,7 +351,7 @@ async fn a_caller_who_goes_away_takes_no_other_with_it() {
     assert_eq!(
         read(&held.store, &owner("a")).await.header,
         None,
-        "what nobody waits for any more is not sent"
+        "a write without a waiting caller is not sent"
     );
     let next = held.set("first", "3").await;
     assert!(
@@ -381,26 +383,27 @@ async fn a_call_takes_no_more_than_some_writes_and_bytes() {
     for task in tasks {
         version(task).await;
     }
-    // Two of the large ones reach the limit of bytes, so two calls have them; then 128 writes, and
-    // the other 72.
+    // Two of the large writes reach the limit of bytes, so two calls carry them. Then one call
+    // carries 128 writes, and another the other 72.
     assert_eq!(held.calls_since(), 4);
 }
 
-/// As beside the branch of a `select!` that runs, which may need the same.
+/// A `select!` causes this while one of its branches runs. That branch may need the same
+/// connection.
 #[tokio::test]
 async fn a_caller_whose_future_is_not_polled_holds_up_nobody() {
     const PATIENT: Duration = Duration::from_secs(30);
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let [first, second] = ["first", "second"].map(owner);
     let one = mutation(&store, &first, &[("gold", set("1"))]).await;
     let two = mutation(&store, &second, &[("gold", set("2"))]).await;
 
-    // Nobody used the connection for a while, so whoever does next has it asked who it leads to.
+    // The connection was idle for a while. So its next user first asks which server it leads to.
     tokio::time::pause();
     tokio::time::advance(Duration::from_secs(1)).await;
     tokio::time::resume();
@@ -408,12 +411,12 @@ async fn a_caller_whose_future_is_not_polled_holds_up_nobody() {
     assert!(asking.as_mut().now_or_never().is_none());
     tokio::time::timeout(PATIENT, read(&store, &second))
         .await
-        .expect("what needs the same connection is held up");
+        .expect("a read over the same connection is held up");
     let mut writing = Box::pin(send(&store, one));
     assert!(writing.as_mut().now_or_never().is_none());
     let answer = tokio::time::timeout(PATIENT, send(&store, two))
         .await
-        .expect("what needs the same queue is held up");
+        .expect("a write in the same queue is held up");
     assert!(matches!(answer, Ok(Mutated::Applied(_))), "{answer:?}");
     assert!(matches!(writing.await, Ok(Mutated::Applied(_))));
     asking.await;

@@ -7,7 +7,7 @@ use storage_model::*;
 
 use crate::support::*;
 
-/// Everything that a worker and a reader do with one partition.
+/// Makes every call of a worker and of a reader to one partition.
 async fn all_calls(store: &RedisStore, ann: &Owner) {
     let partition = ann.partition(store.partition_count());
     let lock = lock("t");
@@ -107,8 +107,8 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
     let ann = owner("ann");
     let partition = ann.partition(4);
     let part = format!("slug-part:{{{partition}}}");
-    // A partition record that holds a list: no call can do anything at all.
-    let store = prepared(options(&server.url())).await;
+    // A partition record that holds a list: no call can do anything.
+    let store = prepared(settings(&server.url())).await;
     server.call(&["DEL", &part]).await.unwrap();
     server.call(&["LPUSH", &part, "x"]).await.unwrap();
     let lock_key = format!("slug-lock:{{{partition}}}");
@@ -129,7 +129,7 @@ async fn a_key_of_a_wrong_type_is_found_before_anything_is_written() {
 #[tokio::test]
 async fn a_mutation_on_spoilt_keys_changes_nothing() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let partition = ann.partition(4);
     let key = |name: &str| format!("slug-{}", name.replace("{p}", &format!("{{{partition}}}")));
@@ -196,7 +196,7 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
         ] {
             for attempt in [Attempt::First, Attempt::FirstNamed] {
                 if attempt == Attempt::First && what.starts_with("ids") {
-                    continue; // only what has an id meets them
+                    continue; // only a write with an id meets them
                 }
                 let write = mutation(&store, &ann, changes).await.as_attempt(attempt);
                 let error = send(&store, write).await.unwrap_err();
@@ -210,7 +210,7 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
 #[tokio::test]
 async fn a_refused_mutation_changes_nothing() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     let first = apply_new(
         &store,
@@ -277,14 +277,14 @@ async fn a_refused_mutation_changes_nothing() {
 #[tokio::test]
 async fn a_worker_that_is_refused_has_moved_nothing() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));
-    // What is done to the state, and the kind of the refusal. A broken owner hash refuses nothing:
-    // the others' marks must go on.
+    // The change to the state, and the kind of the refusal. A broken owner hash refuses nothing,
+    // since the marks of other owners must go on.
     let spoils: [(&[&str], HotKind); 7] = [
         (&["SET", "slug-marks:{0}:saving", "x"], HotKind::Corrupt),
         (&["SET", "slug-marks:{0}:error", "x"], HotKind::Corrupt),

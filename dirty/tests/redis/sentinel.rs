@@ -10,11 +10,11 @@ use crate::support::*;
 
 const LIMIT: Duration = Duration::from_millis(300);
 
-fn impatient(url: &str) -> RedisOptions {
-    RedisOptions {
+fn impatient(url: &str) -> RedisSettings {
+    RedisSettings {
         response_timeout: LIMIT,
         connect_timeout: LIMIT,
-        ..options(url)
+        ..settings(url)
     }
 }
 
@@ -24,8 +24,8 @@ async fn watched() -> RedisSentinel {
         .unwrap()
 }
 
-/// Repeats a mutation until another server refuses it since its partition has not been adopted
-/// there, and adopts it.
+/// Repeats a mutation until another server refuses it because its partition is not adopted there.
+/// Then adopts it.
 async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
     let unprepared = async {
         loop {
@@ -48,7 +48,7 @@ async fn taken_over(store: &RedisStore, next: &Mutation, epoch: u64) {
     adopt_all(store, epoch).await;
 }
 
-/// As [`apply`], and again under the same id while connections are cut.
+/// Like [`apply`]. Repeats the mutation under the same id while connections are cut.
 async fn applied(store: &RedisStore, owner: &Owner, changes: &[(&str, Change)]) {
     let mutation = named(store, owner, changes).await;
     let applied = async {
@@ -81,7 +81,7 @@ async fn a_master_that_dies_or_hangs_is_left_for_the_one_that_sentinels_name() {
     applied(&store, &ann, &[("gold", set("3"))]).await;
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("3"));
 
-    // The old master comes back as a master of its own until it is demoted; nobody goes there.
+    // The old master comes back and stays a master until it is demoted. No call goes there.
     sentinel.server(0).unwrap().restart().await.unwrap();
     applied(&store, &ann, &[("gold", set("4"))]).await;
     sentinel.settled().await.unwrap();
@@ -106,8 +106,7 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
     sentinel.caught_up().await.unwrap();
     sentinel.fail_over().await.unwrap();
     sentinel.settled().await.unwrap();
-    // The connections are those to the old master, which is a replica by now and would answer
-    // reads.
+    // The connections lead to the old master. By now it is a replica and would answer reads.
     let read = Read {
         owner: ann.clone(),
         fields: Fields::All,
@@ -132,11 +131,11 @@ async fn a_master_that_was_demoted_is_never_read_as_a_replica() {
 #[tokio::test]
 async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_knowing() {
     let sentinel = watched().await;
-    let store = prepared(options(&sentinel.url())).await;
+    let store = prepared(settings(&sentinel.url())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     sentinel.caught_up().await.unwrap();
-    // As one that its Sentinels can't reach, and therefore can't demote.
+    // Its Sentinels can't reach this master, and so can't demote it.
     let master = sentinel.server(0).unwrap();
     for other in &sentinel.servers()[1..] {
         other.call(&["REPLICAOF", "NO", "ONE"]).await.unwrap();
@@ -159,7 +158,7 @@ async fn a_check_finds_a_master_that_most_sentinels_have_replaced_without_its_kn
     assert_eq!(value(&store, &ann, "gold").await.as_deref(), Some("1"));
 }
 
-/// As when one Sentinel is cut off from the others, and another one is away.
+/// This happens when one Sentinel is cut off from the others while another one is away.
 #[tokio::test]
 async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_none_is_guessed() {
     let sentinel = watched().await;
@@ -190,9 +189,9 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
     };
     names(first, new).await;
     names(second, new).await;
-    let knows_new = RedisStore::open(impatient(&sentinel.url())).await.unwrap();
+    let knows_new = open_redis(impatient(&sentinel.url())).await.unwrap();
     names(second, old).await;
-    // One of the two addresses is the greater one.
+    // In one of the two stores, the known address is the greater one.
     knows_old.check().await.unwrap();
     knows_new.check().await.unwrap();
     apply(&knows_old, &ann, &[("gold", set("2"))]).await;
@@ -202,9 +201,7 @@ async fn of_two_masters_that_as_many_sentinels_name_the_known_one_is_kept_and_no
         matches!(refused.kind, HotKind::Unprepared(_)),
         "it was promoted and not adopted yet: {refused:?}"
     );
-    let error = RedisStore::open(impatient(&sentinel.url()))
-        .await
-        .unwrap_err();
+    let error = open_redis(impatient(&sentinel.url())).await.unwrap_err();
     assert!(error.message.contains("equally many Sentinels"), "{error}");
 }
 
@@ -223,46 +220,37 @@ async fn a_wrong_name_a_refused_login_and_sentinels_that_are_away_are_told_apart
     };
     let sentinel = RedisSentinel::start(options_of).await.unwrap();
     let url = sentinel.url().split_once('?').unwrap().0.to_owned();
-    let own = |password: &str| RedisOptions {
-        sentinel_password: Some(password.to_owned()),
-        ..impatient(&url)
-    };
+    let own = |password: &str| impatient(&format!("{url}?sentinel-pass={password}"));
     prepared(own("0ther")).await;
-    // One that hangs is outvoted.
+    // The others outvote a Sentinel that hangs.
     sentinel.sentinels()[0].pause().unwrap();
-    RedisStore::open(own("0ther")).await.unwrap();
+    open_redis(own("0ther")).await.unwrap();
     sentinel.sentinels()[0].resume().unwrap();
 
-    let open = async |options: RedisOptions| {
-        let error = RedisStore::open(options).await.unwrap_err();
+    let refused = async |settings: RedisSettings| {
+        let error = open_redis(settings).await.unwrap_err();
         for secret in ["s3cret", "0ther", "wr0ng"] {
             assert!(!error.to_string().contains(secret), "{error}");
         }
         error
     };
-    let error = open(RedisOptions {
-        url: url.replace("/main", "/mian"),
-        ..own("0ther")
-    })
-    .await;
+    let other = url.replace("/main", "/mian") + "?sentinel-pass=0ther";
+    let error = refused(impatient(&other)).await;
     assert_eq!(error.kind, HotKind::Settings);
     assert!(error.message.contains("\"mian\""), "{error}");
-    for options in [impatient(&url), own("wr0ng")] {
-        let error = open(options).await;
+    for settings in [impatient(&url), own("wr0ng")] {
+        let error = refused(settings).await;
         assert_eq!(error.kind, HotKind::Denied);
         assert!(error.message.contains("sentinel-pass"), "{error}");
     }
-    let error = open(RedisOptions {
-        url: url.replace("s3cret", "wr0ng"),
-        ..own("0ther")
-    })
-    .await;
+    let other = url.replace("s3cret", "wr0ng") + "?sentinel-pass=0ther";
+    let error = refused(impatient(&other)).await;
     assert_eq!(error.kind, HotKind::Denied, "{error}");
     sentinel
         .sentinels()
         .iter()
         .for_each(|one| one.kill().unwrap());
-    let error = open(own("0ther")).await;
+    let error = refused(own("0ther")).await;
     assert_eq!(error.kind, HotKind::Unavailable);
     let port = sentinel.sentinels()[2].port().to_string();
     assert!(

@@ -1,5 +1,5 @@
-//! Every script on every key that somebody else spoilt: one that refuses has changed nothing (H1,
-//! R10).
+//! Every script on every key that another program spoilt. A script that refuses has changed nothing
+//! (H1, R10).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -20,17 +20,17 @@ const NOBODYS: Fences = Fences {
     bobs: FENCE,
     eves: FENCE,
 };
-/// A holder that was gone.
+/// A holder that is gone.
 const GONE: OpId = OpId::new([8; 16]);
 
-/// The sessions that a partition has: bob's is held, eve's has lapsed.
+/// The sessions of a partition: bob's is held, eve's has lapsed.
 #[derive(Debug, Clone, Copy)]
 struct Fences {
     bobs: Fence,
     eves: Fence,
 }
 
-/// The keys that scripts take, those that are hashes first.
+/// The keys that scripts take. The hashes come first.
 const KEYS: [&str; 18] = [
     "slug-data:{0}:game:eu:player:ann",
     "slug-marks:{0}",
@@ -53,7 +53,7 @@ const KEYS: [&str; 18] = [
 ];
 const HASHES: usize = 15;
 
-/// Each script's call, by its name.
+/// The calls of the scripts, by name.
 const CALLS: [&str; 32] = [
     "update",
     "mutate",
@@ -89,7 +89,7 @@ const CALLS: [&str; 32] = [
     "end grace",
 ];
 
-/// Makes one call; answers its failure.
+/// Makes one call. Returns its failure.
 async fn call(
     store: &RedisStore,
     name: &str,
@@ -319,7 +319,7 @@ async fn call(
     }
 }
 
-/// A partition with something in each of its keys.
+/// A partition with some data in each of its keys.
 async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     server.call(&["FLUSHALL"]).await.unwrap();
     adopt_all(store, 1).await;
@@ -348,7 +348,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     Fences { bobs, eves }
 }
 
-/// Opens a session of an owner that has no row.
+/// Opens a session of an owner without rows.
 async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
     let owner = owner(id);
     let observed = store
@@ -382,15 +382,15 @@ async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
 #[tokio::test]
 async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
     let server = server().await;
-    let store = prepared(RedisOptions {
+    let store = prepared(RedisSettings {
         partitions: 1,
-        ..options(&server.url())
+        ..settings(&server.url())
     })
     .await;
     let mut refused: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, key) in KEYS.into_iter().enumerate() {
-        // Another type; and of hashes, text in place of everything they hold, and a number that is
-        // too large.
+        // A value of another type. For hashes, also text in place of every value, and a number that
+        // is too large.
         let values = if number < HASHES {
             &["list", "text", "9007199254740993"][..]
         } else {

@@ -1,4 +1,4 @@
-//! What the tests of the Redis engine share: servers of their own, prepared stores, short names for
+//! The shared helpers of the Redis engine's tests: own servers, prepared stores, short names for
 //! mutations.
 
 use std::sync::Mutex;
@@ -6,23 +6,41 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+pub(crate) use storage_config::{HotSettings, RedisSettings};
+pub(crate) use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::{RedisServer, Reply};
 
-/// A store with few partitions, prepared for its first use.
-pub(crate) async fn prepared(options: RedisOptions) -> RedisStore {
-    let store = RedisStore::open(options).await.unwrap();
+/// A store, prepared for its first use.
+pub(crate) async fn prepared(settings: RedisSettings) -> RedisStore {
+    prepared_through(settings, Hooks::default()).await
+}
+
+/// As [`prepared`], with hooks.
+pub(crate) async fn prepared_through(settings: RedisSettings, hooks: Hooks) -> RedisStore {
+    let store = open_through(settings, hooks).await.unwrap();
     adopt_all(&store, 1).await;
     store
 }
 
-/// The defaults, with few partitions.
-pub(crate) fn options(url: &str) -> RedisOptions {
-    RedisOptions {
+pub(crate) async fn open_redis(settings: RedisSettings) -> Result<RedisStore, HotError> {
+    RedisStore::open(&settings, &HotSettings::default()).await
+}
+
+pub(crate) async fn open_through(
+    settings: RedisSettings,
+    hooks: Hooks,
+) -> Result<RedisStore, HotError> {
+    RedisStore::open_through(&settings, &HotSettings::default(), hooks).await
+}
+
+/// The defaults at this URL, with few partitions.
+pub(crate) fn settings(url: &str) -> RedisSettings {
+    RedisSettings {
         partitions: 4,
-        ..RedisOptions::new(url)
+        ..RedisSettings::new(url.parse().unwrap())
     }
 }
 
@@ -66,7 +84,7 @@ pub(crate) fn set(value: &str) -> Change {
     Change::Set(Bytes::copy_from_slice(value.as_bytes()))
 }
 
-/// A mutation that may still be applied for some seconds.
+/// A mutation whose deadline is some seconds away.
 pub(crate) async fn mutation(
     store: &RedisStore,
     owner: &Owner,
@@ -75,7 +93,7 @@ pub(crate) async fn mutation(
     let now = async {
         loop {
             match store.time().await {
-                // A server whose role changes cuts its connections.
+                // A server cuts its connections when its role changes.
                 Err(HotError {
                     kind: HotKind::Interrupted | HotKind::Unavailable,
                     ..
@@ -95,7 +113,7 @@ pub(crate) async fn mutation(
     Mutation::new(owner.clone(), changes, RandomIds.next(), deadline).as_attempt(Attempt::First)
 }
 
-/// As [`mutation`], under an id that its caller keeps.
+/// Like [`mutation`], under an id that its caller keeps.
 pub(crate) async fn named(
     store: &RedisStore,
     owner: &Owner,
@@ -118,7 +136,7 @@ pub(crate) async fn mutate(
     send(store, mutation(store, owner, changes).await).await
 }
 
-/// What was applied; fails if it was not.
+/// Applies a mutation and returns its result. Fails if it was not applied.
 pub(crate) async fn apply(
     store: &RedisStore,
     owner: &Owner,
@@ -130,7 +148,7 @@ pub(crate) async fn apply(
     }
 }
 
-/// As [`apply`], under an id that its caller keeps.
+/// Like [`apply`], under an id that its caller keeps.
 pub(crate) async fn apply_named(
     store: &RedisStore,
     owner: &Owner,
@@ -145,7 +163,8 @@ pub(crate) async fn apply_named(
     }
 }
 
-/// As the first write of an owner, after the cold tier said that it has no row.
+/// Like [`apply`], for the first write of an owner, after the cold tier answered that it has no
+/// row.
 pub(crate) async fn apply_new(
     store: &RedisStore,
     owner: &Owner,
@@ -206,8 +225,8 @@ pub(crate) fn lock(token: &str) -> Lock {
     }
 }
 
-/// Lands everything of a store, as a worker with a database that takes all; answers how many marks
-/// it settled.
+/// Lands all data of a store, like a worker with a database that takes every row. Returns the
+/// number of settled marks.
 pub(crate) async fn drain(store: &RedisStore) -> u32 {
     let (mut settled, lock) = (0, lock("drain"));
     for partition in (0..store.partition_count()).map(Partition) {
@@ -284,14 +303,15 @@ pub(crate) async fn settle(
     store.settle(&settle).await.unwrap()
 }
 
-/// Every key with all it holds and whether it runs out, by name.
+/// Every key with its value and whether it expires, by name.
 pub(crate) async fn dump(server: &RedisServer) -> Vec<(String, String)> {
     let mut keys = texts(server.call(&["KEYS", "*"]).await.unwrap());
     keys.sort();
     let mut dump = Vec::new();
     for key in keys {
         let mut held = server.call(&["DUMP", &key]).await.unwrap();
-        // A record's fields have no order, and a store's last call is no state of the partition.
+        // The fields of a record have no order, and a store's last call is not state of the
+        // partition.
         if key.contains("-part:")
             && server.call(&["TYPE", &key]).await.unwrap().text().unwrap() == "hash"
         {

@@ -1,4 +1,4 @@
-//! Versions in Lua, whose numbers are doubles and whose printing rounds (H7).
+//! Versions in Lua. Its numbers are doubles, and its printing rounds (H7).
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
@@ -6,8 +6,8 @@ use storage_servers::Reply;
 
 use crate::support::*;
 
-/// What the scripts' shared text makes of versions: each as text, and whether it is less than the
-/// one after it.
+/// A script with the shared text of all scripts. It returns each version as text, and whether it is
+/// less than the next one.
 const SCRIPT: &str = concat!(
     include_str!("../../src/lua/shared/prelude.lua"),
     r"
@@ -35,7 +35,7 @@ async fn a_hundred_thousand_versions_come_back_from_lua_and_compare_as_they_do_h
         let mut versions = vec![0, 1, VERSION_MAX - 1, VERSION_MAX];
         while versions.len() < 1_001 {
             let any = random.random_range(0..=VERSION_MAX) >> random.random_range(0..53);
-            // Neighbours, which rounding makes equal.
+            // Two neighbours, which rounding makes equal.
             versions.extend([any, any.saturating_add(1).min(VERSION_MAX)]);
         }
         let mut command = vec!["EVAL".to_owned(), SCRIPT.to_owned(), "0".to_owned()];

@@ -13,11 +13,13 @@ use crate::support::*;
 async fn a_warm_operation_is_one_round_trip() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
-    let store = prepared(RedisOptions {
-        intercept: Some(counter.clone()),
-        connections: 1,
-        ..options(&server.url())
-    })
+    let store = prepared_through(
+        RedisSettings {
+            connections: 1,
+            ..settings(&server.url())
+        },
+        Hooks::intercept(counter.clone()),
+    )
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -34,7 +36,7 @@ async fn a_warm_operation_is_one_round_trip() {
 #[tokio::test]
 async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", Change::Incr(5))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(7))]).await;
@@ -58,7 +60,7 @@ async fn a_repeat_changes_nothing_and_answers_what_the_first_one_did() {
 #[tokio::test]
 async fn a_repeat_is_recognised_in_the_window_after() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     let incr = named(&store, &ann, &[("gold", Change::Incr(1))]).await;
@@ -67,8 +69,7 @@ async fn a_repeat_is_recognised_in_the_window_after() {
         send(&store, incr.clone()).await.unwrap(),
         send(&store, update.clone()).await.unwrap(),
     );
-    // As if the window had ended: its ids are those of the other kind of window, and it is the last
-    // one.
+    // As if the window had ended: its ids belong to the other window now, and that is the last one.
     let ops = texts(server.call(&["KEYS", "*-ops:*"]).await.unwrap());
     let [young] = ops.as_slice() else {
         panic!("{ops:?}")
@@ -93,7 +94,7 @@ async fn a_repeat_is_recognised_in_the_window_after() {
 #[tokio::test]
 async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mistake() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     for changes in [&[("gold", set("1"))][..], &[("gold", Change::Incr(1))]] {
         let mut late = mutation(&store, &owner("ann"), changes).await;
         late.deadline = store.time().await.unwrap();
@@ -114,7 +115,7 @@ async fn a_mutation_is_refused_after_its_deadline_and_one_too_far_ahead_is_a_mis
 #[tokio::test]
 async fn incr_is_exact_over_all_64_bits() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("n", set("0"))]).await;
     let edges = [
@@ -194,7 +195,7 @@ async fn incr_is_exact_over_all_64_bits() {
 #[tokio::test]
 async fn names_and_values_of_every_kind_come_back_as_they_were() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let names = [":v", ":d:x", "%", "%:v", ":", "a b", "名前", "{x}", "x"];
     let values: [&[u8]; 4] = [b"", b"p", b"\0\xff\r\n", b"r"];
     for id in ["a:b", "%3A", "{0}", " "] {
@@ -258,7 +259,7 @@ async fn names_and_values_of_every_kind_come_back_as_they_were() {
 #[tokio::test]
 async fn large_calls_are_applied_whole() {
     let server = server().await;
-    let store = prepared(options(&server.url())).await;
+    let store = prepared(settings(&server.url())).await;
     let names: Vec<String> = (0..9_000)
         .map(|number| format!("field-{number:05}"))
         .collect();
@@ -280,13 +281,13 @@ async fn large_calls_are_applied_whole() {
     assert_eq!(read(&store, &owner("many")).await.cells.len(), 9_000);
 }
 
-/// A map of up to 512 marks would be a list, in which each is searched one by one.
+/// A map of up to 512 marks would be a list, and Redis searches a list entry by entry.
 #[tokio::test]
 async fn a_dirty_map_is_a_table_from_its_first_mark_on() {
-    // One of each script that writes.
+    // One write by each script that writes.
     for change in [set("1"), Change::Incr(1)] {
         let server = server().await;
-        let store = prepared(options(&server.url())).await;
+        let store = prepared(settings(&server.url())).await;
         let ann = owner("ann");
         apply_new(&store, &ann, &[("gold", change.clone())]).await;
         let map = format!("slug-marks:{{{}}}", ann.partition(4));

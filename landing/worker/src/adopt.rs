@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use storage_landing::Backlog;
 use storage_tiers::{TierError, Tiers};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;

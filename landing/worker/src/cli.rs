@@ -1,10 +1,9 @@
 //! The command line.
 
 use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
@@ -74,15 +73,6 @@ enum Command {
     /// Contacts no server
     #[command(after_help = exit::TABLE)]
     Grants(grants::Args),
-}
-
-/// The source of the settings.
-#[derive(Debug, Clone, Args)]
-pub struct ConfigArgs {
-    /// The settings file. Without it, only the environment counts: `STORAGE__REDIS__URL` and
-    /// `STORAGE__SQL__URL` are enough
-    #[arg(long, value_name = "FILE")]
-    pub config: Option<PathBuf>,
 }
 
 /// Runs the program.

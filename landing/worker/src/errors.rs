@@ -7,7 +7,7 @@ use storage_dirty::{ErrorEntry, HotStore};
 use storage_model::{Owner, Partition};
 use storage_tiers::TierError;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;

@@ -11,7 +11,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use storage_dirty::{Fields, HotError, HotRead, Read};
 use storage_sdk::{Owner, Storage};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::entity::Entity;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
@@ -65,7 +65,7 @@ async fn entity(
         return Ok(Entity::new(owner, live, decode));
     }
     // Reads as a game server does: waits a little for a tier that is away, and reports the fault.
-    let bytes = storage.scope(owner.app(), owner.region())?.bytes();
+    let bytes = storage.world(owner.app(), owner.region())?.bytes();
     let record = bytes
         .owner(owner.logic_type(), owner.id())?
         .get_all()

@@ -12,11 +12,12 @@
 //! | [`adopt`] | `adopt`: pair two tiers on purpose |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
 //! | [`http`] | `run --http`: metrics and health |
-//! | [`cli`], [`open`], [`progress`], [`signal`] | shared by the subcommands |
+//! | [`cli`], [`config_args`], [`open`], [`progress`], [`signal`] | shared by the subcommands |
 //! | [`exit`], [`limit`] | exit codes and deadlines of commands |
 
 pub mod adopt;
 pub mod cli;
+pub mod config_args;
 pub mod decoded;
 pub mod drain;
 pub mod entity;

@@ -5,9 +5,9 @@ use std::io::Write;
 use anyhow::Context as _;
 use storage_config::{HotUrl, Settings};
 use storage_model::LAYOUT;
-use storage_sql::{ColdOptions, SchemaState};
+use storage_sql::SchemaState;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
 use crate::limit::{self, Deadline};
 use crate::open;
@@ -37,21 +37,20 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 
 async fn migrate(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let options = ColdOptions::from(&settings.sql);
     let mut out = std::io::stdout();
     if args.dry_run {
-        for statement in storage_sql::pending_sql(&options).await? {
+        for statement in storage_sql::pending_sql(&settings.sql).await? {
             writeln!(out, "{statement}")?;
         }
         return Ok(Exit::Fine);
     }
-    let before = storage_sql::schema_state(&options).await?;
+    let before = storage_sql::schema_state(&settings.sql).await?;
     if before == SchemaState::Older && settings.redis.url != HotUrl::Memory {
         // ORDER: Redis first. Either number stops a program of the older layout, and a repeat finds
         // the remaining work.
         leave_layout(&settings, &mut out).await?;
     }
-    storage_sql::migrate(&options).await?;
+    storage_sql::migrate(&settings.sql).await?;
     writeln!(
         out,
         "{}",

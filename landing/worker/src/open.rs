@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Context as _;
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, HotStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_landing::LandingWorker;
 use storage_model::{Ids as _, RandomIds, SystemClock};
 use storage_sdk::Storage;
 use storage_sql::{ColdKind, ColdStore};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
 
 /// The settings: from file and environment, or from the environment alone.
@@ -75,11 +75,9 @@ pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotS
 /// A tier is away, or they do not belong together.
 pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     let hot = hot_for_reading(settings).await?;
-    let options = storage_sql::ColdOptions {
-        read_only: true,
-        ..storage_sql::ColdOptions::from(&settings.sql)
-    };
-    let cold = storage_sql::open(&options).await.context("the cold tier")?;
+    let cold = storage_sql::open_for_reading(&settings.sql)
+        .await
+        .context("the cold tier")?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
     tiers.compare_pairing().await.map_err(named)?;
     Ok(tiers)
@@ -88,12 +86,8 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
 /// Whether a hot tier that is only read belongs to the database of the settings. If not, or if the
 /// check fails, reports that on stderr.
 pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
-    let options = storage_sql::ColdOptions {
-        read_only: true,
-        ..storage_sql::ColdOptions::from(&settings.sql)
-    };
     let compared = async {
-        let cold = storage_sql::open(&options).await?;
+        let cold = storage_sql::open_for_reading(&settings.sql).await?;
         Tiers::new(Arc::clone(hot), cold, 1)
             .for_reading()
             .compare_pairing()
@@ -252,23 +246,14 @@ async fn together(
 }
 
 async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
-    let options = storage_sql::ColdOptions::from(&settings.sql);
+    let mut sql = settings.sql.clone();
     // Each transaction holds a connection. As many further batches may look something up at the
     // same time, and so may the worker itself.
-    let connections = options.connections.max(
-        settings
-            .landing
-            .connections
-            .saturating_mul(2)
-            .saturating_add(1),
-    );
+    sql.connections = sql.connections.max(2 * settings.landing.connections + 1);
     // The pairing creates the tables, so that nothing is written into a wrong database.
-    let options = storage_sql::ColdOptions {
-        connections,
-        creates: false,
-        ..options
-    };
-    storage_sql::open(&options).await.context("the cold tier")
+    storage_sql::open_for_pairing(&sql)
+        .await
+        .context("the cold tier")
 }
 
 fn is_hot_away(error: &anyhow::Error) -> bool {
@@ -316,10 +301,10 @@ fn is_cold_away(error: &anyhow::Error) -> bool {
 /// A worker on open tiers, under a unique name.
 #[must_use]
 pub fn worker(settings: &Settings, tiers: Tiers) -> LandingWorker {
-    let mut options = LandingOptions::from(settings);
-    if options.name.is_empty() {
+    let mut landing = settings.landing.clone();
+    landing.worker_name.get_or_insert_with(|| {
         let id: String = RandomIds.next().to_string().chars().take(6).collect();
-        options.name = format!("{}-{id}", storage_config::process_name());
-    }
-    LandingWorker::new(tiers, options, &RandomIds)
+        format!("{}-{id}", storage_config::process_name())
+    });
+    LandingWorker::new(tiers, &landing, &settings.sessions, &RandomIds)
 }

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::{http, open, signal};
 

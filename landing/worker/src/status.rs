@@ -5,10 +5,10 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use storage_dirty::HotError;
-use storage_landing::{Backlog, Pressure};
+use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Partition;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;
@@ -30,10 +30,10 @@ pub struct Args {
 #[derive(Debug, Serialize)]
 struct Status {
     /// 0: below the watermarks. 1 to 99: game servers slow down writes. 100: they reject writes.
-    pressure_percent: u32,
+    backpressure_percent: u32,
     /// The watermark and the observed value.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pressure: String,
+    backpressure: String,
     total: Line,
     partitions: Vec<Line>,
 }
@@ -56,7 +56,7 @@ struct Line {
     away: Option<String>,
 }
 
-fn status(backlog: &Backlog, pressure: Pressure) -> Status {
+fn status(backlog: &Backlog, level: BackpressureLevel) -> Status {
     let mut total = Line {
         oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()),
         ..Line::default()
@@ -88,8 +88,8 @@ fn status(backlog: &Backlog, pressure: Pressure) -> Status {
     partitions.extend(backlog.away.iter().map(away));
     partitions.sort_by_key(|line| line.partition);
     Status {
-        pressure_percent: pressure.percent,
-        pressure: pressure.reason,
+        backpressure_percent: level.percent,
+        backpressure: level.reason,
         total,
         partitions,
     }
@@ -162,13 +162,13 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             status.total.errors
         )?;
     }
-    match status.pressure_percent {
+    match status.backpressure_percent {
         0 => Ok(()),
-        100 => writeln!(out, "writes are refused: {}", status.pressure),
+        100 => writeln!(out, "writes are refused: {}", status.backpressure),
         percent => writeln!(
             out,
             "writes are slowed down, {percent} % of the way to refusal: {}",
-            status.pressure
+            status.backpressure
         ),
     }
 }
@@ -202,8 +202,8 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     let hot = open::hot_for_reading(&settings).await?;
     let belongs = open::belongs(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
-    let pressure = Pressure::of(&settings.backpressure, &backlog, hot.memory().await?);
-    let status = status(&backlog, pressure);
+    let level = BackpressureLevel::of(&settings.backpressure, &backlog, hot.memory().await?);
+    let status = status(&backlog, level);
     let mut out = io::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
@@ -231,8 +231,8 @@ mod tests {
 
     fn printed(partitions: Vec<Line>, total: Line) -> String {
         let status = Status {
-            pressure_percent: 0,
-            pressure: String::new(),
+            backpressure_percent: 0,
+            backpressure: String::new(),
             total,
             partitions,
         };

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use storage_tiers::Compared;
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;

@@ -156,9 +156,9 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
         land_on(&*holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await
     });
     gate.reached().await;
-    let mut options = h.backend.options();
-    options.statement_timeout = Duration::from_secs(2); // a lock wait of 1 s
-    let store = open(&options).await.unwrap();
+    let mut settings = h.backend.settings();
+    settings.statement_timeout = Duration::from_secs(2); // a lock wait of 1 s
+    let store = open(&settings).await.unwrap();
     // Three rows take two statements. The second one meets the held row.
     let rows: Vec<_> = ["a", "b", "c"]
         .map(|id| live(&owner(id), "gold", "1", 9))
@@ -242,7 +242,7 @@ pub async fn reopening_keeps_everything(h: &Harness) {
     let pairing = h.store.pairing().await.unwrap();
     h.land(vec![live(&owner("ann"), "gold", "1", 7)]).await;
     h.store.close().await;
-    let store = open(&h.backend.options()).await.unwrap();
+    let store = open(&h.backend.settings()).await.unwrap();
     assert_eq!(
         store.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         [live(&owner("ann"), "gold", "1", 7)]
@@ -257,38 +257,38 @@ pub async fn reopening_keeps_everything(h: &Harness) {
 /// A program meets a missing schema, its own, and a later one.
 pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     h.shares();
-    let mut options = h.backend.options();
-    options.table = "other_rows".into();
-    assert_eq!(schema_state(&options).await.unwrap(), SchemaState::Empty);
-    let pending = pending_sql(&options).await.unwrap();
+    let mut settings = h.backend.settings();
+    settings.table = "other_rows".into();
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Empty);
+    let pending = pending_sql(&settings).await.unwrap();
     assert!(
         pending.iter().any(|sql| sql.contains("`other_partition`")),
         "{pending:?}"
     );
     assert_eq!(
-        schema_state(&options).await.unwrap(),
+        schema_state(&settings).await.unwrap(),
         SchemaState::Empty,
         "asking changes nothing"
     );
-    let openings = futures::future::join_all((0..4).map(|_| open(&options))).await;
+    let openings = futures::future::join_all((0..4).map(|_| open(&settings))).await;
     assert!(openings.iter().all(Result::is_ok), "{openings:?}");
-    assert_eq!(migrate(&options).await.unwrap(), SchemaState::Current);
-    assert!(pending_sql(&options).await.unwrap().is_empty());
+    assert_eq!(migrate(&settings).await.unwrap(), SchemaState::Current);
+    assert!(pending_sql(&settings).await.unwrap().is_empty());
 
     let insert = "INSERT INTO other_migration (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 1)";
     h.needs(
         "run a statement beside the store",
         h.backend.sql(insert).await,
     );
-    assert_eq!(schema_state(&options).await.unwrap(), SchemaState::Newer);
-    assert_eq!(open(&options).await.unwrap_err().kind, ColdKind::Schema);
-    assert_eq!(migrate(&options).await.unwrap_err().kind, ColdKind::Schema);
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Newer);
+    assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
+    assert_eq!(migrate(&settings).await.unwrap_err().kind, ColdKind::Schema);
 }
 
 /// Closing waits for the running statements. Later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
     let gate = Arc::new(Gate::before("partitions"));
-    let store = open_through(&h.backend.options(), gate.clone())
+    let store = open_through(&h.backend.settings(), gate.clone())
         .await
         .unwrap();
     let reader = Arc::clone(&store);

@@ -121,7 +121,7 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
 pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
     h.shares();
     for _ in 0..3 {
-        let another = open(&h.backend.options()).await.unwrap();
+        let another = open(&h.backend.settings()).await.unwrap();
         let records = another.partitions(&[Partition(0)]).await.unwrap();
         assert_eq!(records, [record(h.database, 0, 0, 0)]);
         assert_eq!(another.raise(&[]).await.unwrap(), []);

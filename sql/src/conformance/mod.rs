@@ -26,17 +26,18 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use storage_config::SqlSettings;
 use storage_model::{
     Bytes, Cell, DatabaseId, Epoch, Field, Intercept, Owner, Partition, Row, Version,
 };
 
-use crate::{Batch, ColdOptions, ColdStore, Fence, Loaded, Raise, Raised, open, open_through};
+use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, open, open_through};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
 pub trait Backend: Send + Sync + Debug {
-    /// The options to open it.
-    fn options(&self) -> ColdOptions;
+    /// The settings to open it.
+    fn settings(&self) -> SqlSettings;
 
     /// Whether it outlives its store, and several stores can share it.
     fn is_shared(&self) -> bool;
@@ -63,7 +64,7 @@ pub struct Harness {
 impl Harness {
     /// Opens a store on a fresh database.
     pub async fn new(backend: Box<dyn Backend>) -> Self {
-        let store = open(&backend.options()).await.unwrap();
+        let store = open(&backend.settings()).await.unwrap();
         let database = store.partitions(&[Partition(0)]).await.unwrap()[0].database;
         Self {
             store,
@@ -94,7 +95,7 @@ impl Harness {
 
     /// Another store on the same database, through an intercept.
     pub async fn another(&self, intercept: Arc<dyn Intercept>) -> Arc<dyn ColdStore> {
-        open_through(&self.backend.options(), intercept)
+        open_through(&self.backend.settings(), intercept)
             .await
             .unwrap()
     }

@@ -6,16 +6,16 @@ mod server;
 mod setup;
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
+use storage_config::{MysqlAddress, SqlSettings, TlsMode};
 
+use crate::access::Access;
 use crate::classify::Dialect;
 use crate::fault::Fault;
-use crate::session::{Engine, Share};
-use crate::{ColdError, ColdOptions, Tls};
+use crate::session::{Engine, Share, lock_wait};
 use exec::MySqlSession;
 
 #[cfg(feature = "bench")]
@@ -26,6 +26,8 @@ const STATEMENTS_MAX: usize = 256;
 
 /// A MySQL or MariaDB server and one of its databases.
 pub(crate) struct MySql {
+    /// Its address and database, for errors.
+    place: String,
     options: MySqlConnectOptions,
     connections: u32,
     lock_wait: Duration,
@@ -34,48 +36,56 @@ pub(crate) struct MySql {
 }
 
 impl MySql {
-    /// Reads the URL and the options. Connects to nothing.
-    pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
-        // The parser's error is not shown, because it may quote the URL.
-        let parsed = MySqlConnectOptions::from_str(&options.url);
-        let shape = "the URL is not of the form mysql://user:password@host:port/database";
-        let mut connect = parsed
-            .map_err(|_| ColdError::settings(shape.into()))?
+    /// A database at this address. Connects to nothing.
+    pub(crate) fn new(
+        address: &MysqlAddress,
+        database: &str,
+        settings: &SqlSettings,
+        access: Access,
+    ) -> Self {
+        let mut options = MySqlConnectOptions::new()
+            .database(database)
+            .ssl_mode(ssl_mode(settings.tls))
+            .statement_cache_capacity(STATEMENTS_MAX)
             .disable_statement_logging();
-        if connect.get_database().is_none() {
-            return Err(ColdError::settings(
-                "the URL names no database: add /name after the host".into(),
-            ));
+        let place = match address {
+            MysqlAddress::Tcp(node) => {
+                options = options.host(&node.host).port(node.port);
+                format!("{node}/{database}")
+            }
+            MysqlAddress::Socket(path) => {
+                options = options.socket(path);
+                format!("{}/{database}", path.display())
+            }
+        };
+        let login = settings.login();
+        if let Some(user) = &login.user {
+            options = options.username(user);
         }
-        if let Some(user) = &options.user {
-            connect = connect.username(user);
+        if let Some(password) = &login.password {
+            options = options.password(password.expose());
         }
-        if let Some(password) = &options.password {
-            connect = connect.password(password);
+        if let Some(file) = &settings.tls_ca_file {
+            options = options.ssl_ca(file);
         }
-        if let Some(tls) = options.tls {
-            connect = connect.ssl_mode(ssl_mode(tls));
+        Self {
+            place,
+            options,
+            connections: settings.connections,
+            lock_wait: lock_wait(settings),
+            statement_timeout: settings.statement_timeout,
+            read_only: access == Access::Reads,
         }
-        if let Some(file) = &options.ca_file {
-            connect = connect.ssl_ca(file);
-        }
-        Ok(Self {
-            options: connect.statement_cache_capacity(STATEMENTS_MAX),
-            connections: options.connections,
-            lock_wait: options.lock_wait(),
-            statement_timeout: options.statement_timeout,
-            read_only: options.read_only,
-        })
     }
 }
 
-fn ssl_mode(tls: Tls) -> MySqlSslMode {
+fn ssl_mode(tls: TlsMode) -> MySqlSslMode {
     match tls {
-        Tls::Disabled => MySqlSslMode::Disabled,
-        Tls::Preferred => MySqlSslMode::Preferred,
-        Tls::Required => MySqlSslMode::Required,
-        Tls::VerifyCa => MySqlSslMode::VerifyCa,
-        Tls::VerifyIdentity => MySqlSslMode::VerifyIdentity,
+        TlsMode::Disabled => MySqlSslMode::Disabled,
+        TlsMode::Preferred => MySqlSslMode::Preferred,
+        TlsMode::Required => MySqlSslMode::Required,
+        TlsMode::VerifyCa => MySqlSslMode::VerifyCa,
+        TlsMode::VerifyIdentity => MySqlSslMode::VerifyIdentity,
     }
 }
 
@@ -90,15 +100,7 @@ impl Engine for MySql {
     type Session = MySqlSession;
 
     fn place(&self) -> String {
-        let database = self.options.get_database().unwrap_or_default();
-        match self.options.get_socket() {
-            Some(socket) => format!("{}/{database}", socket.display()),
-            None => format!(
-                "{}:{}/{database}",
-                self.options.get_host(),
-                self.options.get_port()
-            ),
-        }
+        self.place.clone()
     }
 
     async fn connect(&self) -> Result<MySqlSession, Fault> {

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use storage_config::SqlSettings;
 use tokio::sync::OnceCell;
 
+use crate::access::Access;
 use crate::classify::Dialect;
 use crate::fault::Fault;
-use crate::session::{Engine, Share};
-use crate::{ColdError, ColdOptions};
+use crate::session::{Engine, Share, lock_wait};
 use exec::SqliteSession;
 
 /// A file, or a database in memory.
@@ -31,17 +32,26 @@ pub(crate) struct Sqlite {
 }
 
 impl Sqlite {
-    /// Reads the URL and the options. Opens nothing.
-    pub(crate) fn new(options: &ColdOptions) -> Result<Self, ColdError> {
-        let (connect, in_memory) =
-            setup::options(&options.url, options.lock_wait(), options.read_only)?;
-        let readers = (!in_memory).then(|| options.connections.saturating_sub(1).max(1));
-        Ok(Self {
-            options: connect,
-            readers,
+    /// A database in this file. Opens nothing.
+    pub(crate) fn file(path: &Path, settings: &SqlSettings, access: Access) -> Self {
+        let lock_wait = lock_wait(settings);
+        Self {
+            options: setup::file(path, lock_wait, access),
+            readers: Some(settings.connections.saturating_sub(1).max(1)),
             anchor: OnceCell::new(),
-            lock_wait: options.lock_wait(),
-        })
+            lock_wait,
+        }
+    }
+
+    /// A database in memory. Opens nothing.
+    pub(crate) fn memory(settings: &SqlSettings) -> Self {
+        let lock_wait = lock_wait(settings);
+        Self {
+            options: setup::memory(lock_wait),
+            readers: None,
+            anchor: OnceCell::new(),
+            lock_wait,
+        }
     }
 
     /// Distinguishes a file that can't be opened because of wrong settings from one that can't be

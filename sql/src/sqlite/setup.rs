@@ -1,45 +1,25 @@
 //! The options of every connection.
 
-use std::str::FromStr;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 
-use crate::ColdError;
+use crate::access::Access;
 
 /// More than the number of texts, so that each connection prepares each statement once.
 const STATEMENTS_MAX: usize = 256;
 
-/// The driver's options for a URL, and whether the URL names a database in memory.
+/// The driver's options for a file.
 ///
-/// A file has a write-ahead log, so that readers and the writer do not wait for each other. It is
+/// It has a write-ahead log, so that readers and the writer do not wait for each other. It is
 /// synchronised at checkpoints, not at each commit. A crash of the process loses nothing. A power
 /// failure can lose the last commits, but never a part of one.
-pub(super) fn options(
-    url: &str,
-    lock_wait: Duration,
-    read_only: bool,
-) -> Result<(SqliteConnectOptions, bool), ColdError> {
-    let parsed = SqliteConnectOptions::from_str(url);
-    let options = parsed.map_err(|_| {
-        ColdError::settings("the URL is not of the form sqlite:PATH or sqlite::memory:".into())
-    })?;
-    let path = url.strip_prefix("sqlite:").unwrap_or(url);
-    let path = path.strip_prefix("//").unwrap_or(path);
-    if path.is_empty() {
-        return Err(ColdError::settings(
-            "the URL names no file: write sqlite:PATH or sqlite::memory:".into(),
-        ));
-    }
-    let in_memory = path.starts_with(":memory:") || path.contains("mode=memory");
-    let options = options
-        .busy_timeout(lock_wait)
-        .statement_cache_capacity(STATEMENTS_MAX)
-        .disable_statement_logging();
-    let options = if in_memory {
-        options
-    } else if read_only {
+pub(super) fn file(path: &Path, lock_wait: Duration, access: Access) -> SqliteConnectOptions {
+    let options = common(SqliteConnectOptions::new().filename(path), lock_wait);
+    if access == Access::Reads {
         // The content stays the same. As with any connection, the log may be written back to the
         // file.
         options.create_if_missing(false).pragma("query_only", "ON")
@@ -48,19 +28,24 @@ pub(super) fn options(
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
-    };
-    Ok((options, in_memory))
+    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+/// The driver's options for a database in memory. Each call names another database. Connections
+/// with the same name share it.
+pub(super) fn memory(lock_wait: Duration) -> SqliteConnectOptions {
+    static DATABASES: AtomicU64 = AtomicU64::new(0);
+    let number = DATABASES.fetch_add(1, Ordering::Relaxed);
+    let options = SqliteConnectOptions::new()
+        .filename(format!("file:storage-in-memory-{number}"))
+        .in_memory(true)
+        .shared_cache(true);
+    common(options, lock_wait)
+}
 
-    #[test]
-    fn memory_is_told_from_files() {
-        let in_memory = |url| options(url, Duration::from_secs(1), false).unwrap().1;
-        assert!(in_memory("sqlite::memory:") && in_memory("sqlite://:memory:"));
-        assert!(!in_memory("sqlite:game.db") && !in_memory("sqlite:///var/lib/game.db"));
-        assert!(options("sqlite:", Duration::from_secs(1), false).is_err());
-    }
+fn common(options: SqliteConnectOptions, lock_wait: Duration) -> SqliteConnectOptions {
+    options
+        .busy_timeout(lock_wait)
+        .statement_cache_capacity(STATEMENTS_MAX)
+        .disable_statement_logging()
 }

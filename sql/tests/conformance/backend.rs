@@ -4,13 +4,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use sqlx::{AssertSqlSafe, Connection, SqliteConnection};
+use storage_config::{ColdUrl, SqlSettings};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_sql::ColdOptions;
 use storage_sql::conformance::Backend;
 use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
-/// One server for all cases; each has a database of its own.
+/// One server for all cases. Each case has a database of its own.
 static SERVER: OnceCell<MariaDbServer> = OnceCell::const_new();
 static DATABASES: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,6 +30,12 @@ pub(crate) struct MySql {
     url: String,
 }
 
+impl MySql {
+    pub(crate) fn url(&self) -> String {
+        self.url.clone()
+    }
+}
+
 pub(crate) async fn mysql() -> MySql {
     let database = format!("case{}", DATABASES.fetch_add(1, Ordering::Relaxed));
     let url = server().await.fresh_database(&database).await.unwrap();
@@ -38,8 +44,8 @@ pub(crate) async fn mysql() -> MySql {
 
 #[async_trait]
 impl Backend for MySql {
-    fn options(&self) -> ColdOptions {
-        ColdOptions::new(&self.url)
+    fn settings(&self) -> SqlSettings {
+        SqlSettings::new(self.url.parse().unwrap())
     }
 
     fn is_shared(&self) -> bool {
@@ -76,8 +82,8 @@ impl SqliteFile {
 
 #[async_trait]
 impl Backend for SqliteFile {
-    fn options(&self) -> ColdOptions {
-        ColdOptions::new(self.url())
+    fn settings(&self) -> SqlSettings {
+        SqlSettings::new(self.url().parse().unwrap())
     }
 
     fn is_shared(&self) -> bool {
@@ -112,8 +118,8 @@ pub(crate) async fn sqlite_memory() -> SqliteMemory {
 
 #[async_trait]
 impl Backend for SqliteMemory {
-    fn options(&self) -> ColdOptions {
-        ColdOptions::new("sqlite::memory:")
+    fn settings(&self) -> SqlSettings {
+        SqlSettings::new(ColdUrl::SqliteMemory)
     }
 
     fn is_shared(&self) -> bool {

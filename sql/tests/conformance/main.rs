@@ -1,11 +1,11 @@
-//! The suite over all engines, and what only a MySQL server can show.
+//! The suite over all engines, and the tests that need a MySQL server.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod backend;
 mod mysql_server;
-mod options;
 mod places;
+mod settings;
 
 use storage_sql::conformance::Harness;
 

@@ -1,14 +1,15 @@
-//! What only a MySQL server can show: outages, hangs, modes, limits.
+//! Tests that need a MySQL server: outages, hangs, modes, limits.
 
 use std::sync::Arc;
 use std::time::Duration;
 
+use storage_config::{Secret, SqlSettings};
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::plans::{Planned, planned};
 use storage_sql::conformance::{Backend, land_on, live, owner};
-use storage_sql::{ColdKind, ColdOptions, ColdStore, LandError, open, open_through};
+use storage_sql::{ColdKind, ColdStore, LandError, open, open_through};
 
 use crate::backend::{mysql, server};
 
@@ -22,10 +23,10 @@ async fn with_args(args: &[&str]) -> MariaDbServer {
     .unwrap()
 }
 
-fn options(server: &MariaDbServer) -> ColdOptions {
-    ColdOptions {
+fn settings(server: &MariaDbServer) -> SqlSettings {
+    SqlSettings {
         acquire_timeout: Duration::from_millis(500),
-        ..ColdOptions::new(server.url())
+        ..SqlSettings::new(server.url().parse().unwrap())
     }
 }
 
@@ -50,7 +51,7 @@ fn kind(result: Result<(), LandError>) -> ColdKind {
 #[tokio::test]
 async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
     server.kill().unwrap();
@@ -64,13 +65,13 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
             ColdKind::Unwell
         );
     }
-    let late = open(&options(&server)).await.unwrap();
+    let late = open(&settings(&server)).await.unwrap();
     server.restart().await.unwrap();
     land_on(&*store, 0, ann("2", 2)).await.unwrap();
     assert_eq!(
         late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         ann("2", 2),
-        "a store opened meanwhile works too"
+        "a store that was opened in between works too"
     );
 }
 
@@ -82,7 +83,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
         ..MariaDbOptions::default()
     };
     let server = MariaDbServer::start(flush(1)).await.unwrap();
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     let database =
         async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
     let before = database(&*store).await;
@@ -91,7 +92,7 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
         .sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         .await
         .unwrap();
-    let warned = open(&options(&server))
+    let warned = open(&settings(&server))
         .await
         .unwrap()
         .forgets()
@@ -100,9 +101,9 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
     server.kill().unwrap();
     server.restart().await.unwrap();
-    let after = database(&*open(&options(&server)).await.unwrap()).await;
+    let after = database(&*open(&settings(&server)).await.unwrap()).await;
     assert_ne!(after, before);
-    // Its old connection is broken; it may find that out by its next call.
+    // The store's old connection is broken. The store may notice that only by its next call.
     let _ = store.partitions(&[Partition(0)]).await;
     assert_eq!(
         database(&*store).await,
@@ -114,26 +115,26 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;
-    let store = open(&ColdOptions {
+    let store = open(&SqlSettings {
         statement_timeout: Duration::from_millis(700),
-        ..options(&server)
+        ..settings(&server)
     })
     .await
     .unwrap();
     init(&*store).await;
     server.pause().unwrap();
-    let late = open(&options(&server)).await.unwrap();
+    let late = open(&settings(&server)).await.unwrap();
     let call = |store: Arc<dyn ColdStore>| async move {
         store.load(&[owner("ann")], 9).await.unwrap_err().kind
     };
-    // One after another, the callers of either store would take longer than this.
+    // If the callers of either store waited one after another, they would take longer than this.
     let calls = (0..100).flat_map(|_| [call(Arc::clone(&store)), call(Arc::clone(&late))]);
     let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls))
         .await
         .unwrap();
     assert!(kinds.iter().all(|kind| *kind == ColdKind::Unwell));
     server.resume().unwrap();
-    // The server first has to get through the connections that were given up meanwhile.
+    // The server must first work through the connections that were given up in the meantime.
     let lands = async {
         while let Err(error) = land_on(&*store, 0, ann("1", 1)).await {
             assert_eq!(kind(Err(error)), ColdKind::Unwell);
@@ -159,9 +160,9 @@ async fn a_server_without_strict_mode_cuts_nothing() {
         "--collation-server=utf8mb4_unicode_ci",
     ])
     .await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
-    // A column that an operator made shorter than the names it has to hold.
+    // A column that an operator made shorter than the values.
     server
         .sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL")
         .await
@@ -171,7 +172,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
         other => panic!("{other:?}"),
     }
     land_on(&*store, 0, ann("1234", 1)).await.unwrap();
-    // Nor does it fold names that its collation takes for equal.
+    // The store also does not fold names that the column's collation treats as equal.
     let names = ["gold", "Gold", "g\u{f6}ld", "gold ", "gold\u{a0}"];
     land_on(
         &*store,
@@ -195,7 +196,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
 async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_break_the_connection()
  {
     let server = with_args(&["--max-allowed-packet=1M"]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     let limit = store.value_bytes_max();
     assert_eq!(limit, 512 << 10);
@@ -208,7 +209,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
         .await;
         assert_eq!(landed.is_ok(), fits, "{bytes}: {landed:?}");
     }
-    // Together far above one packet.
+    // Together these rows are far above one packet.
     let rows = (0..1_000)
         .map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1))
         .collect();
@@ -221,7 +222,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
     );
     let few = with_args(&["--max-allowed-packet=512K"]).await;
     assert_eq!(
-        open(&options(&few)).await.unwrap_err().kind,
+        open(&settings(&few)).await.unwrap_err().kind,
         ColdKind::Operator
     );
 }
@@ -229,7 +230,7 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
 #[tokio::test]
 async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operators_matter() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     server.sql("SET GLOBAL read_only = 1").await.unwrap();
     assert_eq!(
@@ -251,11 +252,12 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
     land_on(&*store, 0, ann("1", 1)).await.unwrap();
 }
 
-/// H38: what no row gets past is no row's fault, or an operator's mistake would park everything.
+/// H38: a fault that hits every row is no row's own fault. Otherwise an operator's mistake would
+/// move all rows to the error map.
 #[tokio::test]
 async fn a_database_that_refuses_every_row_blames_none() {
     let backend = mysql().await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     init(&*store).await;
     backend
         .sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)")
@@ -278,16 +280,18 @@ async fn a_database_that_refuses_every_row_blames_none() {
     assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
 }
 
-/// H39: a server that turns read-only in the middle of a transaction takes nothing of it, and
-/// nothing is blamed on a row.
+/// H39: a server that turns read-only in the middle of a transaction takes none of it. No row is
+/// blamed.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
     let server = with_args(&[]).await;
-    let store = open(&options(&server)).await.unwrap();
+    let store = open(&settings(&server)).await.unwrap();
     init(&*store).await;
     for (number, statement) in (1..).zip(["begin", "fence", "upsert", "commit"]) {
         let gate = Arc::new(Gate::before(statement));
-        let held = open_through(&options(&server), gate.clone()).await.unwrap();
+        let held = open_through(&settings(&server), gate.clone())
+            .await
+            .unwrap();
         let landing =
             tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
         gate.reached().await;
@@ -315,10 +319,10 @@ async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_bat
 
 #[tokio::test]
 async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
-    let url = mysql().await.options().url;
-    let error = open(&ColdOptions {
-        password: Some("hunter2".into()),
-        ..ColdOptions::new(url)
+    let url = mysql().await.settings().url;
+    let error = open(&SqlSettings {
+        password: Some(Secret::new("hunter2")),
+        ..SqlSettings::new(url)
     })
     .await
     .unwrap_err();
@@ -332,11 +336,11 @@ async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
 #[tokio::test]
 async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     let backend = mysql().await;
-    drop(open(&backend.options()).await.unwrap());
+    drop(open(&backend.settings()).await.unwrap());
     backend
         .sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta")
         .await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     store.pairing().await.unwrap();
 }
 
@@ -344,13 +348,13 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
 #[tokio::test]
 async fn the_server_chooses_the_declared_plan_of_each_statement() {
     let backend = mysql().await;
-    let store = open(&backend.options()).await.unwrap();
+    let store = open(&backend.settings()).await.unwrap();
     init(&*store).await;
     let rows = (0..2_000)
         .map(|i| live(&owner(&format!("{i:05}")), "f", "v", 1))
         .collect();
     land_on(&*store, 0, rows).await.unwrap();
-    let database = backend.options().url.rsplit('/').next().unwrap().to_owned();
+    let database = backend.url().rsplit('/').next().unwrap().to_owned();
     let planned = planned("landing_rows");
     assert!(planned.len() >= 7, "{planned:?}");
     for Planned {

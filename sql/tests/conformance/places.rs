@@ -1,12 +1,13 @@
-//! Where a database is, and what its servers are set to: each error names the place and the way
-//! out, and only what passes by itself is called away.
+//! The place of a database, and the settings of its servers. Each error names the place and the way
+//! out. Only a fault that passes by itself counts as an outage.
 
 use std::path::Path;
 
+use storage_config::{ColdUrl, Secret, SqlSettings, TlsMode};
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
-use storage_sql::conformance::{Backend, land_on, live, owner};
-use storage_sql::{ColdError, ColdKind, ColdOptions, LandError, Raise, Tls, open};
+use storage_sql::conformance::{land_on, live, owner};
+use storage_sql::{ColdError, ColdKind, LandError, Raise, open};
 
 use crate::backend::mysql;
 
@@ -19,13 +20,17 @@ async fn server_with(args: Vec<String>) -> MariaDbServer {
     .unwrap()
 }
 
-/// Without user and password.
+/// The URL without user and password.
 fn place(url: &str) -> &str {
     url.rsplit_once('@').or(url.split_once("://")).unwrap().1
 }
 
-async fn refused(options: &ColdOptions, kind: ColdKind) -> ColdError {
-    let error = open(options).await.unwrap_err();
+fn at(url: &str) -> SqlSettings {
+    SqlSettings::new(url.parse().unwrap())
+}
+
+async fn refused(settings: &SqlSettings, kind: ColdKind) -> ColdError {
+    let error = open(settings).await.unwrap_err();
     assert_eq!(error.kind, kind, "{error}");
     error
 }
@@ -36,10 +41,10 @@ fn gold(version: u64) -> Vec<Row> {
 
 #[tokio::test]
 async fn an_error_of_the_database_names_its_address_and_the_way_out() {
-    let url = mysql().await.options().url;
-    let wrong = ColdOptions {
-        password: Some("hunter2".into()),
-        ..ColdOptions::new(&url)
+    let url = mysql().await.url();
+    let wrong = SqlSettings {
+        password: Some(Secret::new("hunter2")),
+        ..at(&url)
     };
     let error = refused(&wrong, ColdKind::Operator).await.to_string();
     assert!(
@@ -49,15 +54,13 @@ async fn an_error_of_the_database_names_its_address_and_the_way_out() {
 
     let (server, _) = url.rsplit_once('/').unwrap();
     let missing = format!("{server}/nowhere");
-    let error = refused(&ColdOptions::new(&missing), ColdKind::Operator)
-        .await
-        .to_string();
+    let error = refused(&at(&missing), ColdKind::Operator).await.to_string();
     assert!(
         error.contains(place(&missing)) && error.contains("create it"),
         "{error}"
     );
 
-    let away = open(&ColdOptions::new("mysql://ann:hunter2@127.0.0.1:1/game"))
+    let away = open(&at("mysql://ann:hunter2@127.0.0.1:1/game"))
         .await
         .unwrap();
     let told = [
@@ -94,28 +97,30 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         file("ssl-key", "server.key"),
     ];
     let server = server_with(args).await;
-    let options = |tls, ca_file: Option<&Path>| ColdOptions {
-        tls: Some(tls),
-        ca_file: ca_file.map(Path::to_owned),
-        ..ColdOptions::new(server.url())
+    let settings = |tls, ca_file: Option<&Path>| SqlSettings {
+        tls,
+        tls_ca_file: ca_file.map(Path::to_owned),
+        ..at(&server.url())
     };
-    open(&options(Tls::Required, None)).await.unwrap();
-    open(&options(Tls::VerifyCa, redis.ca_pem())).await.unwrap();
-    let error = refused(&options(Tls::VerifyCa, None), ColdKind::Operator)
+    open(&settings(TlsMode::Required, None)).await.unwrap();
+    open(&settings(TlsMode::VerifyCa, redis.ca_pem()))
+        .await
+        .unwrap();
+    let error = refused(&settings(TlsMode::VerifyCa, None), ColdKind::Operator)
         .await
         .to_string();
     assert!(
         error.contains("TLS")
-            && error.contains("sql.ca_file")
+            && error.contains("sql.tls_ca_file")
             && error.contains(place(&server.url())),
         "{error}"
     );
 
     let plain = server_with(vec!["--skip-ssl".into()]).await;
     let error = refused(
-        &ColdOptions {
-            tls: Some(Tls::Required),
-            ..ColdOptions::new(plain.url())
+        &SqlSettings {
+            tls: TlsMode::Required,
+            ..at(&plain.url())
         },
         ColdKind::Operator,
     )
@@ -131,9 +136,9 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         }
     });
     let url = format!("mysql://ann@127.0.0.1:{port}/game");
-    let store = open(&ColdOptions {
-        tls: Some(Tls::VerifyCa),
-        ..ColdOptions::new(url)
+    let store = open(&SqlSettings {
+        tls: TlsMode::VerifyCa,
+        ..at(&url)
     })
     .await
     .unwrap();
@@ -155,9 +160,9 @@ async fn what_a_server_sets_for_new_sessions_changes_no_call() {
         "autocommit = 0",
     ]) {
         server.sql(&format!("SET GLOBAL {set}")).await.unwrap();
-        let store = open(&ColdOptions {
+        let store = open(&SqlSettings {
             connections: 1,
-            ..ColdOptions::new(server.url())
+            ..at(&server.url())
         })
         .await
         .unwrap();
@@ -183,7 +188,7 @@ async fn what_a_server_sets_for_new_sessions_changes_no_call() {
 #[tokio::test]
 async fn a_server_that_prepares_no_statement_is_for_an_operator() {
     let server = server_with(vec!["--max-prepared-stmt-count=0".into()]).await;
-    let error = refused(&ColdOptions::new(server.url()), ColdKind::Operator).await;
+    let error = refused(&at(&server.url()), ColdKind::Operator).await;
     assert!(
         error.message.contains("raise max_prepared_stmt_count"),
         "{error}"
@@ -195,23 +200,23 @@ async fn a_file_in_no_folder_is_a_settings_error_that_names_both() {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("inner");
     let file = inner.join("game.db");
-    let options = ColdOptions::new(format!("sqlite:{}", file.display()));
-    let error = refused(&options, ColdKind::Settings).await.to_string();
+    let settings = SqlSettings::new(ColdUrl::SqliteFile(file.clone()));
+    let error = refused(&settings, ColdKind::Settings).await.to_string();
     assert!(
         error.contains(&file.display().to_string()) && error.contains("does not exist: make it"),
         "{error}"
     );
 
     std::fs::create_dir(&inner).unwrap();
-    let store = open(&ColdOptions {
+    let store = open(&SqlSettings {
         connections: 2,
-        ..options
+        ..settings
     })
     .await
     .unwrap();
     store.close().await;
     let error = refused(
-        &ColdOptions::new(format!("sqlite:{}", inner.display())),
+        &SqlSettings::new(ColdUrl::SqliteFile(inner.clone())),
         ColdKind::Settings,
     )
     .await

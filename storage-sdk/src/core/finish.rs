@@ -4,19 +4,12 @@
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
-use storage_model::sabotage::broken;
-use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition};
-use storage_tiers::TierError;
+use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition, tries};
+use storage_tiers::{Noted, TierError};
 use tokio::time::{Instant, sleep_until};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
 use crate::{Error, Kind, Result};
-
-/// The most adoptions that one mutation meets. Only one happens at a time.
-const MOVES_MAX: u32 = 16;
-/// The most loads for one mutation. A further load is needed only if the owner changed during the
-/// one before.
-const LOADS_MAX: u32 = 64;
 
 /// A mutation whose first answer was not final.
 pub(super) struct Unfinished {
@@ -87,13 +80,16 @@ impl Progress {
         match answer {
             Ok(Mutated::Applied(applied)) => Ok(applied),
             Ok(Mutated::Refused(refusal)) => Err(self.refused(&refusal, late)),
-            Ok(Mutated::Load(_)) if self.loads < LOADS_MAX => {
+            Ok(Mutated::Load(_)) if self.loads < tries::OWNER => {
                 self.loads += 1;
                 Err(Next::Load)
             }
             Ok(Mutated::Load(_)) => Err(Next::GiveUp(Error::new(
                 Kind::Contended,
-                "gave up after 64 loads: other callers changed the owner each time; retry later",
+                format!(
+                    "gave up after {} loads: other callers changed the owner each time; retry later",
+                    tries::OWNER
+                ),
             ))),
             Err(error) => Err(self.failed(error, late)),
         }
@@ -105,7 +101,7 @@ impl Progress {
             // clock of the hot tier moved.
             Refusal::Expired if !self.unknown && !late => Next::Time,
             // The hot tier applies no earlier copy any more.
-            Refusal::Moved { epoch, generation } if self.moves < MOVES_MAX => {
+            Refusal::Moved { epoch, generation } if self.moves < tries::MOVES => {
                 self.moves += 1;
                 Next::Moved {
                     epoch: *epoch,
@@ -114,7 +110,8 @@ impl Progress {
             }
             Refusal::Moved { epoch, .. } => {
                 let text = format!(
-                    "gave up after 16 copies: its partition was adopted each time, last in epoch {epoch}"
+                    "gave up after {} copies: its partition was adopted each time, last in epoch {epoch}",
+                    tries::MOVES
                 );
                 Next::GiveUp(Error::new(Kind::Contended, text))
             }
@@ -245,18 +242,15 @@ impl Core {
 
     /// Sends the next copy.
     async fn repeat(&self, write: &mut Unfinished) -> Result<Result<Mutated, HotError>> {
-        write.mutation.epoch = Some(self.tiers.epoch(write.partition));
+        let Noted { epoch, generation } = self.tiers.noted(write.partition);
+        write.mutation.epoch = Some(epoch);
         write.mutation.attempt = write.next_attempt();
-        let generation = self.tiers.generation(write.partition);
         match write.maybe_applied() {
             None => write.generation = generation,
-            Some(applied_in) if applied_in != generation && !broken("R11-forgotten") => {
+            Some(applied_in) if applied_in != generation => {
                 return Err(self.forgotten(&write.mutation, applied_in));
             }
             Some(_) => {}
-        }
-        if broken("R11-new-id") {
-            (write.mutation.id, write.mutation.attempt) = (self.ids.next(), Attempt::First);
         }
         let copy = [(write.mutation.clone(), write.load.take())];
         match self.tiers.hot().mutate(&copy).await.pop() {
@@ -348,7 +342,7 @@ mod tests {
                 generation: Epoch(1),
             })
         };
-        for _ in 0..MOVES_MAX {
+        for _ in 0..tries::MOVES {
             assert_eq!(
                 progress.heed(moved(), false),
                 Err(Next::Moved {

@@ -1,11 +1,11 @@
-//! The writes under way, for the close of the storage.
+//! The writes under way, for the close of the storage. They are counted and not shared: each caller
+//! awaits its own write.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use storage_model::sabotage::broken;
 use storage_model::{Attempt, Epoch, Mutation, OpId, Outcome, Owner};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -161,7 +161,7 @@ impl Core {
     /// The hot tier's generation in which an earlier call of this retry may have been applied, if
     /// such a call was recently given up or dropped.
     pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
-        if repeat.attempt != Attempt::RetryNamed || broken("R11-given-up") {
+        if repeat.attempt != Attempt::RetryNamed {
             return None;
         }
         let list = self

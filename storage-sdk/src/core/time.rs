@@ -87,7 +87,7 @@ mod tests {
             .unwrap();
         let core = Arc::clone(&storage.core);
         let owner = storage
-            .scope("a", "r")
+            .world("a", "r")
             .unwrap()
             .bytes()
             .owner("t", 1_u64)

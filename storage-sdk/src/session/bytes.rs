@@ -113,7 +113,7 @@ impl Content for Fields {
 /// # let folder = tempfile::tempdir()?;
 /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
 /// use storage_sdk::{Kind, SessionOptions};
-/// let room = storage.scope("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
 /// let session = room.session(SessionOptions::default()).await?;
 /// session.set("topic", "raid at nine")?;
 /// session.save().await?;

@@ -7,14 +7,13 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream;
-use storage_model::{Outcome, Owner, Partition};
+use storage_model::{DEADLINE_MAX, Outcome, Owner, Partition};
 use tokio::time::{Instant, timeout_at};
 
 use super::hold::Hold;
 use super::keep::AT_ONCE;
 use super::save::Wanted;
 use crate::core::Core;
-use crate::write::DEADLINE_MAX;
 use crate::{Ack, Error, Kind, Result};
 
 /// The result of ending several sessions.

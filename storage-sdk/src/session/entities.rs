@@ -54,7 +54,7 @@ impl Default for EntityOptions {
 /// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
 /// use std::time::Duration;
 /// use storage_sdk::EntityOptions;
-/// let heroes = storage.scope("mygame", "eu-1")?.entities::<Hero>(EntityOptions::default());
+/// let heroes = storage.world("mygame", "eu-1")?.entities::<Hero>(EntityOptions::default());
 /// let hero = heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
 /// let again = heroes.get(42_u64).await?.expect("it is there"); // the same session

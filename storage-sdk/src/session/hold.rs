@@ -1,8 +1,8 @@
 //! One session that this process holds.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage_dirty::Session as Stored;
@@ -10,7 +10,7 @@ use storage_model::{Durability, Epoch, Fence, Owner, Partition, Version};
 use tokio::sync::watch;
 
 use super::content::Content;
-use super::save::Queue;
+use super::save::Saves;
 use super::state::{Known, LossReason, SessionState, Standing};
 use crate::core::Core;
 use crate::{Error, Result};
@@ -26,8 +26,7 @@ pub(crate) struct Hold {
     /// The durability of saves that set none.
     pub(super) durability: Durability,
     pub(super) autosave: Option<Duration>,
-    /// The waiting saves. A plain mutex, never held across an await.
-    pub(super) queue: Mutex<Queue>,
+    pub(super) saves: Saves,
     /// Whether a save without a version is under way.
     pub(super) sending: AtomicBool,
     /// Whether the log already warns that a value nearly exceeds its limit.
@@ -87,7 +86,7 @@ impl Hold {
             content,
             durability,
             autosave,
-            queue: Mutex::default(),
+            saves: Saves::new(1, 1),
             sending: AtomicBool::new(false),
             warned: AtomicBool::new(false),
             known: watch::Sender::new(known),

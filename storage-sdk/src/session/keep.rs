@@ -36,25 +36,33 @@ const CLAIM_EVERY: Duration = Duration::from_millis(200);
 pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     if core.holder.begins() {
         let weak = Arc::downgrade(core);
-        core.background
-            .begin("beats of sessions", &core.tiers, &core.brake, move || {
-                beat(weak.clone())
-            });
+        core.background.begin(
+            "beats of sessions",
+            &core.tiers,
+            &core.backpressure,
+            move || beat(weak.clone()),
+        );
         let weak = Arc::downgrade(core);
-        core.background
-            .begin("claims of sessions", &core.tiers, &core.brake, move || {
-                claim_all(weak.clone())
-            });
+        core.background.begin(
+            "claims of sessions",
+            &core.tiers,
+            &core.backpressure,
+            move || claim_all(weak.clone()),
+        );
         let weak = Arc::downgrade(core);
-        core.background
-            .begin("asks for sessions", &core.tiers, &core.brake, move || {
-                listen(weak.clone())
-            });
+        core.background.begin(
+            "asks for sessions",
+            &core.tiers,
+            &core.backpressure,
+            move || listen(weak.clone()),
+        );
         let weak = Arc::downgrade(core);
-        core.background
-            .begin("upkeep of sessions", &core.tiers, &core.brake, move || {
-                upkeep(weak.clone())
-            });
+        core.background.begin(
+            "upkeep of sessions",
+            &core.tiers,
+            &core.backpressure,
+            move || upkeep(weak.clone()),
+        );
     }
     if core.holder.is_heard() {
         return Ok(());

@@ -40,7 +40,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 ///     level: u32,
 /// }
 ///
-/// let world = storage.scope("mygame", "eu-1")?;
+/// let world = storage.world("mygame", "eu-1")?;
 /// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() });
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;

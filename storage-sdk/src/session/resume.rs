@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use storage_dirty::{ClaimSession, Claimed};
-use storage_model::sabotage::broken;
 use storage_model::{Change, Condition, Durability, Epoch, Field, Outcome, Version};
 use tokio::time::Instant;
 
@@ -58,7 +57,7 @@ impl Hold {
             return Ok(());
         }
         let stored = core.read_whole(&self.owner).await?;
-        if !self.knows_of(&stored, (epoch, begun)) && !broken("S7-blind") {
+        if !self.knows_of(&stored, (epoch, begun)) {
             // ORDER: given back first, so that the owner is free once the loss is known.
             self.give_back().await;
             let error = self.lose(LossReason::Changed);
@@ -74,7 +73,7 @@ impl Hold {
     /// set back.
     fn knows_of(&self, stored: &Record, (epoch, begun): (Epoch, Version)) -> bool {
         let (known, version) = (self.known(), stored.version());
-        let is_of_the_epoch = version > begun && known.acked_in != epoch && !broken("S7-later");
+        let is_of_the_epoch = version > begun && known.acked_in != epoch;
         version <= known.acked && !is_of_the_epoch
             || known.doubtful.iter().any(|left| left.is_in(stored))
     }

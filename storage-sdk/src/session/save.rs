@@ -1,17 +1,15 @@
 //! Saves of a session. One save of a session is under way at a time. Concurrent requests join the
 //! next one (S4).
 
-use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use storage_coalesce::{Coalescer, Group};
 use storage_dirty::Refusal;
-use storage_model::sabotage::broken;
 use storage_model::{Applied, Attempt, Change, Condition, Durability, Mutation, Outcome};
-use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep};
 
 use super::content::Copied;
@@ -31,34 +29,11 @@ pub(crate) struct Wanted {
     pub(crate) ends: bool,
 }
 
-/// A caller that waits for a save.
-#[derive(Debug)]
-struct Waiter {
-    wanted: Wanted,
-    done: oneshot::Sender<Result<Ack>>,
-}
+/// The durability of a save, and whether the session ends with it.
+type Alike = (Durability, bool);
 
-/// The waiting saves of a session, and whether a task carries them out.
-#[derive(Debug, Default)]
-pub(super) struct Queue {
-    is_carried: bool,
-    waiting: VecDeque<Waiter>,
-}
-
-/// The task that carries out saves. If it ends early, with the storage's runtime, the waiting
-/// callers get an error.
-struct Carrier<'a> {
-    hold: &'a Hold,
-    ended: bool,
-}
-
-impl Drop for Carrier<'_> {
-    fn drop(&mut self) {
-        if !self.ended {
-            *self.hold.queue() = Queue::default();
-        }
-    }
-}
+/// The waiting saves of a session, each with its time for retries. One is under way at a time.
+pub(super) type Saves = Coalescer<Alike, Duration, Result<Ack>>;
 
 /// A save without a version is under way until this is dropped.
 struct Sending<'a>(&'a Hold);
@@ -79,23 +54,20 @@ pub(super) fn guarded<T>(encode: impl FnOnce() -> Result<T>) -> Result<T> {
 }
 
 impl Hold {
-    fn queue(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Saves all edits, together with all callers that wait for the same.
     pub(crate) async fn save(self: &Arc<Self>, wanted: Wanted) -> Result<Ack> {
         check_deadline(wanted.within).map_err(|error| error.of(&self.owner))?;
-        let (done, answer) = oneshot::channel();
-        let begins = {
-            let mut queue = self.queue();
-            queue.waiting.push_back(Waiter { wanted, done });
-            !std::mem::replace(&mut queue.is_carried, true)
-        };
-        if begins {
+        let alike = (wanted.durability, wanted.ends);
+        let (answer, carrier) = self.saves.join(alike, wanted.within);
+        if let Some(carrier) = carrier {
             // At home. The runtime of a caller may end or stand still while others wait for the
             // save.
-            self.core.tiers.home().spawn(Arc::clone(self).carry());
+            let hold = Arc::clone(self);
+            self.core.tiers.home().spawn(async move {
+                let hold = &hold;
+                let save = |batch| async move { hold.carry(batch).await };
+                carrier.carry(save).await;
+            });
         }
         let ended = || {
             Error::new(
@@ -110,59 +82,23 @@ impl Hold {
             .map_err(|error| error.of(&self.owner))
     }
 
-    async fn carry(self: Arc<Self>) {
-        let mut carrier = Carrier {
-            hold: &self,
-            ended: false,
-        };
-        while let Some((wanted, waiters)) = self.next_group() {
+    async fn carry(&self, batch: Vec<Group<Alike, Duration, Result<Ack>>>) {
+        for waiters in batch {
+            let (durability, ends) = *waiters.key();
+            let wanted = Wanted {
+                durability,
+                within: waiters.inputs().max().copied().unwrap_or_default(),
+                ends,
+            };
             let sent = AssertUnwindSafe(self.send(wanted)).catch_unwind().await;
-            let answer = sent.unwrap_or_else(|_| Err(panicked().with_outcome(Outcome::Unknown)));
-            for waiter in waiters {
-                let _ = waiter.done.send(answer.clone());
-            }
+            waiters.answer_all(
+                sent.unwrap_or_else(|_| Err(panicked().with_outcome(Outcome::Unknown))),
+            );
         }
-        carrier.ended = true;
-    }
-
-    /// The callers that wait for the same as the first one. `None` if nobody waits.
-    fn next_group(&self) -> Option<(Wanted, Vec<Waiter>)> {
-        let mut queue = self.queue();
-        let Some(first) = queue.waiting.front().map(|waiter| waiter.wanted) else {
-            queue.is_carried = false;
-            return None;
-        };
-        if queue.waiting.len() == 1 {
-            return queue
-                .waiting
-                .pop_front()
-                .map(|waiter| (first, vec![waiter]));
-        }
-        let joins =
-            |other: &Wanted| (other.durability, other.ends) == (first.durability, first.ends);
-        let (group, left) = std::mem::take(&mut queue.waiting)
-            .into_iter()
-            .partition(|waiter: &Waiter| joins(&waiter.wanted));
-        queue.waiting = left;
-        let group: Vec<Waiter> = Vec::from(group);
-        let within = group
-            .iter()
-            .map(|waiter| waiter.wanted.within)
-            .max()
-            .unwrap_or_default();
-        Some((Wanted { within, ..first }, group))
     }
 
     async fn send(&self, wanted: Wanted) -> Result<Ack> {
         let until = Instant::now() + wanted.within;
-        if wanted.ends && broken("S3-early") {
-            let _ = self
-                .core
-                .tiers
-                .hot()
-                .close_session(&self.owner, self.fence)
-                .await;
-        }
         let mut closed = false;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -327,7 +263,7 @@ impl Hold {
         durability: Durability,
         left: Duration,
     ) -> Result<Ack> {
-        let left = self.core.brake.admit(left, false).await?;
+        let left = self.core.backpressure.admit(left, false).await?;
         let mut save = Mutation::new(
             self.owner.clone(),
             Vec::new(),

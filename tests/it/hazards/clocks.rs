@@ -80,7 +80,7 @@ async fn the_embedded_mode_lands_everything_when_it_closes_though_the_clock_was_
         .clock(clock.clone())
         .open()
         .await?;
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     for id in 0..200 {
         bytes
             .owner("player", id.to_string())?
@@ -91,7 +91,7 @@ async fn the_embedded_mode_lands_everything_when_it_closes_though_the_clock_was_
     let report = storage.close(Duration::from_secs(30)).await;
     assert_eq!((report.unlanded, report.errors), (0, 0));
     let again = Storage::open(settings).await?;
-    let bytes = again.scope("game", "eu")?.bytes();
+    let bytes = again.world("game", "eu")?.bytes();
     for id in 0..200 {
         let read = bytes.owner("player", id.to_string())?.get(["gold"]).await?;
         assert_eq!(read["gold"].as_deref(), Some(id.to_string().as_bytes()));
@@ -116,8 +116,8 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
     let stack = Stack::with(world).await?;
     let ann = stack.player("ann");
     ann.update([("gold", "1")]).await?;
-    // The first copy is held back; its repeat, over another connection, finds that its deadline has
-    // passed.
+    // The proxy holds the first copy back. Its repeat goes over another connection and finds that
+    // the deadline has passed.
     let late = async |write: storage_sdk::Write| {
         proxy.hold_open_ones();
         redis.skew(3_600)?;
@@ -127,12 +127,17 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
         proxy.let_go();
         anyhow::Ok(())
     };
-    late(ann.update([("gold", "2")]).with_id(stack.storage.next_id())).await?;
+    late(
+        ann.update([("gold", "2")])
+            .retry_of(stack.storage.next_id()),
+    )
+    .await?;
     until("the first copy is applied", async || {
         Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))
     })
     .await?;
-    // A call is ended before its writes are repeated. So the first copy comes too late for good.
+    // The store ends a call before it repeats the call's writes. So the first copy can never be
+    // applied.
     late(ann.update([("gold", "3")])).await?;
     until("the first copy is refused", async || {
         let errors = redis.call(&["INFO", "errorstats"]).await?;

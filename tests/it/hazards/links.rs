@@ -1,15 +1,16 @@
-//! Links that hold back, lose or swallow what is sent (H5, H24, H34, H44).
+//! Links that hold back, lose or swallow requests (H5, H24, H34, H44).
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::{join_all, try_join_all};
+use storage_config::SqlSettings;
 use storage_sdk::{Error, Kind, Outcome};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::{land_on, live, owner};
-use storage_sql::{ColdKind, ColdOptions, LandError, open, open_through};
+use storage_sql::{ColdKind, LandError, open, open_through};
 use storage_tests::stack::bounded;
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
@@ -34,7 +35,7 @@ async fn behind_proxy() -> Result<(RedisServer, Proxy, Stack)> {
     Ok((redis, proxy, Stack::with(world).await?))
 }
 
-/// How many scripts the server has run.
+/// The number of scripts that the server has run.
 async fn scripts_run(redis: &RedisServer) -> Result<u64> {
     let info = redis.call(&["INFO", "commandstats"]).await?;
     let line = info
@@ -52,7 +53,7 @@ async fn a_write_that_arrives_late_never_overtakes_a_newer_one() -> Result<()> {
     let ann = stack.player("ann");
     ann.update([("gold", "0"), ("count", "0")]).await?;
     for round in 1..=3 {
-        // The first copies are held back; their repeats under the same ids go over other
+        // The proxy holds the first copies back. Their repeats under the same ids go over other
         // connections.
         proxy.hold_open_ones();
         let (update, incr) = (ann.update([("gold", "old")]), ann.incr("count", 1));
@@ -164,7 +165,7 @@ async fn every_call_over_a_dead_link_ends_and_says_what_it_knows() -> Result<()>
             "{result:?}"
         );
     }
-    // What was sent and never got through is lost on the way, as on a network that swallows it.
+    // Dropping the proxy loses the requests that it holds, like a network that swallows them.
     drop(proxy);
     let ends: Vec<Outcome> = written
         .into_iter()
@@ -208,7 +209,7 @@ async fn a_link_that_comes_back_is_used_again() -> Result<()> {
     worker.stop().await
 }
 
-/// The database's URL through a proxy, and that proxy.
+/// A proxy to the database, and the URL through it.
 async fn proxied(database: &str) -> Result<(Proxy, String)> {
     let port = stack::mariadb().await?.port();
     let proxy = Proxy::start(port).await?;
@@ -230,7 +231,7 @@ async fn commits_whose_answers_are_lost_are_landed_again() -> Result<()> {
     let mut last = Vec::new();
     for round in 0..10 {
         if round == 1 {
-            // The first round prepares the partitions, whose commits no write waits for twice.
+            // The first round prepares the partitions. Writes do not wait for its commits twice.
             proxy.lose_every_reply_to(2, b"\x03COMMIT");
         }
         last.clear();
@@ -262,13 +263,13 @@ async fn commits_whose_answers_are_lost_are_landed_again() -> Result<()> {
     Ok(())
 }
 
-/// A transaction whose link goes dead at one of its statements: it is repeated over another link,
-/// which does not wait for the dead client for longer than the server does, and what arrives late
+/// A link goes dead at one statement of a transaction. The worker repeats the transaction over
+/// another link, which waits for the dead client no longer than the server does. A late request
 /// changes nothing.
 async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
     let world = World::fresh().await?;
     let (proxy, url) = proxied(&world.database).await?;
-    let direct = open(&ColdOptions::new(&world.database)).await?;
+    let direct = open(&world.settings.sql).await?;
     direct
         .raise(&[storage_sql::Raise::by_one(
             storage_model::Partition(0),
@@ -276,14 +277,14 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
         )])
         .await?;
     let second = Duration::from_secs(1);
-    let options = ColdOptions {
+    let settings = SqlSettings {
         statement_timeout: second,
         connect_timeout: second,
         acquire_timeout: second,
-        ..ColdOptions::new(url)
+        ..SqlSettings::new(url.parse()?)
     };
     let gate = Arc::new(Gate::before(statement));
-    let store = open_through(&options, gate.clone()).await?;
+    let store = open_through(&settings, gate.clone()).await?;
     let row = |value: &str, version| vec![live(&owner("ann"), "gold", value.to_owned(), version)];
     let dead = tokio::spawn(async move {
         land_on(&*store, 0, vec![live(&owner("ann"), "gold", "old", 5)]).await

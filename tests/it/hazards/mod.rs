@@ -1,5 +1,5 @@
-//! What breaks storages of this kind, done to this one on purpose. `book/src/hazards.md` lists all of
-//! it.
+//! Faults that break storages of this kind, caused on purpose. `book/src/hazards.md` lists them
+//! all.
 
 mod clocks;
 mod links;

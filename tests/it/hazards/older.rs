@@ -1,4 +1,4 @@
-//! A Redis that comes back older than it was, while a write waits for its answer (H4, H51).
+//! Redis comes back with older data while a write waits for its answer (H4, H51).
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ async fn a_counter_whose_answer_was_lost_with_its_redis_is_not_counted_twice() -
     .await
 }
 
-/// Somebody empties Redis, whose connections stay open, and another process is the first to notice.
+/// Redis is emptied while its connections stay open, and another process is the first to notice.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_process_adopted()
 -> Result<()> {
@@ -29,7 +29,7 @@ async fn a_counter_whose_answer_was_lost_is_not_counted_twice_though_another_pro
     .await
 }
 
-/// The first call gives up before Redis is emptied, and its caller repeats it, as the README says.
+/// The first call gives up before Redis is emptied, and its caller repeats it as the README says.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_given_up() -> Result<()>
 {
@@ -49,7 +49,7 @@ async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_giv
     .await
 }
 
-/// The first call is dropped while it waits, as by a time-out of its caller's.
+/// The first call is dropped while it waits, for example by a timeout of its caller.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_dropped() -> Result<()>
 {
@@ -62,19 +62,19 @@ async fn a_counter_is_not_counted_twice_by_a_call_that_repeats_one_which_was_dro
     .await
 }
 
-/// Two game servers and a worker; the answers to one of the servers may be lost.
+/// Two game servers and a worker. The proxy of one game server can lose answers.
 struct Pair {
     redis: RedisServer,
     proxy: Proxy,
     far: Storage,
-    /// The counter's owner, as the server whose answers may be lost has it.
+    /// The counter's owner, on the server that can lose answers.
     player: ByteOwner,
     near: Stack,
     worker: Worker,
 }
 
 impl Pair {
-    /// With a counter that is 0, landed.
+    /// Starts with a counter that is 0 and has landed.
     async fn start() -> Result<Self> {
         let redis = RedisServer::start(RedisOptions::default()).await?;
         let world = World::on(&redis.url(), stack::mariadb().await?).await?;
@@ -84,7 +84,7 @@ impl Pair {
             World::with_urls(&url, &world.database, &world.settings.redis.prefix)?.settings,
         )
         .await?;
-        let player = far.scope("game", "eu")?.bytes().owner("player", "ann")?;
+        let player = far.world("game", "eu")?.bytes().owner("player", "ann")?;
         player.update([("count", "0")]).await?;
         let near = Stack::with(world).await?;
         let worker = near.worker();
@@ -110,15 +110,16 @@ async fn is_in_the_database(near: &Stack) -> Result<()> {
     .await
 }
 
-/// A counter is incremented under an id, which is applied and lands, but `first` learns of no
-/// answer. When Redis has forgotten it, a repeat under the id is told so.
+/// Increments a counter under an id. The increment is applied and lands, but `first` gets no
+/// answer. After Redis has forgotten it, a repeat under the same id ends with an error that says
+/// so.
 async fn is_repeated_in_vain(
     first: impl AsyncFnOnce(Write<Counters>, &Stack) -> Result<()>,
 ) -> Result<()> {
     let pair = Pair::start().await?;
     let (player, id) = (&pair.player, pair.far.next_id());
     pair.proxy.lose_every_reply_to(1, b"EVALSHA");
-    first(player.incr("count", 1).with_id(id), &pair.near).await?;
+    first(player.incr("count", 1).retry_of(id), &pair.near).await?;
     is_in_the_database(&pair.near).await?;
     pair.redis.call(&["FLUSHALL"]).await?;
     pair.near.player("ann").update([("name", "Ann")]).await?;
@@ -126,10 +127,10 @@ async fn is_repeated_in_vain(
     for _ in 0..2 {
         let again = player
             .incr("count", 1)
-            .with_id(id)
+            .retry_of(id)
             .await
             .err()
-            .context("nobody can tell whether it was counted")?;
+            .context("it is unknown whether it was counted")?;
         assert_eq!(
             (again.outcome(), again.retry()),
             (Outcome::Unknown, Retry::Reread),
@@ -143,8 +144,8 @@ async fn is_repeated_in_vain(
     pair.worker.stop().await
 }
 
-/// A counter is incremented, which is applied and lands; its answer does not come, nor that of any
-/// repeat, until `loss` has emptied Redis.
+/// Increments a counter. The increment is applied and lands. Its answer is lost, and so is the
+/// answer of every repeat, until `loss` has emptied Redis.
 async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<()>) -> Result<()> {
     let pair = Pair::start().await?;
     let player = &pair.player;
@@ -165,7 +166,7 @@ async fn is_counted_once(loss: impl AsyncFnOnce(&RedisServer, &Stack) -> Result<
     lost?;
     let error = counted
         .err()
-        .context("nobody can tell whether it was counted")?;
+        .context("it is unknown whether it was counted")?;
     assert_eq!(
         (error.outcome(), error.retry()),
         (Outcome::Unknown, Retry::Reread),

@@ -1,4 +1,4 @@
-//! A panic in what a storage does by itself (H49).
+//! A panic in a background task of a storage (H49).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,16 +7,18 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::Settings;
-use storage_dirty::{RedisStore, redis::RedisOptions};
-use storage_landing::{LandingOptions, LandingWorker};
-use storage_model::{Broken, Intercept, RandomIds};
+use storage_dirty::RedisStore;
+use storage_dirty::redis::Hooks;
+use storage_dirty::redis::{Broken, Intercept};
+use storage_landing::LandingWorker;
+use storage_model::RandomIds;
 use storage_sdk::{Kind, Storage};
 use storage_servers::RedisServer;
-use storage_sql::{ColdOptions, open, open_through};
+use storage_sql::{open, open_through};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::Tiers;
 
-/// Panics the first time that it is asked at a place.
+/// Panics on the first call at each place.
 #[derive(Debug, Default)]
 struct Once {
     armed: std::sync::atomic::AtomicBool,
@@ -70,19 +72,13 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     let stack = Stack::open().await?;
     let settings = &stack.settings;
     let once = Arc::new(Once::default());
-    let hot = RedisOptions {
-        prefix: settings.redis.prefix.clone(),
-        partitions: settings.redis.partitions,
-        intercept: Some(once.clone()),
-        ..RedisOptions::new(&stack::redis().await?.url())
-    };
-    let hot = Arc::new(RedisStore::open(hot).await?);
-    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
-    let options = LandingOptions {
-        backoff_max: Duration::from_millis(100),
-        ..LandingOptions::from(settings)
-    };
-    let worker = LandingWorker::new(Tiers::new(hot, cold, 1_000), options, &RandomIds);
+    let hooks = Hooks::intercept(once.clone());
+    let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
+    let cold = open_through(&settings.sql, once.clone()).await?;
+    let tiers = Tiers::new(Arc::new(hot), cold, 1_000);
+    let mut landing = settings.landing.clone();
+    landing.backoff_max = Duration::from_millis(100);
+    let worker = LandingWorker::new(tiers, &landing, &settings.sessions, &RandomIds);
     once.arm(true);
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let running = worker.clone();
@@ -172,9 +168,12 @@ async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is
             .await?;
     }
     let crowded = Arc::new(Crowded::default());
-    let cold = open_through(&ColdOptions::from(&stack.settings.sql), crowded.clone()).await?;
+    let cold = open_through(&stack.settings.sql, crowded.clone()).await?;
     let tiers = Tiers::new(Arc::clone(stack.storage.tiers().hot()), cold, 1_000);
-    let worker = LandingWorker::new(tiers, LandingOptions::from(&stack.settings), &RandomIds);
+    let Settings {
+        landing, sessions, ..
+    } = &stack.settings;
+    let worker = LandingWorker::new(tiers, landing, sessions, &RandomIds);
     let task = tokio::spawn(async move { worker.run(std::future::pending()).await });
     stack.landed().await?;
     task.abort();
@@ -193,10 +192,10 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     settings.landing.interval = Duration::from_millis(20);
     settings.landing.backoff_max = Duration::from_millis(200);
     let once = Arc::new(Once::default());
-    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
+    let cold = open_through(&settings.sql, once.clone()).await?;
     let storage = Storage::builder(settings.clone()).cold(cold).open().await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "0")]).await?;
@@ -220,7 +219,7 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
         once.places()
     );
     assert_eq!(storage.close(Duration::from_secs(30)).await.unlanded, 0);
-    let again = open(&ColdOptions::from(&settings.sql)).await?;
+    let again = open(&settings.sql).await?;
     assert_eq!(
         again.load(&[ann.owner().clone()], 9).await?[0].rows[0]
             .cell
@@ -230,22 +229,23 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     Ok(())
 }
 
+/// A storage whose pipelines pass the intercept.
+async fn opened(settings: Settings, gate: Arc<Once>) -> Result<Storage> {
+    let hooks = Hooks::intercept(gate);
+    let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
+    let storage = Storage::builder(settings).hot(Arc::new(hot)).open();
+    Ok(storage.await?)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn maintenance_goes_on_after_a_panic() -> Result<()> {
     let redis = RedisServer::start(storage_servers::RedisOptions::default()).await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.hot.policy_check_interval = Duration::from_secs(1);
     let once = Arc::new(Once::default());
-    let options = RedisOptions {
-        prefix: world.settings.redis.prefix.clone(),
-        partitions: world.settings.redis.partitions,
-        intercept: Some(once.clone()),
-        ..RedisOptions::new(&redis.url())
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
-    let storage = Storage::builder(world.settings).hot(hot).open().await?;
+    let storage = opened(world.settings, once.clone()).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
@@ -280,16 +280,9 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
         backpressure.interval,
     ) = (20, 60, Duration::from_millis(10));
     let once = Arc::new(Once::default());
-    let options = RedisOptions {
-        prefix: world.settings.redis.prefix.clone(),
-        partitions: world.settings.redis.partitions,
-        intercept: Some(once.clone()),
-        ..RedisOptions::new(&stack::redis().await?.url())
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
-    let storage = Storage::builder(world.settings).hot(hot).open().await?;
+    let storage = opened(world.settings, once.clone()).await?;
     once.arm(true);
-    // Nobody else looks at the backlog here.
+    // No other task looks at the backlog here.
     until("the look has panicked", async || {
         Ok(once.places().contains(&"before peek".to_owned()))
     })
@@ -299,7 +292,7 @@ async fn the_watermarks_are_watched_on_after_a_panic() -> Result<()> {
         Ok(storage.stats().await?.background_restarts > 0)
     })
     .await?;
-    let players = storage.scope("game", "eu")?.bytes();
+    let players = storage.world("game", "eu")?.bytes();
     let mut number = 0_u32;
     let refused = async || {
         number += 1;
@@ -317,19 +310,19 @@ async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Resu
     let folder = tempfile::tempdir()?;
     let settings = Settings::embedded(folder.path().join("game.db"));
     let once = Arc::new(Once::default());
-    let cold = open_through(&ColdOptions::from(&settings.sql), once.clone()).await?;
+    let cold = open_through(&settings.sql, once.clone()).await?;
     let storage = Storage::builder(settings)
         .cold(cold)
         .landing(false)
         .open()
         .await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     ann.update([("gold", "1")]).await?;
     let cold = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "bob")?;
     once.arm(true);

@@ -49,7 +49,7 @@ impl Program {
         )?)
     }
 
-    /// Waits for its end; answers its exit code.
+    /// Waits for its end. Returns its exit code.
     pub(super) async fn ended(mut self) -> Result<Option<i32>> {
         storage_tests::stack::bounded("the process has ended", async {
             Ok(self.child.wait().await?.code())
@@ -57,7 +57,7 @@ impl Program {
         .await
     }
 
-    /// Waits until it holds all partitions, or none.
+    /// Waits until the worker holds all partitions, or none.
     async fn holds(&self, stack: &Stack, all: bool) -> Result<()> {
         until(
             &format!(
@@ -78,7 +78,7 @@ impl Program {
     }
 }
 
-/// A world with short locks, its settings file, and a table that refuses a version that falls.
+/// A world with short locks, its settings file, and a table that rejects a version that falls.
 async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     let mut world = World::fresh().await?;
     world.text = world
@@ -103,7 +103,7 @@ async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     Ok((folder, config, stack))
 }
 
-/// How many rows were replaced by older ones.
+/// The number of rows that older ones replaced.
 async fn fallen(database: &str) -> Result<i64> {
     let mut connection = MySqlConnection::connect(database).await?;
     let count = sqlx::query("SELECT COUNT(*) FROM fallen")
@@ -138,7 +138,7 @@ async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_
     sleeper.holds(&stack, true).await?;
     for pause in 0..PAUSES {
         write(3).await?;
-        // Each time at another moment of the pass: right away, or after some of it.
+        // Each pause begins at another moment: at once, or in the middle of the pass.
         let before = stack.backlog().await?.marks();
         if pause % 2 == 1 {
             until("some of it has landed", async || {
@@ -148,7 +148,7 @@ async fn a_worker_that_stood_still_until_its_locks_ran_out_does_no_harm_when_it_
         }
         sleeper.signal(Signal::STOP)?;
         write(1).await?;
-        // Its locks run out; another worker takes all and lands it.
+        // The locks run out. Another worker takes them all and lands the rest.
         until("nobody holds anything", async || {
             Ok(stack
                 .backlog()

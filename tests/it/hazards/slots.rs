@@ -1,4 +1,4 @@
-//! A slot of a cluster that moves while everybody goes on (H22, H23).
+//! A slot of a cluster moves while servers and workers go on (H22, H23).
 
 use anyhow::Result;
 use futures::future::try_join;
@@ -36,10 +36,10 @@ async fn counters_are_exact_while_a_slot_moves_back_and_forth_under_load() -> Re
                 let mut total = 0;
                 while !*stopped.borrow() {
                     let id = storage.next_id();
-                    // A call that ends unknown or unserved is repeated under its id until it is
-                    // answered.
+                    // A call that ends unknown or without service is repeated under its id until it
+                    // is answered.
                     until("it is counted", async || {
-                        Ok(player.incr("count", 1).with_id(id).await.is_ok())
+                        Ok(player.incr("count", 1).retry_of(id).await.is_ok())
                     })
                     .await?;
                     total += 1;

@@ -1,4 +1,4 @@
-//! Workers that are told to stop, whatever they are at (H48).
+//! Workers that are told to stop in the middle of any work (H48).
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,8 @@ use storage_tests::{Stack, World, rows, stack, until};
 
 use super::pauses::Program;
 
-/// A world with a database of its own, and its settings file: a statement may take so many seconds.
+/// A world with a database of its own, and its settings file with this limit in seconds for a
+/// statement.
 async fn own_database(
     seconds: u32,
 ) -> Result<(MariaDbServer, tempfile::TempDir, std::path::PathBuf, Stack)> {
@@ -52,7 +53,7 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
         let worker = Program::start(&config, "stopped")?;
         let marks = stack.backlog().await?.marks();
         match round {
-            // Before it holds anything, once it does, and in the middle of landing.
+            // Before the worker holds a partition, once it does, and in the middle of landing.
             0 => worker.says("landing").await?,
             1 => until("it holds something", async || Ok(!free().await?)).await?,
             2 | 3 => {
@@ -61,7 +62,8 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
                 })
                 .await?
             }
-            // While the database does not answer: a batch that hangs is given up after its time.
+            // While the database does not answer: the worker gives up a batch that hangs after its
+            // limit.
             4 => {
                 stack.landed().await?;
                 mariadb.pause()?;
@@ -87,8 +89,7 @@ async fn a_worker_stops_with_0_at_any_moment_and_gives_its_locks_back() -> Resul
     the_next_lands(&config, &stack, "last").await
 }
 
-/// A lock that ran out while the batch is under way would have another worker land all of it once
-/// more.
+/// If a lock ran out while the batch is under way, another worker would land the batch once more.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() -> Result<()> {
     let (mariadb, _folder, config, stack) = own_database(60).await?;
@@ -119,7 +120,7 @@ async fn a_worker_that_is_to_stop_keeps_its_locks_until_its_batch_is_finished() 
     Ok(())
 }
 
-/// A worker that comes after lands what is left, and every player's row is this.
+/// The next worker lands the rest. Then the row of every player has this value.
 async fn the_next_lands(config: &Path, stack: &Stack, value: &str) -> Result<()> {
     let worker = Program::start(config, "next")?;
     stack.landed().await?;
@@ -139,12 +140,12 @@ async fn the_next_lands(config: &Path, stack: &Stack, value: &str) -> Result<()>
     Ok(())
 }
 
-/// How many statements wait for a table that is locked.
+/// The number of statements that wait for a locked table.
 const WAITS: &str =
     "SELECT COUNT(*) FROM information_schema.processlist WHERE state LIKE 'Waiting for table%'";
 
-/// Has a worker wait for the database in the middle of a batch, until the connection that is
-/// answered is closed.
+/// Lets a worker wait for the database in the middle of a batch, until the returned connection is
+/// closed.
 async fn locked(mariadb: &MariaDbServer, stack: &Stack) -> Result<sqlx::MySqlConnection> {
     let mut locker = sqlx::MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql("LOCK TABLES landing_rows WRITE")
@@ -174,7 +175,7 @@ async fn a_game_server_closes_at_its_deadline_though_the_database_does_not_answe
         Ok(mariadb.sql(WAITS).await?.trim() != "0")
     })
     .await?;
-    // It would wait for as long as a statement may take.
+    // The read would wait as long as a statement may take.
     stack.storage.close(Duration::ZERO).await;
     reading.abort();
     Ok(locker.close().await?)

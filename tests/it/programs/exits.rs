@@ -1,4 +1,4 @@
-//! How commands end: one table of exit codes.
+//! The exit codes of commands, in one table.
 
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -12,7 +12,7 @@ use tokio::process::{Child, Command};
 
 use super::{config, program, text};
 
-/// Commands that ask a tier, but the one that waits for it without limit.
+/// Commands that ask a tier, except the one that waits without limit.
 const ASKING: [&[&str]; 8] = [
     &["status"],
     &["errors"],
@@ -30,7 +30,7 @@ fn write(folder: &Path, redis: &str, database: &str, prefix: &str) -> Result<std
     Ok(path)
 }
 
-/// The line that says what went wrong.
+/// The line with the error.
 fn error(output: &Output) -> String {
     text(&output.stderr)
         .lines()

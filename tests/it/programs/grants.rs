@@ -1,4 +1,4 @@
-//! The rights that `grants` prints are enough, and none of them is superfluous.
+//! The rights that `grants` prints are enough, and each of them is needed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,17 +12,17 @@ use tokio::net::UnixStream;
 
 use super::{program, text};
 
-/// What the test itself sends, and what needs no right.
+/// Commands that the test itself sends, or that need no right.
 const OWN: [&str; 3] = ["auth", "config|resetstat", "flushall"];
 
-/// What `grants` prints for these settings.
+/// The output of `grants` for these settings.
 async fn printed(config: &std::path::Path) -> Result<String> {
     let grants = program(config, &["grants"]).await?;
     ensure!(grants.status.success(), "{}", text(&grants.stderr));
     Ok(text(&grants.stdout))
 }
 
-/// Sends a line as somebody pastes it.
+/// Sends a line as an administrator pastes it.
 async fn paste(redis: &RedisServer, line: &str) -> Result<String> {
     let mut stream = UnixStream::connect(redis.socket()).await?;
     stream.write_all(format!("{line}\r\n").as_bytes()).await?;
@@ -31,7 +31,7 @@ async fn paste(redis: &RedisServer, line: &str) -> Result<String> {
     Ok(text(answer.get(..length).unwrap_or_default()))
 }
 
-/// Everything that game servers and workers do.
+/// Does all the work of game servers and workers.
 async fn everything(
     settings: &Settings,
     database: &str,
@@ -93,7 +93,7 @@ async fn everything(
         );
     }
     let worker = stack.worker();
-    // The worker ends the probation, until which nothing leaves.
+    // The worker ends the probation. Before that, no owner leaves.
     until("ann has left", async || {
         Ok(ann.evict().await? == Evicted::Gone)
     })
@@ -155,7 +155,7 @@ async fn the_printed_rights_are_enough_for_everything_and_each_is_used() -> Resu
     let config = folder.path().join("storage.toml");
     let url = redis.url();
     let (_, server) = url.split_once("://").context("a URL")?;
-    // Names with characters that a statement has to escape.
+    // Names with characters that a statement must escape.
     let database = mariadb.fresh_database("few_rights").await?;
     let (_, address) = database.split_once('@').context("a URL")?;
     let redis_url = format!("redis://g'a\"me:PASSWORD@{server}");

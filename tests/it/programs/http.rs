@@ -41,7 +41,7 @@ async fn said(log: &mut Log, words: &str) -> Result<String> {
     .await
 }
 
-/// A worker that serves, and where.
+/// A worker that serves, and its address.
 struct Served {
     _child: Child,
     address: String,

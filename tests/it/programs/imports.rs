@@ -1,4 +1,4 @@
-//! Imports: the order of lines, waiting, and ends before the file's.
+//! Imports: the order of lines, waiting, and an end before the file's end.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -20,7 +20,7 @@ fn line(id: &str, fields: &serde_json::Value) -> String {
     format!("{line}\n")
 }
 
-/// An import that reads what is written to its standard input.
+/// Starts an import that reads its standard input.
 fn begin(config: &Path, args: &[&str]) -> Result<Child> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
     command
@@ -55,7 +55,7 @@ async fn of_the_lines_of_one_owner_the_last_one_wins_however_large_the_first_is(
     let mut lines = String::new();
     for id in 0..40 {
         let mut old = many.clone();
-        // Last in the line, and so in the last of its calls.
+        // It is last in the line, and so in the last of the calls.
         old.insert("gold".to_owned(), json!("OLD"));
         lines += &line(&format!("large{id}"), &old.into());
         lines += &line(&format!("large{id}"), &json!({"gold": "NEW"}));
@@ -139,12 +139,12 @@ async fn an_import_that_nothing_lands_ends_at_its_deadline_and_counts_what_waits
             .await?;
     }
     let file = folder.path().join("lines");
-    // Three of one owner, of which two wait for the first.
+    // Three lines of one owner. Two of them wait for the first.
     let lines = ["x", "x", "x", "y"]
         .map(|id| line(id, &json!({"v": 1})))
         .concat();
     std::fs::write(&file, format!("not json\n{lines}"))?;
-    // The first look at what waits refuses writes; until then one may pass.
+    // The first look at the backlog rejects writes. One write may pass before it.
     let import = program(
         &config,
         &[
@@ -186,7 +186,7 @@ async fn a_signal_ends_an_import_in_order_and_the_rest_follows_from_the_line_tha
     let mut import = begin(&config, &[])?;
     let mut input = import.stdin.take().context("an input")?;
     input.write_all(lines[..7].concat().as_bytes()).await?;
-    // The seventh is half there.
+    // A part of the eighth line is sent.
     input.write_all(&lines[7].as_bytes()[..20]).await?;
     until("the first lines are there", async || {
         Ok(stack.backlog().await?.marks() == 7)
@@ -304,8 +304,8 @@ async fn a_byte_order_mark_is_passed_over_and_another_encoding_is_refused_by_nam
     Ok(())
 }
 
-/// No line is bad because the tiers came apart while it was imported, so that it can be imported
-/// again.
+/// The tiers came apart during the import. No line counts as bad for this, so that the file can be
+/// imported again.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() -> Result<()> {
     let (first, other) = (
@@ -336,7 +336,7 @@ async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() 
     let mut number = 0;
     until("the import ends", async || {
         number += 1;
-        // It may have ended by now.
+        // The import may have ended by now.
         let _ = lines
             .write_all(line(&number.to_string(), &json!({"gold": 1})).as_bytes())
             .await;

@@ -7,8 +7,8 @@ use storage_tests::{Stack, stack};
 
 use super::{config, program, text};
 
-/// The meta key of Redis and the meta table say layout 1, and the migration to this one is still to
-/// come.
+/// Restores the state that the program before left: the meta key of Redis and the meta table say
+/// layout 1, and the next migration has not run.
 async fn as_the_program_before_left_it(stack: &Stack) -> Result<()> {
     let meta = format!("{}-meta", stack.settings.redis.prefix);
     assert_eq!(
@@ -89,7 +89,7 @@ async fn tiers_of_the_layout_before_are_refused_by_name_and_migrated_once_they_a
     }
     let storage = Storage::open(stack.settings.clone()).await?;
     let ann = storage
-        .scope("game", "eu")?
+        .world("game", "eu")?
         .bytes()
         .owner("player", "ann")?;
     assert_eq!(

@@ -29,7 +29,7 @@ fn sorted(path: &Path) -> Result<Vec<serde_json::Value>> {
     Ok(lines)
 }
 
-/// The owners that Redis holds anything of.
+/// The owners of which Redis holds anything.
 async fn hot(storage: &Storage) -> Result<Vec<Owner>> {
     let (mut pages, mut hot) = (storage.owners().await?, Vec::new());
     while let Some(owners) = pages.next().await? {
@@ -119,7 +119,7 @@ async fn an_export_shows_what_is_hot_and_leaves_what_is_cold_where_it_is() -> Re
         text(&drain.stderr)
     );
     evict_all(&stack.storage).await?;
-    // Hashes that are newer than the rows: one that lacks fields, and one that has all.
+    // Two hashes that are newer than their rows: one lacks fields, and one has all.
     part.update([("gold", "2")]).await?;
     part.remove(["hat"]).await?;
     whole.get_all().await?;
@@ -187,7 +187,7 @@ async fn an_export_that_fails_leaves_the_file_as_it_was() -> Result<()> {
     for id in ["ann", "bob"] {
         stack.player(id).update([("v", "1")]).await?;
     }
-    // So that the list of owners does not look at what they hold.
+    // With this, the list of owners does not look at their contents.
     let drain = program(&config, &["drain"]).await?;
     ensure!(
         drain.status.success(),
@@ -229,7 +229,7 @@ async fn an_export_that_fails_leaves_the_file_as_it_was() -> Result<()> {
         "the storage does not open"
     );
 
-    // After the first line: what stands under the second owner's name is no hash.
+    // The import fails after its first line, because the key of the second owner holds no hash.
     let bob = stack.player("bob");
     let (prefix, partition) = (&stack.settings.redis.prefix, bob.owner().partition(8));
     let key = format!("{prefix}-data:{{{partition}}}:game:eu:player:bob");
@@ -386,7 +386,7 @@ async fn an_import_in_the_embedded_mode_fails_if_the_database_refuses_something(
     assert_eq!(
         import.status.code(),
         Some(1),
-        "the process had the only copy of what was refused"
+        "the process had the only copy of the rejected data"
     );
     assert!(
         text(&import.stderr).contains("1 owners have rejected rows"),

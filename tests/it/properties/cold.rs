@@ -11,9 +11,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
+use storage_config::SqlSettings;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Version};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_sql::{Batch, ColdOptions, ColdStore, Fence, LandError, PartitionRecord, Raise};
+use storage_sql::{Batch, ColdStore, Fence, LandError, PartitionRecord, Raise};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -25,7 +26,7 @@ prop_state_machine! {
     fn sqlite_and_mariadb_answer_alike(sequential 1..30 => Pair);
 }
 
-/// One call of both. Versions, epochs and `landed` are small numbers, so that they meet.
+/// A call to both engines. Versions, epochs and `landed` are small numbers, so that they meet.
 #[derive(Debug, Clone)]
 enum Step {
     Land {
@@ -56,7 +57,7 @@ enum Step {
     },
 }
 
-/// Nothing is predicted: each engine is the other's reference.
+/// The test predicts no answer. Each engine is the other's reference.
 #[derive(Debug, Clone)]
 struct Calls;
 
@@ -79,7 +80,7 @@ impl ReferenceStateMachine for Calls {
     fn transitions(_: &Self) -> BoxedStrategy<Step> {
         let owners = || prop::collection::vec(0..OWNERS, 0..4);
         let rows = prop::collection::vec((0..OWNERS, name(), cell(), 1..6_u64), 0..6);
-        // Mostly fences that match, or nothing would ever be written.
+        // Most fences match, since nothing would be written otherwise.
         let fence = (
             0..2_u32,
             prop_oneof![4 => Just(0_u64), 1 => 0..2_u64],
@@ -105,7 +106,8 @@ impl ReferenceStateMachine for Calls {
     }
 }
 
-/// Both databases, which all histories share; each has a world and partitions of its own in them.
+/// Both databases, which all histories share. Each history has its own world and partitions in
+/// them.
 struct Shared {
     runtime: Runtime,
     stores: [Arc<dyn ColdStore>; 2],
@@ -123,7 +125,9 @@ fn shared() -> &'static Shared {
         let file = format!("sqlite:{}", folder.path().join("cold.db").display());
         let open = |url: String| {
             runtime
-                .block_on(storage_sql::open(&ColdOptions::new(url)))
+                .block_on(storage_sql::open(&SqlSettings::new(
+                    url.parse().expect("a URL"),
+                )))
                 .expect("a store")
         };
         let stores = [open(file), open(mariadb.url())];
@@ -136,7 +140,7 @@ fn shared() -> &'static Shared {
     })
 }
 
-/// What a history has to itself.
+/// The data of one history.
 struct Pair {
     scope: Scope,
     first_partition: u32,
@@ -185,7 +189,7 @@ impl Pair {
         }
     }
 
-    /// What one of the two answers, as text.
+    /// The answer of one engine, as text.
     async fn answer(&self, store: &dyn ColdStore, step: &Step) -> String {
         match step {
             Step::Land { rows, fences } => match store.land(&self.batch(rows, fences)).await {
@@ -288,7 +292,7 @@ impl StateMachineTest for Pair {
             scope: Scope::new(&format!("game{number}"), "eu").expect("names"),
             first_partition: number * 2,
         };
-        // Fences match a record of epoch 0 only if there is one.
+        // A fence matches a record of epoch 0 only if the record exists.
         pair.compare(&Step::Raise {
             seen: vec![(0, 1), (1, 1)],
         });
@@ -311,7 +315,7 @@ impl StateMachineTest for Pair {
     }
 }
 
-/// Records without the identity of the database, in which no two are alike.
+/// Records without the identity of the database, which always differs.
 fn told(records: &[PartitionRecord]) -> String {
     let told = records
         .iter()

@@ -1,5 +1,5 @@
-//! One engine of the hot tier, driven step by step; what it answers is told in words that hold for
-//! any engine.
+//! One engine of the hot tier, driven step by step. Its answers become words that hold for any
+//! engine.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::collections::BTreeMap;
@@ -63,7 +63,7 @@ impl Engine {
         engine
     }
 
-    /// Carries a step out and tells what was answered.
+    /// Carries out a step and describes the answer in words.
     pub(super) async fn answer(&mut self, step: &Step) -> String {
         self.steps += 1;
         match step {
@@ -162,7 +162,7 @@ impl Engine {
         }
     }
 
-    /// Everything of all owners, for the end.
+    /// All data of all owners, for the end of a history.
     pub(super) async fn whole(&mut self, owners: u8) -> String {
         let mut told = Vec::new();
         for owner in 0..owners {
@@ -392,7 +392,7 @@ impl Engine {
                     code: 1,
                     message: "no".to_owned(),
                 };
-                // Of a mark of several fields all but the first have landed.
+                // All fields but the first have landed of a mark with several fields.
                 let faults = mark
                     .iter()
                     .flat_map(|mark| &mark.fields)
@@ -445,7 +445,7 @@ impl Engine {
             .record
             .as_ref()
             .map_or((0, Version::ZERO), |record| (record.epoch.0, record.landed));
-        // As if something had landed that this hot tier never knew.
+        // Like a landing that this hot tier never knew.
         let last_version = if rewound {
             Version::new(landed.get().max(self.words.newest().get()) + 1_000_000)
         } else {

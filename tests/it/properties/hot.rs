@@ -1,5 +1,5 @@
-//! The engine in memory and the one on Redis answer alike: the same calls in the same order get the
-//! same answers.
+//! The engine in memory and the engine on Redis answer alike: the same calls in the same order get
+//! the same answers.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-use storage_dirty::{MemorySettings, MemoryStore, RedisOptions, RedisStore};
+use storage_config::{HotSettings, RedisSettings};
+use storage_dirty::{MemoryStore, RedisStore};
 use storage_model::{ManualClock, Timestamp};
 use storage_servers::RedisServer;
 use tokio::runtime::Runtime;
@@ -23,7 +24,7 @@ prop_state_machine! {
     fn memory_and_redis_answer_alike(sequential 1..40 => Pair);
 }
 
-/// Nothing is predicted: each engine is the other's reference.
+/// The test predicts no answer. Each engine is the other's reference.
 #[derive(Debug, Clone)]
 struct Calls;
 
@@ -67,7 +68,7 @@ impl ReferenceStateMachine for Calls {
     }
 }
 
-/// The runtime and the server that all histories share; each has a prefix of its own.
+/// The runtime and the server that all histories share. Each history has a prefix of its own.
 fn shared() -> &'static (Runtime, RedisServer) {
     static SHARED: OnceLock<(Runtime, RedisServer)> = OnceLock::new();
     SHARED.get_or_init(|| {
@@ -105,23 +106,18 @@ impl StateMachineTest for Pair {
         static HISTORIES: AtomicU32 = AtomicU32::new(0);
         let (runtime, server) = shared();
         let prefix = format!("h{}", HISTORIES.fetch_add(1, Ordering::Relaxed));
-        let options = RedisOptions {
+        let settings = RedisSettings {
             partitions: 2,
             prefix,
             connections: 1,
-            ..RedisOptions::new(&server.url())
+            ..RedisSettings::new(server.url().parse().expect("a URL"))
         };
+        let hot = HotSettings::default();
         let redis = runtime
-            .block_on(RedisStore::open(options))
+            .block_on(RedisStore::open(&settings, &hot))
             .expect("a store");
         let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-        let memory = MemoryStore::new(
-            MemorySettings {
-                partitions: 2,
-                ..MemorySettings::default()
-            },
-            clock,
-        );
+        let memory = MemoryStore::new(&settings, &hot, clock);
         let (memory, redis) = runtime.block_on(async {
             (
                 Engine::new(Box::new(memory)).await,

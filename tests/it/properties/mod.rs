@@ -1,6 +1,6 @@
-//! Random histories that shrink: two engines of one contract answer alike, and the SDK is a map.
+//! Random histories that shrink. Two engines of one contract answer alike, and the SDK is a map.
 //!
-//! `PROPTEST_CASES` sets how many histories each test takes, `PROPTEST_RNG_SEED` which ones.
+//! `PROPTEST_CASES` sets the number of histories of each test. `PROPTEST_RNG_SEED` chooses them.
 
 mod cold;
 mod engine;
@@ -16,8 +16,8 @@ use proptest::test_runner::RngSeed;
 use storage_model::{Bytes, Change};
 use tokio::runtime::Runtime;
 
-/// So many histories, or as many as the environment says. A failing one is shrunk and printed, step
-/// by step, beside its seed.
+/// This number of histories, unless the environment sets another. A failing history is shrunk and
+/// printed, step by step, with its seed.
 fn histories(cases: u32) -> ProptestConfig {
     let given = std::env::var_os("PROPTEST_CASES").map(|_| ProptestConfig::default().cases);
     let config = ProptestConfig {

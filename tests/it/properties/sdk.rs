@@ -1,4 +1,4 @@
-//! The SDK is a map: with eviction, landing, expiry and reopening in between, it answers as a plain
+//! The SDK is a map. With eviction, landing, expiry and reopening in between, it answers as a plain
 //! map does.
 #![expect(clippy::expect_used, reason = "a test that can't go on fails")]
 
@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
-use storage_config::Settings;
-use storage_landing::{Backlog, LandingOptions, LandingWorker};
+use storage_config::{LandingSettings, SessionSettings, Settings};
+use storage_landing::{Backlog, LandingWorker};
 use storage_model::{Bytes, Cell, Change, Condition, Field, ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Error, Kind, Storage};
 use storage_tests::reference::{Done, OwnerModel, Refused};
@@ -25,24 +25,24 @@ prop_state_machine! {
     fn the_sdk_answers_as_a_map_whatever_lands_expires_or_is_opened_again(sequential 1..40 => Sdk);
 }
 
-/// What a game server may do, and what may happen to it.
+/// The actions of a game server, and the events around it.
 #[derive(Debug, Clone)]
 enum Step {
-    /// One call that writes; if `absent`, only if no named field is live.
+    /// One call that writes. With `absent`, it applies only if no named field is live.
     Write {
         owner: u8,
         changes: BTreeMap<&'static str, Change>,
         absent: bool,
     },
-    /// Drops what is cached, as soon as it has landed.
+    /// Drops the cached data as soon as it has landed.
     Evict { owner: u8 },
-    /// Lands one owner, in its caller's process.
+    /// Lands one owner, in the caller's process.
     Flush { owner: u8 },
     /// A worker lands everything.
     Land,
-    /// Hours pass, so that what is clean expires.
+    /// Hours pass, so that clean data expires.
     Later,
-    /// Everything lands, the storage closes and is opened again.
+    /// All data lands, and the storage closes and opens again.
     Reopen,
 }
 
@@ -55,7 +55,7 @@ struct Maps {
 }
 
 impl Maps {
-    /// What a write answers; it is done too, unless it is refused.
+    /// The expected answer of a write. The write is also applied to the maps unless it is rejected.
     fn write(
         &mut self,
         owner: u8,
@@ -97,7 +97,7 @@ impl Maps {
     }
 }
 
-/// All changes of one call of the SDK are of one kind.
+/// The changes of one call of the SDK are all of one kind.
 fn changes() -> impl Strategy<Value = BTreeMap<&'static str, Change>> {
     let fields = || prop::sample::subsequence(FIELDS, 1..=FIELDS.len());
     let each = |change: Change| {
@@ -159,7 +159,7 @@ impl ReferenceStateMachine for Maps {
     }
 }
 
-/// An embedded storage whose time and landing are the test's.
+/// An embedded storage. The test controls its time and its landing.
 struct Sdk {
     runtime: Runtime,
     folder: TempDir,
@@ -185,7 +185,7 @@ impl Sdk {
 
     fn owner(&self, owner: u8) -> ByteOwner {
         self.storage
-            .scope("game", "eu")
+            .world("game", "eu")
             .and_then(|world| world.bytes().owner("player", u64::from(owner)))
             .expect("names")
     }
@@ -201,7 +201,7 @@ impl Sdk {
             .collect()
     }
 
-    /// How many fields changed, and the counters.
+    /// The number of changed fields, and the counters.
     fn write(
         &self,
         owner: u8,
@@ -248,12 +248,13 @@ impl Sdk {
 
     /// Lets a worker land everything.
     fn land(&self) {
-        let options = LandingOptions {
+        let landing = LandingSettings {
             interval: Duration::from_millis(1),
             batch_rows: 4,
-            ..LandingOptions::default()
+            ..LandingSettings::default()
         };
-        let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
+        let (tiers, sessions) = (self.storage.tiers().clone(), SessionSettings::default());
+        let worker = LandingWorker::new(tiers, &landing, &sessions, &RandomIds);
         let landed = async {
             let hot = self.storage.tiers().hot();
             while Backlog::read(hot.as_ref())
@@ -277,7 +278,7 @@ impl Sdk {
         self.storage = self.runtime.block_on(open(&self.folder, &self.clock));
     }
 
-    /// Database and maps are equal once everything has landed.
+    /// Database and maps are equal once all data has landed.
     fn check_rows(&self, maps: &Maps) {
         let url = format!("sqlite:{}", self.folder.path().join("game.db").display());
         let mut stored: BTreeMap<String, Cell> = BTreeMap::new();

@@ -1,11 +1,11 @@
-//! What both engines of the hot tier are asked.
+//! The steps that both engines of the hot tier get.
 
 use storage_model::Change;
 
 /// One call, or a few that belong together.
 #[derive(Debug, Clone)]
 pub(super) enum Step {
-    /// A write; where it needs a load, with the load.
+    /// A write, with the load if it needs one.
     Mutate {
         owner: u8,
         changes: Vec<(&'static str, Change)>,
@@ -21,7 +21,7 @@ pub(super) enum Step {
     Observe {
         owner: u8,
     },
-    /// Fills what was observed, perhaps long ago.
+    /// Fills from an observation that may be old.
     Fill {
         kept: usize,
     },
@@ -33,7 +33,7 @@ pub(super) enum Step {
         partition: u32,
         to: LandTo,
     },
-    /// Another epoch; if `rewound`, the cold tier is found ahead.
+    /// Adopts another epoch. With `rewound`, the cold tier is found ahead.
     Adopt {
         partition: u32,
         rewound: bool,

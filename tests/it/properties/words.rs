@@ -1,17 +1,17 @@
-//! Answers in words that hold for any engine: in a version's place stands the write that gave it,
-//! since each engine has its own.
+//! Answers in words that hold for any engine. Each engine gives other versions, so the words name
+//! the write that gave a version.
 
 use std::collections::BTreeMap;
 
 use storage_dirty::{HotRead, Marker, Observed};
 use storage_model::{Owner, Version};
 
-/// Which step gave an owner a version.
+/// The step that gave an owner each version.
 #[derive(Debug, Default)]
 pub(super) struct Words(BTreeMap<(Owner, Version), usize>);
 
 impl Words {
-    /// Remembers that a step gave this version, unless an earlier one did.
+    /// Remembers that a step gave this version, unless an earlier step did.
     pub(super) fn gave(&mut self, owner: &Owner, version: Version, step: usize) {
         self.0.entry((owner.clone(), version)).or_insert(step);
     }

@@ -1,4 +1,4 @@
-//! What an operator, or another program, does to Redis while it is in use (H55).
+//! Damage that an operator or another program does to a Redis in use (H55).
 
 use anyhow::Result;
 use storage_model::Partition;
@@ -94,7 +94,7 @@ async fn a_deleted_exist_marker_keeps_nobody_from_loading() -> Result<()> {
     worker.stop().await
 }
 
-/// The differences that a comparison of these finds, by field.
+/// The differences that a comparison of these owners finds, by field.
 async fn compared(
     stack: &Stack,
     players: &[&ByteOwner],
@@ -118,7 +118,7 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("storage.toml");
-    // Without probation, so that what has landed is clean at once.
+    // Without probation, so that landed data is clean at once.
     std::fs::write(&config, format!("{}probation = \"0s\"\n", world.text))?;
     let mut settings = world.settings.clone();
     settings.landing.probation = std::time::Duration::ZERO;
@@ -179,7 +179,7 @@ async fn a_comparison_finds_restored_deleted_and_changed_data_and_the_program_en
             && matches!(difference, Difference::Ahead { row, .. } if *row == newer)
     };
     assert!(found.iter().any(ahead), "{found:?}");
-    // What was plundered, and what nothing marks any more.
+    // The plundered data, and the data that has lost its marks.
     let differs = found.iter().filter(|(field, difference)| {
         field.as_deref() == Some("gold") && *difference == Difference::Differs
     });

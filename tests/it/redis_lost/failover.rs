@@ -1,5 +1,4 @@
-//! Servers that are replaced in the middle of load: by themselves, by a replica that lagged, by
-//! nothing.
+//! Servers that are replaced under load: by themselves, by a replica that lagged, or by nothing.
 
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use storage_tests::{Stack, World, stack, until};
 
 use super::load::Load;
 
-/// The generation of each partition: it rises when the hot tier came back older.
+/// The generation of each partition. It rises when the hot tier came back older.
 async fn generations(stack: &Stack) -> Result<Vec<Epoch>> {
     let hot = stack.storage.tiers().hot();
     let partitions: Vec<_> = (0..hot.partition_count()).map(Partition).collect();
@@ -32,7 +31,7 @@ async fn generations(stack: &Stack) -> Result<Vec<Epoch>> {
         .collect())
 }
 
-/// Waits until it is noticed that a server came back older.
+/// Waits until the storage notices that a server came back older.
 async fn noticed(stack: &Stack, before: &[Epoch]) -> Result<()> {
     until("the rewind is noticed", async || {
         Ok(generations(stack).await.is_ok_and(|now| now != before))
@@ -102,7 +101,7 @@ async fn a_restart_that_keeps_everything_makes_nothing_suspect_under_load() -> R
     worker.stop().await
 }
 
-/// Keeps a replica from following its master any further, or lets it.
+/// Stops a replica from following its master, or lets it follow again.
 async fn follow(replica: &RedisServer, follow: bool) -> Result<()> {
     replica
         .call(&[
@@ -115,7 +114,7 @@ async fn follow(replica: &RedisServer, follow: bool) -> Result<()> {
         .map(drop)
 }
 
-/// Keeps all replicas of a master from following it any further.
+/// Stops all replicas of a master from following it.
 async fn cut_off(master: &RedisServer, replicas: &[&RedisServer]) -> Result<()> {
     let says = async |wanted: &str, times: usize| {
         Ok(master
@@ -126,7 +125,7 @@ async fn cut_off(master: &RedisServer, replicas: &[&RedisServer]) -> Result<()> 
             .count()
             == times)
     };
-    // One that is still about to follow has shown its password and would go on.
+    // A replica that is still about to follow has already sent its password and would go on.
     until("all replicas follow", async || {
         says("state=online", replicas.len()).await
     })
@@ -171,7 +170,7 @@ async fn a_replica_that_lagged_and_that_sentinels_promote_under_load_loses_nothi
     }
     load.advance().await?;
     noticed(&stack, &before).await?;
-    // The old master comes back, a master of its own until it is demoted.
+    // The old master comes back. It stays a master until it is demoted.
     master.restart().await?;
     load.advance().await?;
     sentinel.settled().await?;

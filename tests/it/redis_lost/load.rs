@@ -1,5 +1,5 @@
-//! Counters that count all the time, and an eye on the database: what had landed is never lost,
-//! read older, or built on older.
+//! Counters that count all the time, and a watcher of the database. A landed value is never lost,
+//! never read older, and never overwritten from an older base.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,14 +12,14 @@ use tokio::task::JoinSet;
 
 const PLAYERS: usize = 12;
 
-/// What was seen in the database of a player's counter: at least this much had landed.
+/// A lower bound for a player's landed counter, as seen in the database.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Landed {
     version: u64,
     gold: i64,
 }
 
-/// Players that play on whatever happens, and somebody who watches their rows.
+/// Players that play through all faults, and a watcher of their rows.
 pub(super) struct Load {
     database: String,
     players: Vec<ByteOwner>,
@@ -56,12 +56,12 @@ impl Load {
         Ok(load)
     }
 
-    /// Waits until something of every player has landed that was written after the call began.
+    /// Waits until each player has landed a write that was made after this call began.
     pub(super) async fn advance(&mut self) -> Result<()> {
         let mut written = Vec::new();
         until("every player writes", async || {
             while let Some(player) = self.players.get(written.len()) {
-                // It fails while servers are replaced.
+                // The call fails while servers are replaced.
                 let Ok(counted) = player.incr("gold", 1).await else {
                     return Ok(false);
                 };
@@ -70,7 +70,7 @@ impl Load {
             Ok(true)
         })
         .await?;
-        until("what every player wrote lands", async || {
+        until("a write of every player lands", async || {
             if let Some(ended) = self.tasks.try_join_next() {
                 ended??;
                 anyhow::bail!("a player stopped");
@@ -126,8 +126,7 @@ async fn play(
     let least = || locked(landed).get(id).copied().unwrap_or_default();
     while !stop.load(Ordering::SeqCst) {
         let before = least();
-        // A call that fails while servers are replaced says so; what it says when it succeeds has
-        // to be right.
+        // A call may fail while servers are replaced. If it succeeds, its answer must be right.
         if let Ok(done) = player.incr("gold", 1).await {
             ensure!(
                 done.value() > before.gold,
@@ -151,7 +150,7 @@ async fn play(
                 "{player:?} reads {gold} after {before:?} had landed"
             );
         }
-        // Others need the processor, too.
+        // Other tasks need the processor, too.
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     Ok(())
@@ -165,7 +164,7 @@ async fn watch(database: &str, landed: &Mutex<Vec<Landed>>, stop: &AtomicBool) -
     Ok(())
 }
 
-/// Looks at the rows: none has gone back.
+/// Checks that no row has gone back.
 async fn see(database: &str, landed: &Mutex<Vec<Landed>>) -> Result<()> {
     for row in rows(database).await? {
         let id: usize = row.name.split('/').nth(1).unwrap_or_default().parse()?;

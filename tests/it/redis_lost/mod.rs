@@ -1,4 +1,4 @@
-//! R14: a Redis that forgot is noticed, and what has landed survives.
+//! A Redis that forgot is noticed, and landed data survives (R14).
 
 mod damage;
 mod failover;
@@ -54,7 +54,7 @@ async fn after_redis_lost_everything_landed_data_is_there_and_later_writes_win()
     let before = ann.version().await?;
     redis.kill()?;
     redis.restart().await?;
-    // A write on a connection that broke unnoticed would end unknown. A read notices, and is
+    // A write on a connection that broke unnoticed would end unknown. A read notices and is
     // repeated.
     assert!(!stack.player("bob").exists().await?);
     let refused = ann.update([("gold", "0")]).if_absent().await.unwrap_err();
@@ -166,10 +166,11 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
     let new = ann.update([("gold", "2")]).await?.version();
     stack.landed().await?;
     worker.stop().await?;
-    // It comes back with the old marker and without a hash.
+    // Redis comes back with the old marker and without a hash.
     redis.kill()?;
     redis.restart().await?;
-    // A write over a broken connection would be of unknown outcome, and no repeat could tell.
+    // A write over a broken connection would have an unknown outcome, and no repeat could find it
+    // out.
     for _ in 0..16 {
         let _ = stack.player("nobody").get(["gold"]).await;
     }
@@ -186,8 +187,8 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
     Ok(())
 }
 
-/// There is no memory to keep what a comparison with the rows found, and none comes free before
-/// something lands (R13).
+/// There is no memory to keep the result of a comparison with the rows, and none becomes free
+/// before something lands (R13).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Result<()> {
     let (redis, stack) = own_redis(false).await?;
@@ -205,8 +206,8 @@ async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Re
     stack.landed().await?;
     worker.stop().await?;
     write("2").await?;
-    // A newer row of one player, as of a write that Redis forgot; and records from which nobody can
-    // tell what else it forgot.
+    // A newer row of one player, as after a write that Redis forgot. The records do not show
+    // whether it forgot other writes.
     let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7'";
     let mut connection = sqlx::MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql(newer).execute(&mut connection).await?;

@@ -1,4 +1,4 @@
-//! A master that goes on after another has taken over, without knowing it (H52).
+//! A master goes on after another has taken over, without noticing (H52).
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ async fn gold(player: &ByteOwner) -> Result<String> {
     Ok(String::from_utf8_lossy(read["gold"].as_ref().context("no gold")?).into_owned())
 }
 
-/// Two masters of the same data on one database, and two players of one partition who have 10 gold
+/// Two masters of the same data on one database, and two players of one partition with 10 gold
 /// each.
 struct Masters {
     before: Stack,
@@ -27,8 +27,8 @@ impl Masters {
     async fn part() -> Result<Self> {
         let old = RedisServer::start(RedisOptions::default()).await?;
         let new = RedisServer::start(RedisOptions::default()).await?;
-        // Before the old one is used: a master that gets its first replica is another incarnation,
-        // which is no part of this.
+        // Before the old master is used: a master that gets its first replica becomes another
+        // incarnation. This test is about another case.
         new.follow(&old).await?;
         let world = World::on(&old.url(), stack::mariadb().await?).await?;
         let taken_over =
@@ -96,7 +96,7 @@ async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_befor
         eve,
         _servers,
     } = Masters::part().await?;
-    // Another process of the old master, which knows the partition as it was.
+    // Another process of the old master. It knows the partition from before the take-over.
     let Stack {
         settings, database, ..
     } = &before;
@@ -107,12 +107,12 @@ async fn a_process_that_was_not_told_of_an_adoption_builds_on_nothing_from_befor
     })
     .await?;
     let other_eve = other.player(eve.owner().id());
-    // All of eve is cached, so that nothing but the comparison asks the database.
+    // All of eve is cached, so that only the comparison asks the database.
     assert_eq!(other_eve.get_all().await?.len(), 1);
     let new_eve = after.player(eve.owner().id());
     new_eve.update([("gold", "30")]).await?;
     new_eve.flush(Duration::from_secs(30)).await?;
-    // The landing finds out, and the old master's partition is adopted anew.
+    // The landing finds out, and the old master's partition is adopted again.
     ann.update([("bag", "full")]).await?;
     ann.flush(Duration::from_secs(30)).await?;
 

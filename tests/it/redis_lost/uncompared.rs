@@ -1,4 +1,4 @@
-//! A Redis that came back older while the database is away: it can't be compared, so nothing is
+//! A Redis that came back older while the database is away. It can't be compared, so nothing is
 //! served from it.
 
 use std::time::Duration;

@@ -21,7 +21,7 @@ on_both![
     a_session_that_nobody_has_is_ended,
 ];
 
-/// F10. It was paused for longer than its lease, say.
+/// F10: for example, the holder was paused for longer than its lease.
 async fn a_former_holder_writes_nothing_and_hears_that_it_has_lost(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let first = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
@@ -34,7 +34,7 @@ async fn a_former_holder_writes_nothing_and_hears_that_it_has_lost(rig: &Rig) ->
         ..STRICT
     };
     let second = heroes(&two, steals).start(7_u64).await?.unwrap();
-    assert_eq!(second.get().level, 1, "it begins with what was saved");
+    assert_eq!(second.get().level, 1, "it begins with the saved state");
     second.edit(|hero| hero.level = 10)?;
     second.save().await?;
 
@@ -96,7 +96,7 @@ async fn a_plain_write_of_a_held_owner_fails_as_held(rig: &Rig) -> Result<()> {
 
 async fn who_holds_an_owner_is_told(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let room = two.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    let room = two.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
     assert_eq!(room.held_by().await?, None);
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     assert_eq!(room.held_by().await?.as_deref(), Some("one"));
@@ -134,7 +134,7 @@ async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(
     Ok(())
 }
 
-/// S19: what was edited before it ended is there.
+/// S19: the edits before its end are there.
 async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let asks = SessionOptions {
@@ -192,7 +192,7 @@ async fn a_holder_that_does_not_hand_over_loses_its_owner(rig: &Rig) -> Result<(
     Ok(())
 }
 
-/// F3: never a load as if the owner were free.
+/// F3: it never loads the owner as if it were free.
 async fn a_server_that_waits_in_vain_is_told_who_holds_the_owner(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let _session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
@@ -221,13 +221,13 @@ async fn a_server_that_waits_in_vain_is_told_who_holds_the_owner(rig: &Rig) -> R
     Ok(())
 }
 
-/// F7: whatever it was called.
+/// F7: the name of the holder does not matter.
 async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.edit(|hero| hero.level = 1)?;
     session.save().await?;
-    // As if it had been killed: no beat any more, and no end.
+    // Like a killed process: it sends no beat any more, and no end.
     let (wakes, sleeps) = std::sync::mpsc::channel::<()>();
     one.tiers()
         .home()
@@ -253,10 +253,10 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
     Ok(())
 }
 
-/// A call about it came late, or its end was forgotten.
+/// A late call opened it, or its end was forgotten.
 async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let world = one.scope("game", "eu")?.bytes();
+    let world = one.world("game", "eu")?.bytes();
     let (mine, other) = (world.owner("hero", 7_u64)?, world.owner("hero", 8_u64)?);
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let hot = one.tiers().hot();

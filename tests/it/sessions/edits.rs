@@ -1,4 +1,4 @@
-//! What a session edits, saves and ends with.
+//! The edits, saves and ends of a session.
 
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ async fn a_session_of_nothing_leaves_the_owner_free(rig: &Rig) -> Result<()> {
 /// F4.
 async fn a_session_of_what_can_not_be_read_leaves_the_owner_free(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let owner = one.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    let owner = one.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
     let field = owner_field(&one, &owner).await?;
     owner.update([(field.as_str(), "not a hero")]).await?;
     assert_eq!(
@@ -55,7 +55,7 @@ async fn a_session_of_what_can_not_be_read_leaves_the_owner_free(rig: &Rig) -> R
     Ok(())
 }
 
-/// The field that an object stands in.
+/// The field that holds an object.
 async fn owner_field(
     storage: &storage_sdk::Storage,
     owner: &storage_sdk::ByteOwner,
@@ -195,7 +195,7 @@ async fn a_session_that_is_dropped_is_saved_and_ended(rig: &Rig) -> Result<()> {
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.edit(|hero| hero.level = 1)?;
     drop(session);
-    let owner = one.scope("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    let owner = one.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
     until("it has ended", async || {
         Ok(owner.held_by().await?.is_none())
     })
@@ -225,7 +225,7 @@ async fn a_process_holds_no_more_sessions_than_it_may(rig: &Rig) -> Result<()> {
 
 async fn fields_that_a_session_sets_and_removes_are_saved_with_its_end(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let room = one.scope("game", "eu")?.bytes().owner("room", 7_u64)?;
+    let room = one.world("game", "eu")?.bytes().owner("room", 7_u64)?;
     room.update([("topic", "cats"), ("size", "4")]).await?;
     let session = room.session(STRICT).await?;
     assert_eq!(session.get("topic").as_deref(), Some(&b"cats"[..]));
@@ -270,7 +270,7 @@ async fn a_save_can_wait_until_it_has_landed(rig: &Rig) -> Result<()> {
 }
 
 fn owner(storage: &storage_sdk::Storage) -> Result<storage_sdk::ByteOwner> {
-    Ok(storage.scope("game", "eu")?.bytes().owner("hero", 7_u64)?)
+    Ok(storage.world("game", "eu")?.bytes().owner("hero", 7_u64)?)
 }
 
 /// S16.

@@ -19,7 +19,7 @@ on_both![
 ];
 
 fn entities(storage: &Storage, options: EntityOptions) -> Entities<Hero> {
-    storage.scope("game", "eu").unwrap().entities(options)
+    storage.world("game", "eu").unwrap().entities(options)
 }
 
 fn options() -> EntityOptions {

@@ -1,4 +1,5 @@
-//! The hot tier forgets: edits of live servers are not lost, and nobody has two holders (S6 to S8).
+//! The hot tier forgets. The edits of live servers are not lost, and no owner has two holders (S6
+//! to S8).
 
 use std::time::Duration;
 
@@ -55,7 +56,7 @@ async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_hold
         session.edit(|hero| hero.level = 2)?;
     }
     rig.wipe().await?;
-    // While they are claimed, others want them.
+    // Other servers want the owners while they are claimed.
     let wants = SessionOptions {
         on_conflict: OnConflict::Fail,
         ..STRICT
@@ -133,7 +134,8 @@ async fn a_save_waits_for_the_grace_and_says_so_if_it_takes_too_long(rig: &Rig) 
     Ok(())
 }
 
-/// A session whose owner another server wrote with the level 99 is lost, and leaves the owner free.
+/// Expects that a session is lost and leaves the owner free after another server wrote the owner
+/// with level 99.
 async fn loses(session: &Session<Hero>, other: &Storage) -> Result<()> {
     let id = session.get().id;
     session.edit(|hero| hero.level = 2)?;
@@ -146,7 +148,7 @@ async fn loses(session: &Session<Hero>, other: &Storage) -> Result<()> {
     assert_eq!(stored(other, id).await?, Some(99));
     assert_eq!(
         other
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("hero", id)?
             .held_by()
@@ -156,7 +158,8 @@ async fn loses(session: &Session<Hero>, other: &Storage) -> Result<()> {
     Ok(())
 }
 
-/// Its own state would go over what they wrote, and it has never seen that.
+/// The session's state would overwrite the other server's writes, and the session has never seen
+/// them.
 async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     for round in 0.. {
@@ -164,7 +167,7 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
         session.edit(|hero| hero.level = 1)?;
         session.save().await?;
         rig.wipe().await?;
-        // If the session is claimed before, it is held again, and another one is tried.
+        // If the session is claimed first, it is held again, and the test tries another one.
         let written = plain(&two)
             .save(&Hero {
                 level: 99,
@@ -180,7 +183,7 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost(rig: &Rig) -> R
     unreachable!()
 }
 
-/// The lost state of the session has a greater version than what others wrote.
+/// The lost state of the session has a greater version than the other server's writes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_clock_was_set_back()
 -> Result<()> {
@@ -205,7 +208,7 @@ async fn a_session_whose_owner_others_wrote_after_a_wipe_is_lost_although_the_cl
         session.save().deadline(LONG).await?;
         server.skew(ahead - 3_600)?;
         rig.wipe().await?;
-        // If the session is claimed before, it is held again, and another one is tried.
+        // If the session is claimed first, it is held again, and the test tries another one.
         let written = plain(&two)
             .save(&Hero {
                 level: 99,
@@ -240,7 +243,7 @@ async fn an_end_after_a_wipe_saves_again_what_was_forgotten(rig: &Rig) -> Result
 
 async fn a_session_of_an_owner_without_fields_goes_on_after_a_wipe(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let room = one.scope("game", "eu")?.bytes().owner("room", 1_u64)?;
+    let room = one.world("game", "eu")?.bytes().owner("room", 1_u64)?;
     let session = room.session(STRICT).await?;
     rig.wipe().await?;
     until("it is suspect", async || {

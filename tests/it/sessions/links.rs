@@ -1,4 +1,4 @@
-//! Sessions through bad weather, between a server and its Redis or its database.
+//! Sessions over bad links between a server and its Redis or its database.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ fn port_of(url: &str) -> u16 {
         .unwrap()
 }
 
-/// F1: its reply is late, not lost.
+/// F1: the reply is late, not lost.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_save_whose_reply_is_late_never_comes_after_the_last_one() -> Result<()> {
     let rig = Rig::redis().await?;
@@ -52,8 +52,8 @@ async fn a_save_whose_reply_is_late_never_comes_after_the_last_one() -> Result<(
     Ok(())
 }
 
-/// Each partition must hear of the server, and the first beats are lost. A beat comes only every
-/// few minutes later on.
+/// Each partition must know the server, and the first beats are lost. Later beats come only every
+/// few minutes.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_of_the_lease()
 -> Result<()> {
@@ -86,13 +86,13 @@ async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_
     Ok(())
 }
 
-/// F9. Nobody else wants them.
+/// F9: no other server wants the owners.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_outlives_cuts_of_half_a_lease_and_of_several() -> Result<()> {
     let rig = Rig::redis().await?;
     let (link, one) = behind_a_link(&rig).await?;
     let other = rig.server("other").await?;
-    // It watches the holders, and says who is gone.
+    // The other server watches the holders and reports those that are gone.
     let _its = heroes(&other, STRICT).start_or(8_u64, || hero(8)).await?;
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.save().await?;
@@ -116,7 +116,7 @@ async fn a_session_outlives_cuts_of_half_a_lease_and_of_several() -> Result<()> 
     Ok(())
 }
 
-/// F10, and F9 with somebody who wants it.
+/// F10, and F9 with a server that wants the owner.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_cut_off_loses_its_owner_to_one_that_waits() -> Result<()> {
     let rig = Rig::redis().await?;
@@ -176,7 +176,7 @@ async fn a_start_whose_load_fails_leaves_the_owner_free() -> Result<()> {
             .await
             .unwrap_err();
         assert_eq!(error.kind(), Kind::ColdUnavailable, "{error}");
-        // The partitions are prepared by then, so that the next start gets further.
+        // By then the partitions are prepared, so the next start gets further.
         heroes(&two, STRICT)
             .start_or(id, || hero(id))
             .await?
@@ -186,7 +186,8 @@ async fn a_start_whose_load_fails_leaves_the_owner_free() -> Result<()> {
     Ok(())
 }
 
-/// F5 and F25: a close ends at its deadline, whatever hangs, and names what it could not save.
+/// F5 and F25: a close ends at its deadline even if every call hangs. It names the sessions that it
+/// could not save.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_close_whose_redis_hangs_names_what_was_not_saved() -> Result<()> {
     let rig = Rig::redis().await?;

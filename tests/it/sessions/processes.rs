@@ -1,4 +1,4 @@
-//! Sessions of game servers that are processes: killed, stopped, and told to end.
+//! Sessions of game servers that run as processes and are killed, stopped, or told to end.
 
 use std::process::Stdio;
 
@@ -9,13 +9,13 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// A process that holds an owner, and what it prints.
+/// A process that holds an owner, and its output.
 struct Holder {
     child: Child,
     lines: Lines<BufReader<ChildStdout>>,
 }
 
-/// Where holders find their settings.
+/// The place of the settings for holders.
 struct Place {
     folder: TempDir,
     database: String,
@@ -64,7 +64,7 @@ impl Holder {
         Ok(number.trim().parse()?)
     }
 
-    /// The next line that begins with this word; lines before it are passed over.
+    /// The next line that begins with this word. Lines before it are skipped.
     async fn line(&mut self, word: &str) -> Result<String> {
         bounded(word, async {
             loop {
@@ -90,7 +90,7 @@ impl Holder {
         Ok(kill_process(id.context("a process without id")?, signal)?)
     }
 
-    /// Kills it; answers the last number that it said was saved.
+    /// Kills the process. Returns the last number that it reported as saved.
     async fn kill(mut self, mut last: u64) -> Result<u64> {
         self.child.start_kill()?;
         while let Some(line) =
@@ -105,8 +105,7 @@ impl Holder {
     }
 }
 
-/// F6 and F7: its place is taken by another process of the same name, which begins with a whole
-/// save.
+/// F6 and F7: another process of the same name takes its place and begins with a whole save.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_is_killed_leaves_whole_saves_to_the_next_of_its_name() -> Result<()> {
     let place = place().await?;
@@ -127,7 +126,7 @@ async fn a_holder_that_is_killed_leaves_whole_saves_to_the_next_of_its_name() ->
     Ok(())
 }
 
-/// F10: it wakes up and goes on with what it was about.
+/// F10: it wakes up and goes on with its work.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_holder_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_it_goes_on()
 -> Result<()> {
@@ -135,7 +134,7 @@ async fn a_holder_that_is_stopped_for_longer_than_its_lease_writes_nothing_when_
     let mut first = place.start(&[])?;
     first.line("saved 5").await?;
     first.signal(Signal::STOP)?;
-    // It waits for the end of the lease.
+    // The second holder waits for the end of the lease.
     let mut second = place.start(&[])?;
     let begins = second.next("begins ").await?;
     assert!(begins >= 5, "5 was acknowledged");
@@ -160,7 +159,7 @@ async fn a_server_that_is_told_to_end_saves_its_last_edit_and_another_one_lands_
     holder.line("saved 5").await?;
     holder.signal(Signal::TERM)?;
     assert_eq!(holder.line("closed").await?, "closed 1 0 0");
-    // At once: it has not to wait for a lease.
+    // At once, without waiting for a lease.
     let mut next = place.start(&[])?;
     let begins = next.next("begins ").await?;
     assert!(begins >= 5);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
 use storage_dirty::HotStore;
-use storage_dirty::memory::{MemorySettings, MemoryStore};
+use storage_dirty::memory::MemoryStore;
 use storage_model::SystemClock;
 use storage_sdk::{
     Autosave, ObjStorage, OnConflict, SaveObject, SessionOptions, Sessions, Settings, Storage,
@@ -17,7 +17,7 @@ use tempfile::TempDir;
 
 /// The shortest lease.
 pub(super) const LEASE: Duration = Duration::from_secs(1);
-/// Far more than anything here takes.
+/// Far longer than any step here takes.
 pub(super) const LONG: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, SaveObject)]
@@ -37,7 +37,7 @@ pub(super) fn hero(id: u64) -> Hero {
     }
 }
 
-/// A hot and a cold tier, which servers open.
+/// A hot tier and a cold tier, which servers open.
 pub(super) enum Rig {
     Redis {
         settings: Settings,
@@ -56,7 +56,7 @@ impl Rig {
         Self::on(RedisServer::start(RedisOptions::default()).await?).await
     }
 
-    /// On this server.
+    /// A rig on this server.
     pub(super) async fn on(server: RedisServer) -> Result<Self> {
         let world = World::on(&server.url(), stack::mariadb().await?).await?;
         let mut settings = world.settings;
@@ -73,14 +73,10 @@ impl Rig {
         let mut settings = Settings::embedded(folder.path().join("game.db"));
         settings.sessions.lease = LEASE;
         settings.landing.interval = Duration::from_millis(20);
-        let memory = MemorySettings {
-            partitions: settings.redis.partitions,
-            ..MemorySettings::default()
-        };
-        let hot = Arc::new(MemoryStore::new(memory, Arc::new(SystemClock)));
+        let hot = MemoryStore::new(&settings.redis, &settings.hot, Arc::new(SystemClock));
         Ok(Self::Memory {
             settings,
-            hot,
+            hot: Arc::new(hot),
             _folder: folder,
         })
     }
@@ -95,7 +91,7 @@ impl Rig {
         self
     }
 
-    /// The same, with a lease so long that no load of the machine outlasts it.
+    /// The same rig with a lease so long that no load of the machine outlasts it.
     pub(super) fn with_long_lease(mut self) -> Self {
         match &mut self {
             Self::Redis { settings, .. } | Self::Memory { settings, .. } => {
@@ -126,7 +122,7 @@ impl Rig {
         })
     }
 
-    /// The hot tier loses all that it has.
+    /// Makes the hot tier lose all its data.
     pub(super) async fn wipe(&self) -> Result<()> {
         match self {
             Self::Redis { server, .. } => drop(server.call(&["FLUSHALL"]).await?),
@@ -136,7 +132,7 @@ impl Rig {
     }
 }
 
-/// How tests start sessions that say at once what becomes of them.
+/// The options of sessions that report their fate at once.
 pub(super) const STRICT: SessionOptions = SessionOptions {
     on_conflict: OnConflict::Fail,
     autosave: Autosave::Off,
@@ -144,14 +140,14 @@ pub(super) const STRICT: SessionOptions = SessionOptions {
 };
 
 pub(super) fn heroes(storage: &Storage, options: SessionOptions) -> Sessions<Hero> {
-    storage.scope("game", "eu").unwrap().sessions(options)
+    storage.world("game", "eu").unwrap().sessions(options)
 }
 
 pub(super) fn plain(storage: &Storage) -> ObjStorage<Hero> {
-    storage.scope("game", "eu").unwrap().objects()
+    storage.world("game", "eu").unwrap().objects()
 }
 
-/// What is stored of a hero.
+/// The stored level of a hero.
 pub(super) async fn stored(storage: &Storage, id: u64) -> Result<Option<u64>> {
     Ok(plain(storage).load(id).await?.map(|hero| hero.level))
 }

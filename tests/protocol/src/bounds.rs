@@ -1,8 +1,8 @@
-//! How much may happen in one search.
+//! The bounds of one search.
 
 use crate::world::Left;
 
-/// What kind of write there may be.
+/// The kind of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A field is set.
@@ -26,41 +26,42 @@ pub enum Kind {
 /// The bounds of a search. Eviction of landed data and expiry are not bounded.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// How many fields the owner may have: 1 or 2.
+    /// The number of fields that the owner may have: 1 or 2.
     pub fields: usize,
-    /// Whether the database has rows of them at first, of which the hot tier knows nothing.
+    /// Whether the database has rows of the fields at first that the hot tier does not know.
     pub stored: bool,
-    /// How many writes there are, and of which kinds.
+    /// The number of writes.
     pub writes: u8,
-    /// Which kinds.
+    /// The kinds of writes.
     pub kinds: &'static [Kind],
-    /// How many clients read and write at once.
+    /// The number of clients that read and write at once.
     pub clients: usize,
-    /// How many loads there are for reads.
+    /// The number of loads for reads.
     pub reads: u8,
-    /// Whether loads bring single fields, as of owners with too many rows.
+    /// Whether loads bring single fields, as for owners with too many rows.
     pub partial: bool,
-    /// How many workers land at once.
+    /// The number of workers that land at once.
     pub workers: usize,
-    /// How many marks a worker takes at once.
+    /// The number of marks that a worker takes at once.
     pub page: usize,
-    /// How often a worker stops anywhere and begins anew.
+    /// How often a worker stops anywhere and begins again.
     pub crashes: u8,
-    /// How many rows the database refuses.
+    /// The number of rows that the database rejects.
     pub refusals: u8,
-    /// How often somebody lands the owner at once.
+    /// How often a flush lands the owner at once.
     pub flushes: u8,
-    /// How many replies to writes are lost.
+    /// The number of lost replies to writes.
     pub replies: u8,
-    /// How many copies of writes are held up on their way, while their clients repeat them.
+    /// The number of copies of writes that are held up on their way while their clients repeat
+    /// them.
     pub late: u8,
-    /// Whether nobody has prepared the partition at first.
+    /// Whether the partition is unprepared at first.
     pub unprepared: bool,
-    /// How many processes prepare the partition at once.
+    /// The number of processes that prepare the partition at once.
     pub preparers: usize,
-    /// Whether somebody asks for the owner's eviction.
+    /// Whether a client asks for the owner's eviction.
     pub evicts: bool,
-    /// How often somebody deletes the owner's hash by hand, whatever has landed of it.
+    /// How often the owner's hash is deleted by hand, landed or not.
     pub deletes: u8,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
@@ -68,9 +69,9 @@ pub struct Bounds {
     pub wipes: bool,
     /// Whether landed marks stay on probation.
     pub probation: bool,
-    /// How many windows of probation leave.
+    /// The number of windows of probation that leave.
     pub windows: u8,
-    /// How often the database is replaced, without what it has not flushed.
+    /// How often the database is replaced and loses its unflushed data.
     pub losses: u8,
 }
 

@@ -1,8 +1,8 @@
 //! Numbered calls (R11): every interleaving of a store's writes, of a network that delays, doubles
-//! and loses what is sent, of failovers, and of stores that die and are forgotten.
+//! and loses messages, of failovers, and of stores that die and are forgotten.
 //!
-//! The store's bookkeeping is the shipped [`Calls`]. The model's own are the server, which does as
-//! `update.lua`, `end_call.lua` and `forget_calls.lua` do, the network, and the order of steps.
+//! The store's bookkeeping is the shipped [`Calls`]. The model has its own server, network, and
+//! order of steps. The server acts like `update.lua`, `end_call.lua` and `forget_calls.lua`.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +15,14 @@ use crate::search::{Model, Step};
 /// A rule of the calls that is broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Broken {
-    /// The server carries out whatever comes, whatever its number.
+    /// The server carries out every call, whatever its number.
     Unnumbered,
-    /// The server keeps a number without the answer to a call that changed nothing, and takes the
-    /// call for carried out.
+    /// The server keeps the number of a call that changed nothing, without its answer. Then it
+    /// takes the call for carried out.
     RefusalForgotten,
     /// A store that opens takes the name of the one before.
     SameName,
-    /// A lost call is not ended before its writes go in another.
+    /// A lost call is not ended before its writes go into another one.
     Unended,
     /// The end of a call only asks, and leaves no trace.
     OnlyAsked,
@@ -35,19 +35,19 @@ pub enum Broken {
 /// The calls within bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Numbered {
-    /// How many writes each store makes.
+    /// The number of writes of each store.
     pub writes: u8,
-    /// How many stores are opened, one after the other.
+    /// The number of stores that are opened, one after the other.
     pub stores: u8,
     /// How often a store may end a call.
     pub ends: u8,
-    /// How many answers may be lost.
+    /// The number of answers that may be lost.
     pub losses: u8,
-    /// How many calls may be doubled on their way.
+    /// The number of calls that may be doubled on their way.
     pub doubles: u8,
     /// How often a server may be replaced by an earlier copy of it.
     pub failovers: u8,
-    /// How often others may change what conditions build on.
+    /// How often other writers may change the state that conditions depend on.
     pub changes: u8,
     /// Whether all deadlines may pass.
     pub time: bool,
@@ -73,14 +73,15 @@ pub enum Answer {
 struct Server {
     /// How often each write was applied, by store and write.
     applied: BTreeMap<(u8, u8), u8>,
-    /// The last call of each store by its name: number and answers, none if it is void.
+    /// The last call of each store by its name: its number and its answers. A void call has none.
     last: BTreeMap<u8, (u64, Option<Vec<Answer>>)>,
     epoch: u8,
-    /// How often others changed what conditions build on; a condition holds while that is even.
+    /// How often other writers changed the state that conditions depend on. A condition holds while
+    /// the number is even.
     changed: u8,
 }
 
-/// What is on its way.
+/// A message on its way.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Message {
     Call {
@@ -98,10 +99,10 @@ enum Message {
         number: u64,
         writes: Vec<u8>,
         answers: Vec<Answer>,
-        /// Of the server that answered.
+        /// The epoch of the server that answered.
         epoch: u8,
     },
-    /// The answer to an end; no answers if the call is void.
+    /// The answer to an end. It has no answers if the call is void.
     Ended {
         store: u8,
         number: u64,
@@ -115,16 +116,16 @@ enum Message {
     },
 }
 
-/// Where a write is.
+/// The progress of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
     /// It waits for a call.
     Waits,
     /// It is in a call that is open.
     Sent,
-    /// Its caller was told that it was applied, or was not.
+    /// Its caller learned that it was applied, or that it was not.
     Told(bool),
-    /// Its caller was told that nobody knows.
+    /// Its caller learned that the outcome is unknown.
     Unknown,
 }
 
@@ -137,13 +138,13 @@ struct Store {
     epoch: u8,
 }
 
-/// The whole.
+/// The whole state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct World {
     server: Server,
     copy: Option<Server>,
     store: Store,
-    /// What stores that died had told: by store and write, whether it was applied.
+    /// The results that dead stores gave: by store and write, whether it was applied.
     told: BTreeMap<(u8, u8), bool>,
     messages: Vec<Message>,
     late: bool,
@@ -178,7 +179,7 @@ impl Numbered {
         }
     }
 
-    /// What the server does with a call: as `update.lua`.
+    /// Carries out a call on the server, like `update.lua`.
     fn carry_out(
         &self,
         world: &mut World,
@@ -233,7 +234,7 @@ impl Numbered {
         }
     }
 
-    /// What the server does with the end of a call: as `end_call.lua`.
+    /// Ends a call on the server, like `end_call.lua`.
     fn end(&self, server: &mut Server, store: u8, number: u64) -> Message {
         let name = self.name(store);
         match server.last.get(&name) {
@@ -265,15 +266,15 @@ impl World {
         self.messages.sort();
     }
 
-    /// Tells the caller of a write, or has the write wait for another call.
+    /// Gives the caller of a write its result, or lets the write wait for another call.
     fn tell(&mut self, write: u8, answer: Answer, epoch: u8) {
         let store = &mut self.store;
         let Some(at) = store.writes.get_mut(usize::from(write)) else {
             return;
         };
         *at = match answer {
-            // What a server acknowledged that was replaced since may be lost, and is no promise of
-            // this rule.
+            // An acknowledgement of a server that was replaced since may be lost. This rule does
+            // not promise it.
             Answer::Applied if epoch != self.server.epoch => At::Unknown,
             Answer::Applied => At::Told(true),
             Answer::Refused => At::Told(false),
@@ -285,10 +286,10 @@ impl World {
         };
     }
 
-    /// A message reaches the store; nothing happens if that is gone.
+    /// A message reaches the store. If the store is gone, nothing happens.
     fn receive(&mut self, message: Message) {
         match message {
-            // Only who waits for the call hears its answer.
+            // Only the store that waits for the call gets its answer.
             Message::Answered {
                 store,
                 number,
@@ -490,7 +491,11 @@ impl Numbered {
             let mut next = world.clone();
             next.server.changed += 1;
             take(
-                step("another program", 0, "changes what a condition builds on"),
+                step(
+                    "another program",
+                    0,
+                    "changes the state that conditions depend on",
+                ),
                 Ok(next),
             );
         }
@@ -499,7 +504,7 @@ impl Numbered {
             next.late = true;
             take(step("time", 0, "passes all deadlines"), Ok(next));
         }
-        // As long as no deadline can have passed, a store that makes no call may still make one.
+        // Until a deadline can have passed, a store without calls may still make one.
         if world.late || self.is(Broken::Hasty) {
             let gone = world.server.last.keys().copied();
             for name in gone
@@ -524,7 +529,7 @@ impl Numbered {
                 epoch: world.server.epoch + 1,
                 ..copy.clone()
             };
-            // As what is acknowledged later by the server that was replaced.
+            // From here on they count like acknowledgements of the replaced server.
             next.told.retain(|_, applied| !*applied);
             next.store
                 .writes
@@ -599,7 +604,7 @@ impl Model for Numbered {
         let ((store, write), applied) = wrong.next()?;
         let told = if applied { "applied" } else { "not applied" };
         Some(format!(
-            "write {write} of store {store} was told to be {told}, and was applied {} times",
+            "write {write} of store {store} was reported as {told}, and was applied {} times",
             times(store, write)
         ))
     }

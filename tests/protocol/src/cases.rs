@@ -1,5 +1,5 @@
-//! The searches: bounds within which all must hold, and for each rule bounds within which its loss
-//! shows.
+//! The searches. Within some bounds every rule must hold. For each rule there are bounds within
+//! which its loss shows.
 
 use super::{Bounds, Kind, Protocol, Searched, search};
 use Kind::{Incr, Purge, Remove, Restore, Set, SetAll, SetIfLast, SetIfStale};
@@ -7,14 +7,14 @@ use Kind::{Incr, Purge, Remove, Restore, Set, SetAll, SetIfLast, SetIfStale};
 /// One search.
 #[derive(Debug, Clone, Copy)]
 pub struct Case {
-    /// What may happen in it; or the switch of the rule that is broken.
+    /// The name of the search, or the switch of the broken rule.
     pub name: &'static str,
-    /// How much may happen.
+    /// Its bounds.
     pub bounds: Bounds,
 }
 
 impl Case {
-    /// Searches it.
+    /// Runs the search.
     #[must_use]
     pub fn search(&self, states_max: usize) -> Searched {
         search(
@@ -151,7 +151,7 @@ const REFUSED_PART: Bounds = Bounds {
     ..PROBATION
 };
 
-/// What fits a test: all of it holds.
+/// Searches that fit a test. Every rule holds in them.
 pub const CASES: &[Case] = &[
     Case {
         name: "overlapping workers",
@@ -229,21 +229,23 @@ pub const CASES: &[Case] = &[
         bounds: REFILLED,
     },
     Case {
-        name: "probation of what is refused in part",
+        name: "probation of a mark that is rejected in part",
         bounds: REFUSED_PART,
     },
 ];
 
-/// Rules, and bounds within which the search finds what happens without them.
+/// Rules, each with bounds within which the search finds the damage without the rule.
 ///
-/// Five have none within bounds that can be searched; other tests guard them. R4-whole: the one
-/// owner has one mark, so a snapshot is hardly ever settled in part. R6-older-row: nobody puts an
-/// older hash back. R5-marks-error: the mark of a later write stands for its value by itself, so a
-/// lower version of an error mark does harm only to what an operator reads. R5-older-error: an
-/// older error mark does harm only if a third landing of the field commits a value in between that
-/// is as old, after three refusals. R15-settle-epoch: a settle of an earlier epoch raises `landed`
-/// with it, mostly above what a database that forgot still has, which the next look finds; so it
-/// does harm only beside a commit of another field that outlived the crash.
+/// Five rules have no such bounds that can be searched. Other tests guard them.
+/// - R4-whole: the one owner has one mark, so a snapshot is hardly ever settled in part.
+/// - R6-older-row: no step of the model puts an older hash back.
+/// - R5-marks-error: the mark of a later write proves its value by itself. A lower version of an
+///   error mark harms only an operator's view.
+/// - R5-older-error: an older error mark does harm only after three rejections. A third landing of
+///   the field must also commit an equally old value in between.
+/// - R15-settle-epoch: a settle of an earlier epoch also raises `landed`, mostly above the data
+///   that is left in a database that forgot. The next look finds this. So it does harm only beside
+///   a commit of another field that outlived the crash.
 pub const BROKEN: &[Case] = &[
     Case {
         name: "R1-unmarked",
@@ -455,7 +457,7 @@ pub const BROKEN: &[Case] = &[
     },
 ];
 
-/// More than fits a test.
+/// Searches that are too large for a test.
 pub const DEEP: &[Case] = &[Case {
     name: "overlapping workers",
     bounds: Bounds {

@@ -1,4 +1,4 @@
-//! What must hold in every state.
+//! The conditions that hold in every state.
 
 use storage_dirty::Map;
 use storage_dirty::memory::{invariant, landing};
@@ -6,15 +6,15 @@ use storage_dirty::memory::{invariant, landing};
 use crate::names::PARTITION;
 use crate::world::{World, held};
 
-/// What does not hold.
+/// The condition that does not hold.
 pub(super) fn violation(world: &World) -> Option<String> {
     invariant::violation(&world.hot)
         .or_else(|| of_marks(world))
         .or_else(|| of_hash(world))
 }
 
-/// A field that the database does not hold as it was last written has a mark, and whatever is
-/// marked is there.
+/// A field whose last write the database does not hold has a mark. Every marked field is in the
+/// hash.
 fn of_marks(world: &World) -> Option<String> {
     let maps = [
         Map::Dirty,
@@ -48,7 +48,7 @@ fn of_marks(world: &World) -> Option<String> {
     })
 }
 
-/// Who reads now sees what is.
+/// A reader sees the present values.
 fn of_hash(world: &World) -> Option<String> {
     let read = world.read();
     let header = read

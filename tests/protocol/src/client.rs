@@ -1,8 +1,8 @@
-//! Game servers: what they read and write, in the steps of the SDK.
+//! Game servers: their reads and writes, in the steps of the SDK.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{mutate, read};
+use storage_dirty::memory::{owner, writes};
 use storage_dirty::{HotKind, Load, Mutated, Refusal};
 use storage_model::sabotage::broken;
 use storage_model::{
@@ -17,7 +17,7 @@ use crate::truth::Effect;
 use crate::world::World;
 use crate::{Take, step};
 
-/// What a client is about to do.
+/// The next step of a client.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Client {
     Idle,
@@ -36,26 +36,26 @@ pub(super) enum Client {
     },
 }
 
-/// A mutation that was sent, or is to be sent again.
+/// A mutation that was sent, or that a client sends again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Sent {
     mutation: Arc<Mutation>,
     /// The generation that the client knew when it sent the first copy.
     generation: Epoch,
-    /// What a copy of it did whose reply was lost.
+    /// The effect of a copy whose reply was lost.
     lost: Option<Effect>,
-    /// How often the owner was loaded for it.
+    /// The number of loads of the owner for it.
     loads: u8,
 }
 
-/// So often a client loads the owner for one write; then it gives up. What it loaded may be gone
+/// The number of loads for one write after which a client gives up. The loaded data may be gone
 /// each time.
 const LOADS_MAX: u8 = 2;
 
-/// Deadlines lie in the future; time stands still.
+/// Deadlines lie in the future. Time stands still.
 const DEADLINE: Timestamp = Timestamp(1_000_000);
 
-/// All that clients can do next.
+/// All next steps of clients.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     for (at, client) in world.clients.iter().enumerate() {
         match client {
@@ -94,7 +94,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         .position(|client| *client == Client::Idle);
     if bounds.evicts {
         let mut next = world.clone();
-        read::evict(next.hot(), &owner());
+        owner::evict(next.hot(), &owner());
         take(
             step("client", bounds.clients, "asks for the eviction"),
             Ok(next),
@@ -106,7 +106,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     arrive(world, take);
 }
 
-/// Somebody deletes the hash by hand, whatever has landed of it.
+/// Deletes the hash by hand, landed or not.
 fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
     if let Some(header) = world.read().header.filter(|_| world.left.deletes > 0) {
         let mut next = world.clone();
@@ -150,8 +150,8 @@ fn set(world: &mut World, at: Option<usize>, client: Client) {
     }
 }
 
-/// A read that the hash alone answers changes nothing, and is checked as part of the state; so here
-/// only those begin that load.
+/// A read that the hash alone answers changes nothing. It is checked as part of the state, so only
+/// other reads begin a load here.
 fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
     if idle.is_none() || world.left.reads == 0 || !world.is_ready() {
         return;
@@ -187,7 +187,7 @@ fn begin_read(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_
     }
 }
 
-/// An idle client writes; if there is none, somebody else writes what needs no load.
+/// An idle client writes. Without an idle client, another one makes a write that needs no load.
 fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'_>) {
     if world.left.writes == 0 {
         return;
@@ -230,7 +230,7 @@ fn begin_write(bounds: &Bounds, world: &World, idle: Option<usize>, take: Take<'
 }
 
 /// The copy that was held up reaches the hot tier. Its client may have repeated it since, and may
-/// have been told what became of it.
+/// have learned its result.
 fn arrive(world: &World, take: Take<'_>) {
     let Some(mutation) = world.late.as_ref().filter(|_| world.is_ready()) else {
         return;
@@ -240,7 +240,7 @@ fn arrive(world: &World, take: Take<'_>) {
         ..world.clone()
     };
     let present = next.present();
-    let result = mutate::mutate(next.hot(), &present, PARTITION, mutation, None);
+    let result = writes::mutate(next.hot(), &present, PARTITION, mutation, None);
     let by = step("copy", 0, "arrives late");
     let Ok(Mutated::Applied(applied)) = result else {
         return take(by, Ok(next));
@@ -266,7 +266,7 @@ fn arrive(world: &World, take: Take<'_>) {
         None => {
             return take(
                 by,
-                Err("a write is applied after its client was told what became of it".to_owned()),
+                Err("a write is applied after its client got its result".to_owned()),
             );
         }
     }
@@ -343,7 +343,7 @@ fn send(
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));
-    match mutate::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
+    match writes::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
         Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
             set(&mut world, at, Client::Idle);
             take(
@@ -377,7 +377,7 @@ fn send(
                         .as_ref()
                         .is_some_and(|late| late.id == sent.mutation.id)
                 {
-                    return; // it would not know what became of the copy
+                    return; // it would not know the result of the copy
                 }
                 set(
                     &mut world,
@@ -477,7 +477,7 @@ fn acknowledge(
     take(by, Ok(world));
 }
 
-/// What is wrong with a refusal.
+/// The reason why a rejection is wrong, if it is.
 fn wrongly(world: &World, sent: &Sent, refusal: &Refusal) -> Option<String> {
     let there = sent
         .lost

@@ -1,5 +1,5 @@
-//! The database: rows with versions, the record of the partition, and what of it would survive a
-//! crash.
+//! The database: its rows with their versions, the record of the partition, and the part that would
+//! survive a crash.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,15 +13,15 @@ use crate::names::{PARTITION, owner};
 use crate::world::World;
 use crate::{Take, step};
 
-/// All that the database has committed.
+/// All committed data of the database.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Cold {
     rows: BTreeMap<Field, (Cell, Version)>,
     pub(super) record: PartitionRecord,
-    /// What it has flushed.
+    /// The flushed part.
     flushed: Option<Arc<Self>>,
-    /// Whether a period of probation may have passed since it began: the server has flushed since,
-    /// or is another one.
+    /// Whether a period of probation may have passed since it began. Then the server has flushed
+    /// since, or is another one.
     kept: bool,
 }
 
@@ -43,7 +43,7 @@ impl Cold {
         }
     }
 
-    /// Has rows of these fields from the start, all of one write.
+    /// Begins with rows of these fields, all of one write.
     pub(super) fn store(&mut self, fields: Vec<Field>) {
         let version = Version::new(1).unwrap_or_default();
         self.record.last_version = version;
@@ -71,7 +71,7 @@ impl Cold {
         self.rows.iter().map(row).collect()
     }
 
-    /// One landing transaction: the fence, then the versioned upsert. Answers whether it committed.
+    /// One landing transaction: the fence, then the versioned upsert. Returns whether it committed.
     pub(super) fn land(&mut self, fence: &Fence, rows: &[Row]) -> bool {
         let PartitionRecord {
             epoch,
@@ -100,7 +100,7 @@ impl Cold {
         true
     }
 
-    /// Raises the epoch, if it still is the one seen; answers whether it did.
+    /// Raises the epoch if it still is the one seen. Returns whether it did.
     pub(super) fn raise(&mut self, raise: Raise) -> bool {
         let moves = self.record.epoch == raise.seen || broken("R14-raised-blindly");
         if moves {
@@ -126,7 +126,7 @@ impl Cold {
         (self.flushed, self.kept) = (Some(Arc::new(all)), true);
     }
 
-    /// Another server, with what this one had flushed.
+    /// Another server, with the data that this one had flushed.
     fn crashed(&self) -> Self {
         let mut next = self
             .flushed
@@ -138,7 +138,7 @@ impl Cold {
     }
 }
 
-/// What happens to the database itself.
+/// Faults of the database itself.
 pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
     if bounds.losses == 0 {
         return;
@@ -151,7 +151,7 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
         next.left.losses -= 1;
         next.cold = world.cold.crashed();
         take(
-            step("database", 0, "restarts without what it did not flush"),
+            step("database", 0, "restarts without its unflushed data"),
             Ok(next),
         );
     }

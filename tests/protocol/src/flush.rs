@@ -1,8 +1,8 @@
-//! Somebody who lands the owner at once, in the steps of `Tiers::flush`.
+//! A flush that lands the owner at once, in the steps of `Tiers::flush`.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, read};
+use storage_dirty::memory::{landing, owner};
 use storage_dirty::{Collected, HotRead, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
@@ -15,13 +15,13 @@ use crate::settle;
 use crate::world::World;
 use crate::{Take, step};
 
-/// What a flush is about to do.
+/// The next step of a flush.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Flush {
     Idle,
     Collect(Asked),
     Check(Asked, Arc<Values>),
-    /// The values are read; the marks are looked at next.
+    /// The values are read. Next it looks at the marks.
     Look(Asked, Arc<(Collected, Vec<Row>)>),
     Heal(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
@@ -29,10 +29,10 @@ pub(super) enum Flush {
     Settle(Arc<Settle>),
 }
 
-/// Where each field stood when the flush began: so much it promises.
+/// The place of each field when the flush began. The flush promises to land that much.
 pub(super) type Asked = Vec<usize>;
 
-/// What a flush can do next.
+/// The next steps of a flush.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     match &world.flush {
         Flush::Idle if world.left.flushes > 0 => {
@@ -121,10 +121,10 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
     );
 }
 
-/// Behind the hash: if no map names the owner, all that was read has landed.
+/// Looks after the hash was read: if no map names the owner, all read fields have landed.
 fn look(world: &World, asked: &Asked, read: &Arc<(Collected, Vec<Row>)>, take: Take<'_>) {
     let next = world.clone();
-    match read::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
+    match owner::marked(&world.hot, PARTITION, &owner(), Some(read.0.epoch)) {
         Err(_) => to("may not look", next, Flush::Fenced(asked.clone()), take),
         Ok(true) if !read.1.is_empty() => to(
             "finds marks",
@@ -212,7 +212,7 @@ fn commit_but(
     }
 }
 
-/// The flush says that all has landed.
+/// The flush reports that all has landed.
 fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<'_>) {
     let landed = |field: &Field| {
         world
@@ -230,7 +230,7 @@ fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<
         Some(field) => take(
             step("flush", 0, what),
             Err(format!(
-                "a flush was told done, and {field} is not in the database"
+                "a flush reported its end, and {field} is not in the database"
             )),
         ),
         None => to(what, world, then, take),

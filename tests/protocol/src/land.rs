@@ -1,8 +1,8 @@
-//! What workers and flushes have in common: collecting, and the transaction.
+//! The common steps of workers and flushes: collecting, and the transaction.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, record};
+use storage_dirty::memory::{landing, partition};
 use storage_dirty::{Collected, HotRead};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
@@ -12,14 +12,14 @@ use storage_tiers::bisect;
 use crate::names::PARTITION;
 use crate::world::World;
 
-/// What a collection has read, and from which server.
+/// The values of a collection, and the server that it read.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Values {
     read: Collected,
     server: u8,
 }
 
-/// Reads what is wanted; none if the partition must be prepared first.
+/// Reads the wanted fields. None if the partition must be prepared first.
 pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<Values>> {
     let read = landing::collect(&world.hot, PARTITION, wanted).ok()?;
     Some(Arc::new(Values {
@@ -28,7 +28,7 @@ pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<
     }))
 }
 
-/// Ends a collection: Redis reads the partition's record after the values and not in one step with
+/// Ends a collection. Redis reads the partition's record after the values, not in one step with
 /// them, but on the same connection. None as above, or if the server was replaced in between.
 pub(super) fn checked(
     world: &mut World,
@@ -38,8 +38,8 @@ pub(super) fn checked(
     let later = landing::collect(&world.hot, PARTITION, wanted)
         .ok()
         .filter(|_| values.server == world.replaced)?;
-    record::collects(world.hot());
-    let generation = record::partition_state(&world.hot).record?.generation;
+    partition::collects(world.hot());
+    let generation = partition::partition_state(&world.hot).record?.generation;
     let mut reads = values.read.reads.clone();
     for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {
         header.suspect = header.generation < generation && !broken("R14-trusting");
@@ -67,13 +67,14 @@ pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
     bisect::fence(PARTITION, collected, rows.iter())
 }
 
-/// Commits rows; answers whether the fence matched, or what must not be in the database.
+/// Commits rows. Returns whether the fence matched, or the fault that the rows put into the
+/// database.
 pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<bool, String> {
     if rows.is_empty() {
         return Ok(true);
     }
-    // A value that was restored stands in the story twice, so the earlier place before is compared
-    // with the later one after.
+    // A restored value stands in the story twice. So the earlier place before is compared with the
+    // later place after.
     let before: Vec<_> = world
         .truth
         .fields()
@@ -97,7 +98,7 @@ pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<b
     {
         return Err("a landed row regressed".to_owned());
     }
-    // After a failover: what only a landing under way still had is there after all.
+    // After a failover: the data that only an open landing still had is there after all.
     for row in world.cold.rows() {
         world.truth.reaches(&row.field, Some(&row.cell));
     }

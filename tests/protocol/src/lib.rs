@@ -1,26 +1,27 @@
-//! The protocol as a model: every interleaving of what game servers, workers, both tiers and faults
-//! do to one owner, up to a bound.
+//! The protocol as a model: every interleaving of the steps of game servers, workers, both tiers
+//! and faults with one owner, up to a bound.
 //!
-//! What the hot tier does are the transitions of the memory engine, and what is decided are the
-//! pure functions of landing, so it is the shipped code that is checked. The model's own are the
-//! database, the order of steps, and the oracle.
+//! The hot tier's steps are the transitions of the memory engine, and the decisions are the pure
+//! functions of landing. So the search checks the shipped code. The model has its own database,
+//! order of steps, and oracle.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`search`](mod@search) | the search for the shortest way to what must not be |
-//! | [`bounds`] | [`Bounds`]: how much may happen |
+//! | [`search`](mod@search) | the search for the shortest way to a violation |
+//! | [`bounds`] | [`Bounds`]: the limits of a search |
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
-//! | [`pairing`] | which hot tier and which database belong together: a search of its own |
-//! | [`sessions`] | who holds an owner: a search of its own |
+//! | [`groups`] | transactions over several owners that land together: a search of its own |
+//! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
+//! | [`sessions`] | the holder of an owner: a search of its own |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
 //! | `worker`, `settle`, `probation` | landing workers |
 //! | `flush` | landing one owner at once |
-//! | `land` | what both have in common |
-//! | `prepare` | failovers, and how a partition gets over them |
+//! | `land` | the common part of both |
+//! | `prepare` | failovers, and how a partition recovers from them |
 //! | `cold`, `truth` | the database, and the oracle |
-//! | `check` | what must hold in every state |
+//! | `check` | the conditions that hold in every state |
 
 pub mod bounds;
 pub mod calls;
@@ -29,6 +30,7 @@ mod check;
 mod client;
 mod cold;
 mod flush;
+pub mod groups;
 mod land;
 mod load;
 mod names;
@@ -51,11 +53,11 @@ use search::Model;
 /// The protocol within bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Protocol {
-    /// How much may happen.
+    /// The bounds of the search.
     pub bounds: Bounds,
 }
 
-/// Takes a step and what it led to.
+/// Takes a step and its result.
 type Take<'a> = &'a mut dyn FnMut(Step, Result<World, String>);
 
 fn step(who: &'static str, number: usize, what: &'static str) -> Step {

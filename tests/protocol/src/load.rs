@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{fill, read};
+use storage_dirty::memory::{fill, observe};
 use storage_dirty::{Filled, Load, Marker, Observed};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Row};
@@ -10,39 +10,39 @@ use storage_model::{Field, Row};
 use crate::names::{PARTITION, owner};
 use crate::world::World;
 
-/// How far a load is.
+/// The progress of a load.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Loading {
     Observe,
-    /// The epoch and the marker are known; the hash is looked at next.
+    /// The epoch and the marker are known. Next it looks at the hash.
     Note(Noted),
-    /// Perhaps the owner came back meanwhile.
+    /// The owner may have come back since.
     Look(Observed),
     Load(Observed),
     Fill(Arc<Load>),
 }
 
-/// What was read before the hash.
+/// The data that was read before the hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Noted {
     observed: Observed,
     /// The number of the server.
     server: u8,
-    /// Whether the owner had no field then. An answer may be as old as that moment, in which it was
-    /// asked for.
+    /// Whether the owner had no field then. An answer may be as old as that moment, since the
+    /// caller asked then.
     absent: bool,
 }
 
-/// What a step of a load led to.
+/// The result of a step of a load.
 pub(super) enum Went {
     On(Loading),
-    /// The owner's rows with their proof; what the hash holds with them was right.
+    /// The owner's rows with their proof. The hash was right together with them.
     Brought(Arc<Load>),
     /// The partition must be prepared first.
     Waits,
 }
 
-/// Which rows a load asks for: all, or one field's.
+/// The rows that a load asks for: all, or those of one field.
 pub(super) type Asked = Option<Field>;
 
 impl Loading {
@@ -71,7 +71,7 @@ impl Loading {
 }
 
 fn note(world: &World) -> Went {
-    let Ok(observed) = read::note(&world.hot, PARTITION, &owner()) else {
+    let Ok(observed) = observe::note(&world.hot, PARTITION, &owner()) else {
         return Went::Waits;
     };
     let absent = world.truth.fields().all(|(_, truth)| truth.is_none());
@@ -86,7 +86,7 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
     if noted.server != world.replaced {
         return Ok(Went::On(Loading::Observe)); // the connection broke
     }
-    let mut seen = read::with_hash(&world.hot, &owner(), noted.observed);
+    let mut seen = observe::with_hash(&world.hot, &owner(), noted.observed);
     if seen.marker == Marker::Unknown && broken("R8-trusted") {
         seen.marker = Marker::Absent;
     }
@@ -111,7 +111,7 @@ fn look(world: &World, observed: Observed) -> Went {
         return Went::Brought(Arc::new(load_of(observed, Vec::new(), true)));
     }
     let read = world.read();
-    // By what was observed, whatever the process knew before.
+    // The observation counts, and not the earlier knowledge of the process.
     let believed = |suspect: bool| !suspect || broken("R14-untold");
     match read
         .header
@@ -141,7 +141,7 @@ fn filled(world: &mut World, load: &Arc<Load>, asked: &Asked) -> Result<Went, St
             Some(wrong) => return Err(format!("a load was believed and {wrong}")),
             None => Went::Brought(Arc::clone(load)),
         },
-        // Moved meanwhile, or to be prepared first.
+        // The partition has moved in between, or must be prepared first.
         Ok(Filled::Refused) | Err(_) => Went::On(Loading::Observe),
     })
 }

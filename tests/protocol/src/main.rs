@@ -11,7 +11,7 @@ struct Args {
     /// The searches of the tests within larger bounds
     #[arg(long)]
     deep: bool,
-    /// What the loss of each rule leads to
+    /// The damage of each rule's loss
     #[cfg(debug_assertions)]
     #[arg(long)]
     broken: bool,

@@ -1,4 +1,4 @@
-//! The one owner, its fields, and what the model's transitions are given.
+//! The one owner, its fields, and the inputs of the model's transitions.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use storage_model::{Field, Owner, Partition, Timestamp};
 
 pub(super) const PARTITION: Partition = Partition(0);
 
-/// What transitions know of the outside, at first.
+/// The inputs of transitions beside the state, at first.
 pub(super) const PRESENT: Present = Present {
     now: Timestamp(0),
     hash_ttl: Duration::from_secs(20),
@@ -16,7 +16,7 @@ pub(super) const PRESENT: Present = Present {
     bytes_max: usize::MAX,
 };
 
-/// A moment at which everything with a time to live has run out, and operation ids have not.
+/// A moment at which everything with a time to live has expired. Operation ids have not.
 pub(super) const LATER: Timestamp = Timestamp(30_000_000);
 
 thread_local! {
@@ -39,7 +39,7 @@ pub(super) fn fields(count: usize) -> Vec<Field> {
     FIELDS.with(|fields| fields.iter().take(count).cloned().collect())
 }
 
-/// All workers share one lock: locks only save work, so nothing may depend on them.
+/// All workers share one lock. Locks only save work, so nothing may depend on them.
 pub(super) fn lock() -> Lock {
     LOCK.with(Clone::clone)
 }

@@ -1,9 +1,9 @@
 //! The pairing of the two tiers: every interleaving of programs that open them, of wipes and
 //! restarts, and of a second hot tier.
 //!
-//! What is decided are the shipped functions [`judge`] and [`taking_over`]. The model's own are the
-//! two tiers, and the order of steps. A program that is cut is one that takes no further step, so
-//! no step for that is needed.
+//! The decisions are the shipped functions [`judge`] and [`taking_over`]. The model has its own
+//! tiers and order of steps. An interrupted program takes no further step, so the model needs no
+//! step for that.
 
 use storage_dirty::{HotPaired, HotPairing};
 use storage_model::{LAYOUT, SeededIds, Timestamp, Token};
@@ -21,9 +21,9 @@ const ALONE_MAX: u32 = 16;
 pub enum Broken {
     /// The hot tier is read before the database.
     HotFirst,
-    /// A token reaches whatever server is there.
+    /// A token reaches any server that is there.
     AnyServer,
-    /// A take-over replaces whatever hot tier the database has.
+    /// A take-over replaces any hot tier that the database has.
     Blind,
     /// A take-over leaves the epoch as it is.
     Unraised,
@@ -34,11 +34,11 @@ pub enum Broken {
 /// The pairing within bounds.
 #[derive(Debug, Clone)]
 pub struct Pairing {
-    /// For each program, which of the hot tiers its settings name.
+    /// The hot tier that each program's settings name.
     pub programs: Vec<usize>,
-    /// How often a hot tier may lose all it has.
+    /// How often a hot tier may lose all its data.
     pub losses: u32,
-    /// How often a blank hot tier may take over: two of them may do so in turn until one has its
+    /// How often a blank hot tier may take over. Two of them may do so in turn until one has its
     /// token.
     pub take_overs: u32,
     /// The rule that is broken.
@@ -52,7 +52,7 @@ struct Hot {
     paired: Option<HotPaired>,
 }
 
-/// What a program has read, or come to.
+/// The knowledge of a program, or its end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 enum At {
     #[default]
@@ -60,7 +60,7 @@ enum At {
     /// It has read one of the tiers.
     Cold(ColdPairing),
     Hot(HotPairing),
-    /// It has read both. Whether they belonged together when it read the second.
+    /// It has read both, and whether they belonged together when it read the second.
     Both(HotPairing, ColdPairing, bool),
     /// They do not belong together, so it looks at the database again.
     Doubts(ColdPairing, bool),
@@ -71,7 +71,7 @@ enum At {
     Refused,
 }
 
-/// A program: an epoch that it read, and where it is.
+/// A program: its last read epoch, and its progress.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Program {
     epoch: u64,
@@ -89,7 +89,7 @@ pub struct Tiers {
     programs: Vec<Program>,
     /// The token of a landing that committed although another hot tier had taken over.
     wrong: Option<Token>,
-    /// Whether a program was refused although the tiers belonged together.
+    /// Whether a program was rejected although the tiers belonged together.
     falsely: bool,
 }
 
@@ -139,7 +139,7 @@ impl Tiers {
         }
     }
 
-    /// The next step of a program, with its name; none once it has ended.
+    /// The next step of a program, with its name. None once it has ended.
     fn step(
         &mut self,
         number: usize,
@@ -191,7 +191,7 @@ impl Tiers {
                 self.epoch += 1;
                 ("raises the epoch", At::Lands(token, self.epoch))
             }
-            // Somebody else raised it since: it begins anew.
+            // Another program raised it since, so this one begins again.
             At::Paired(_) => ("looks again", At::Start),
             At::Lands(token, epoch) if self.epoch == epoch => {
                 let current = self.cold.hot.as_ref().map(|hot| hot.token);
@@ -213,7 +213,7 @@ impl Tiers {
         Some(what)
     }
 
-    /// Whether a program that runs alone from here on comes to use this hot tier.
+    /// Whether a program that runs alone from here on will use this hot tier.
     fn opens(&self, which: usize, broken: Option<Broken>) -> bool {
         let mut tiers = self.clone();
         tiers.take_overs = ALONE_MAX;

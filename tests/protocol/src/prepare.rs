@@ -1,8 +1,8 @@
-//! R14, in the steps of `Tiers::prepare`; and what makes it necessary.
+//! R14, in the steps of `Tiers::prepare`, and the faults that make it necessary.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, read, record};
+use storage_dirty::memory::{PartState, partition};
 use storage_dirty::{Adopt, PartitionState};
 use storage_model::sabotage::broken;
 use storage_model::{Epoch, Version};
@@ -17,11 +17,11 @@ use crate::worker::Worker;
 use crate::world::{World, held};
 use crate::{Take, step};
 
-/// Those who prepare at once can overtake each other again and again; beyond this epoch only the
-/// first one goes on.
+/// Processes that prepare at once can overtake each other again and again. Beyond this epoch only
+/// the first one goes on.
 const OVERTAKEN_MAX: Epoch = Epoch(4);
 
-/// What somebody who prepares the partition is about to do.
+/// The next step of a process that prepares the partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Preparer {
     Idle,
@@ -31,7 +31,7 @@ pub(super) enum Preparer {
     Landed(Epoch, Version),
 }
 
-/// What can happen next to the partition's record.
+/// The next steps of the partition's record.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     // All idle ones are alike.
     let idle = world
@@ -50,24 +50,24 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     }
 }
 
-/// Whether somebody was refused for the record, and it is not in order.
+/// Whether a call was rejected because of the record, and the record is not in order.
 fn is_called(bounds: &Bounds, world: &World) -> bool {
     let waits = |worker: &Worker| matches!(worker, Worker::Fenced(_) | Worker::Verify(_));
     // A worker looks at the database again and again while marks are on probation.
-    let on_probation = read::peek(&world.hot, &world.present()).probation > 0;
+    let on_probation = partition::peek(&world.hot, &world.present()).probation > 0;
     let waiting =
         on_probation || world.workers.iter().any(waits) || matches!(world.flush, Flush::Fenced(_));
     (waiting || !world.is_ready()) && !world.is_prepared(bounds)
 }
 
 impl Preparer {
-    /// Makes the next step; answers its name and what comes after it.
+    /// Makes the next step. Returns its name and the state after it.
     fn step(&self, bounds: &Bounds, at: usize, world: &mut World) -> (&'static str, Self) {
         let present = world.present();
         match self {
             Self::Idle => (
                 "looks at the hot tier",
-                Self::Compare(Arc::new(record::partition_state(&world.hot))),
+                Self::Compare(Arc::new(partition::partition_state(&world.hot))),
             ),
             Self::Compare(state) => {
                 let cold = world.cold.record;
@@ -91,13 +91,13 @@ impl Preparer {
                 )
             }
             Self::Adopt(adopt) => {
-                record::adopt(world.hot(), &present, adopt);
+                partition::adopt(world.hot(), &present, adopt);
                 ("adopts", Self::Idle)
             }
             Self::Landed(epoch, landed) => {
-                // One that moved meanwhile is looked at again.
-                let _ = record::raise_landed(world.hot(), PARTITION, *epoch, *landed);
-                ("raises what has landed", Self::Idle)
+                // A record that has moved in between is looked at again.
+                let _ = partition::raise_landed(world.hot(), PARTITION, *epoch, *landed);
+                ("raises landed", Self::Idle)
             }
         }
     }
@@ -123,7 +123,7 @@ pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, rais
     }
 }
 
-/// Replication, and what happens to the server itself.
+/// Replication, and faults of the server itself.
 pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
     if world.left.failovers == 0 {
         return;
@@ -148,7 +148,7 @@ pub(super) fn faults(bounds: &Bounds, world: &World, take: Take<'_>) {
     }
 }
 
-/// The world with another hot tier. What nobody has any more is forgotten.
+/// The world with another hot tier. Data that no part has any more is forgotten.
 fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     let mut next = world.clone();
     let mut hot = hot.clone();
@@ -158,8 +158,8 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     next.copy = None;
     next.left.failovers -= 1;
     next.truth.forget();
-    // What was read over a connection that broke is never paired with a record: a collection is one
-    // pipeline.
+    // Values that were read over a broken connection are never paired with a record, because a
+    // collection is one pipeline.
     next.workers
         .iter_mut()
         .for_each(Worker::loses_its_connection);

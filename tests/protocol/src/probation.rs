@@ -1,4 +1,4 @@
-//! What a worker does with landed marks that are on probation.
+//! The steps of a worker with landed marks on probation.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::names::{PARTITION, lock};
 use crate::worker::{Worker, Working};
 
 impl Working<'_, '_> {
-    /// A window of probation leaves; or a period later its marks may go, if the database kept what
-    /// it had committed.
+    /// Lets a window of probation leave. A period later its marks may go, if the database kept its
+    /// commits.
     pub(super) fn begin_probation(&mut self) {
         let mut next = self.world.clone();
         let present = next.present();

@@ -1,35 +1,35 @@
-//! Breadth-first search through all states that a model can reach, for the shortest way to one that
-//! must not be.
+//! Breadth-first search through all states that a model can reach, for the shortest way to a
+//! violation.
 
 use std::collections::HashSet;
 use std::fmt;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, Hash};
 use std::time::{Duration, Instant};
 
-/// What is searched.
+/// The subject of a search.
 pub trait Model {
-    /// All that decides what can happen next.
+    /// Everything that decides the next steps.
     type State: Clone + Hash;
 
-    /// Where it begins.
+    /// The first state.
     fn start(&self) -> Self::State;
 
-    /// All that can happen next: each step's name, and the state after it, or what the step showed
-    /// that must not be.
+    /// All next steps: each step's name, and the state after it or the violation that the step
+    /// showed.
     fn steps(&self, state: &Self::State, take: &mut dyn FnMut(Step, Result<Self::State, String>));
 
-    /// What does not hold in this state that must hold in all.
+    /// The condition on all states that does not hold in this state.
     fn violation(&self, state: &Self::State) -> Option<String>;
 }
 
 /// The name of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// Who makes it.
+    /// The actor of the step.
     pub who: &'static str,
-    /// Which of them.
+    /// The number of the actor among its kind.
     pub number: usize,
-    /// What is done.
+    /// The action.
     pub what: &'static str,
 }
 
@@ -39,27 +39,27 @@ impl fmt::Display for Step {
     }
 }
 
-/// What a search found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Searched {
-    /// How many states were reached.
+    /// The number of states that were reached.
     pub states: usize,
     /// The most steps that lead to a state by the shortest way.
     pub depth: usize,
-    /// Whether these are all states; otherwise the search ended early.
+    /// Whether these are all states. Otherwise the search ended early.
     pub complete: bool,
-    /// How long it took.
+    /// The time that it took.
     pub elapsed: Duration,
-    /// The shortest way to a state that must not be.
+    /// The shortest way to a violation.
     pub counterexample: Option<Counterexample>,
 }
 
-/// A way to a state that must not be.
+/// A way to a violation.
 #[derive(Debug)]
 pub struct Counterexample {
     /// The steps, in order.
     pub script: Vec<Step>,
-    /// What must not be.
+    /// The violation.
     pub violation: String,
 }
 
@@ -84,16 +84,16 @@ impl fmt::Display for Searched {
     }
 }
 
-/// How a state was reached: from which, by what.
+/// The origin of a state: the state before it, and the step.
 struct Reached {
     from: usize,
     by: Step,
 }
 
-/// Searches until all states are known, or one is found that must not be, or there are more than
-/// `states_max`.
+/// Searches until all states are known, a violation is found, or there are more than `states_max`
+/// states.
 ///
-/// States are told apart by 64 bits of hash: among a million states two share one with a
+/// States are compared by a hash of 64 bits. Among a million states, two share a hash with a
 /// probability of less than 10⁻⁷.
 pub fn search<M: Model>(model: &M, states_max: usize) -> Searched {
     let begun = Instant::now();

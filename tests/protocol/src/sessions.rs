@@ -1,17 +1,19 @@
 //! Sessions (S1, S2, S5 to S8): every interleaving of sessions that open, steal, save, lapse and
-//! close, of plain writes, of landings, and of a hot tier that comes back older or empty; with
-//! openings, claims and ends that are carried out late or twice.
+//! close, of plain writes, and of landings. The hot tier can come back older or empty. Openings,
+//! claims and ends can be carried out late or twice.
 //!
-//! The hot tier's steps are the transitions of the memory engine. The model's own are the database,
-//! which has one row, the order of steps, and what a session does with the answers, which the SDK
-//! does in the same way. Time is not in it: a holder may be called gone at any moment, which is
-//! more than a lease allows; a copy of a call may come after any deadline; but a grace ends only
-//! when all sessions have claimed that are awake, and no opening is under way for as long as that.
+//! The hot tier's steps are the transitions of the memory engine. The model has its own database
+//! with one row, its own order of steps, and its own reaction of a session to the answers. The SDK
+//! reacts in the same way.
+//!
+//! The model has no time. A holder may be called gone at any moment, which is more than a lease
+//! allows. A copy of a call may come after any deadline. But a grace ends only when all sessions
+//! that are awake have claimed, and no opening is under way for that long.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `world` | the state |
-//! | `server` | what a server does with its session |
+//! | `server` | the steps of a server with its session |
 //! | `network` | openings, and calls that come late or twice |
 //! | `sweep` | sessions that no server knows, and how they end |
 //! | `tier` | landings, plain writes, faults |
@@ -27,48 +29,48 @@ mod world;
 pub use world::World;
 use world::{At, Server};
 
-/// Which of its sessions a server ends that it finds in the hot tier.
+/// The sessions that a server ends when it finds them under its name in the hot tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sweeps {
     /// None.
     Never,
-    /// Those whose token it does not know. The hot tier ends none before the grace of the epoch has
-    /// ended. A server knows a token from before the opening is sent until the session's end is
-    /// confirmed or given up.
+    /// Sessions whose token the server does not know. The hot tier ends none before the grace of
+    /// the epoch has ended. A server knows a token from before the opening is sent until the
+    /// session's end is confirmed or given up.
     Known,
-    /// The same, but it knows a token only once it has heard that the session is open.
+    /// The same, but a server knows a token only after it has learned that the session is open.
     Unregistered,
 }
 
 /// The sessions within bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Sessions {
-    /// How many servers open sessions.
+    /// The number of servers that open sessions.
     pub servers: u8,
-    /// How many edits they make together.
+    /// The number of edits of all servers together.
     pub edits: u8,
     /// How often a session may be opened.
     pub opens: u8,
-    /// How many plain writes are tried.
+    /// The number of plain writes that are tried.
     pub writes: u8,
     /// How often the hot tier may come back as an earlier copy.
     pub failovers: u8,
     /// How often it may come back empty.
     pub wipes: u8,
-    /// How often a server may be paused: it takes no step until it is woken.
+    /// How often a server may be paused. It takes no step until it is woken.
     pub pauses: u8,
     /// How often a holder may be called gone.
     pub lapses: u8,
-    /// Of how many calls the network keeps a copy, which it may bring later. With none, an opening
-    /// is one step.
+    /// The number of calls of which the network keeps a copy. It may deliver the copy later. With
+    /// none, an opening is one step.
     pub late: u8,
-    /// Which of its sessions a server ends that it finds in the hot tier.
+    /// The sessions that a server ends when it finds them under its name in the hot tier.
     pub sweeps: Sweeps,
-    /// Whether what has landed may be evicted.
+    /// Whether landed data may be evicted.
     pub evicts: bool,
     /// Whether the database has a row from before.
     pub stored: bool,
-    /// Whether the clock of a hot tier that takes the place of another is behind that one's.
+    /// Whether the clock of a new hot tier is behind the clock of the one before.
     pub sets_back: bool,
 }
 
@@ -79,7 +81,7 @@ fn step(who: &'static str, number: usize, what: &'static str) -> Step {
 type Take<'a> = &'a mut dyn FnMut(Step, Result<World, String>);
 
 impl Sessions {
-    /// What a server does that is awake.
+    /// The steps of a server that is awake.
     fn acts(&self, world: &World, at: usize, server: &Server, take: Take<'_>) {
         self.opening(world, at, take);
         if !world.is_ready() {

@@ -1,11 +1,11 @@
-//! What a worker does with marks when their rows were committed or refused.
+//! The steps of a worker with marks whose rows were committed or rejected.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, park, read};
+use storage_dirty::memory::{landing, observe, park};
 use storage_dirty::{Collected, Entry, Map, Park, Settle, Snapshot, SnapshotId};
-use storage_landing::batch::{self, Faults};
+use storage_landing::marks::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
 
@@ -29,7 +29,7 @@ impl Working<'_, '_> {
             .iter()
             .map(|key| (key.clone(), (1_406, "too long".to_owned())))
             .collect();
-        let verdict = batch::judge(part, rows, &faults, true);
+        let verdict = marks::judge(part, rows, &faults, true);
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let snapshot = part.snapshot;
@@ -77,7 +77,7 @@ impl Working<'_, '_> {
         }
     }
 
-    /// Only where marks are settled before the commit.
+    /// Settles marks before the commit. Only a broken rule does this.
     pub(super) fn early(&mut self, batch: &Arc<Batch>) {
         let mut next = self.world.clone();
         let marks = batch.part.entries.clone();
@@ -127,7 +127,7 @@ impl Working<'_, '_> {
     }
 }
 
-/// An error mark that should have gone with the rows that were committed.
+/// An error mark that the committed rows should have cleared.
 fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
     park::errors(&world.hot, 0, usize::MAX)
         .entries
@@ -144,14 +144,14 @@ fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
         })
 }
 
-/// Everything in the snapshot, to be settled whatever it is.
+/// Every entry of the snapshot, to be settled without a check.
 pub(super) fn all_of(world: &World) -> Vec<Entry> {
     landing::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries
 }
 
-/// Settles everything in the snapshot, whether it has landed or not.
+/// Settles every entry of the snapshot, landed or not.
 pub(super) fn all(world: &mut World) {
-    let Ok(seen) = read::observe(&world.hot, PARTITION, &owner()) else {
+    let Ok(seen) = observe::observe(&world.hot, PARTITION, &owner()) else {
         return;
     };
     let (marks, snapshot, present, lock) =
@@ -170,7 +170,7 @@ pub(super) fn all(world: &mut World) {
     let _ = landing::settle(world.hot(), &present, &settle);
 }
 
-/// The number of the snapshot that is there.
+/// The number of the present snapshot.
 pub(super) fn number(world: &World) -> SnapshotId {
     let present = world.present();
     match landing::snapshot(world.clone().hot(), &present, PARTITION, &lock()) {

@@ -1,21 +1,21 @@
-//! The oracle: what was applied, in order, and what of it must be there.
+//! The oracle: the applied writes in order, and the part that must be there.
 
 use storage_model::{Applied, Bytes, Cell, Change, Condition, Field, Mutation, Version};
 
-/// Everything that one field ever held, and which of it must be seen now.
+/// All cells that one field ever had, and the cell that must be seen now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Story {
     field: Field,
-    /// The first is what was there before anybody wrote, if anything.
+    /// The first is the cell from before any write, if there was one.
     chapters: Vec<Chapter>,
-    /// A failover may set it back to what was landed or replicated.
+    /// A failover may set it back to a landed or replicated cell.
     now: usize,
-    /// What became of the last write's value, if somebody deleted the hash that held it.
+    /// The fate of the last write's value, if the hash that held it was deleted.
     deleted: Option<Deleted>,
 }
 
-/// A value that somebody deleted before it had landed. Nobody can bring it back, so an older one
-/// may be read and landed until the field is written again; but somebody must be told.
+/// A value that was deleted before it had landed. No part can bring it back. So an older one may be
+/// read and landed until the field is written again, but the loss must be reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Deleted {
     Untold,
@@ -34,17 +34,17 @@ struct Chapter {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Truth {
     stories: Vec<Story>,
-    /// The owner's version; none after a failover, which may change it without a write.
+    /// The owner's version. None after a failover, which may change it without a write.
     version: Option<Version>,
-    /// The version of the hash that somebody deleted.
+    /// The version of the hash that was deleted.
     deleted: Version,
 }
 
-/// Where a mutation stands in the stories: the fields that it changed, and as the how manieth.
+/// The place of a mutation in the stories: each changed field, with the index of its chapter.
 pub(super) type Effect = Vec<(usize, usize)>;
 
 impl Truth {
-    /// Of fields that hold this at first.
+    /// The stories of fields with these first cells.
     pub(super) fn new(fields: impl Iterator<Item = (Option<Cell>, Field)>) -> Self {
         let story = |(cell, field)| Story {
             field,
@@ -73,7 +73,7 @@ impl Truth {
         self.stories.iter().find(|story| story.field == *field)
     }
 
-    /// How far in the field's story a cell stands; the latest place if it has several.
+    /// The place of a cell in the field's story. If it has several, the latest one.
     pub(super) fn place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
         self.of(field)?
             .chapters
@@ -81,7 +81,7 @@ impl Truth {
             .rposition(|known| known.cell.as_ref() == cell)
     }
 
-    /// As [`Self::place`], but the first place.
+    /// Like [`Self::place`], but the first place.
     pub(super) fn first_place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
         self.of(field)?
             .chapters
@@ -89,12 +89,12 @@ impl Truth {
             .position(|known| known.cell.as_ref() == cell)
     }
 
-    /// Where each field stands now.
+    /// The present place of each field.
     pub(super) fn places(&self) -> Vec<usize> {
         self.stories.iter().map(|story| story.now).collect()
     }
 
-    /// The field's story goes on from this cell, if that is later than where it stands.
+    /// The field's story goes on from this cell, if that is later than its present place.
     pub(super) fn reaches(&mut self, field: &Field, cell: Option<&Cell>) {
         let place = self.place(field, cell);
         if let Some(story) = self.stories.iter_mut().find(|story| story.field == *field) {
@@ -102,14 +102,14 @@ impl Truth {
         }
     }
 
-    /// All that only the hot tier had is forgotten, until `reaches` says what is left.
+    /// Forgets all data that only the hot tier had, until `reaches` says which of it is left.
     pub(super) fn forget(&mut self) {
         self.stories.iter_mut().for_each(|story| story.now = 0);
         self.version = None;
     }
 
-    /// Somebody deletes the hash, which has this version; `has_landed` tells of which fields
-    /// nothing is lost with it.
+    /// Deletes the hash of this version by hand. `has_landed` tells the fields that lose nothing by
+    /// it.
     pub(super) fn delete(
         &mut self,
         version: Version,
@@ -123,24 +123,24 @@ impl Truth {
         }
     }
 
-    /// Whether somebody deleted the hash.
+    /// Whether the hash was deleted by hand.
     pub(super) fn was_deleted(&self) -> bool {
         self.deleted > Version::ZERO
     }
 
-    /// Whether somebody deleted what was written last, and nothing was written since.
+    /// Whether the last write was deleted by hand, and no write came since.
     pub(super) fn is_deleted(&self, field: &Field) -> bool {
         self.of(field).is_some_and(|story| story.deleted.is_some())
     }
 
-    /// Whether whoever operates the storage knows of that.
+    /// Whether that loss was reported to the operator.
     pub(super) fn is_told(&self, field: &Field) -> bool {
         self.of(field)
             .is_some_and(|story| story.deleted == Some(Deleted::Told))
     }
 
-    /// Whoever operates the storage is told that this version of a field is lost. Answers whether a
-    /// hash that had it was deleted.
+    /// Reports to the operator that this version of a field is lost. Returns whether a hash with
+    /// this version was deleted.
     pub(super) fn tell(&mut self, field: &Field, version: Version) -> bool {
         for story in self
             .stories
@@ -152,7 +152,8 @@ impl Truth {
         version <= self.deleted
     }
 
-    /// Takes a mutation for applied; or says why it must not have been, or not with this reply.
+    /// Takes a mutation for applied. Fails with the reason if it must not have been applied, or not
+    /// with this reply.
     pub(super) fn apply(&mut self, mutation: &Mutation, reply: &Applied) -> Result<Effect, String> {
         if let (Condition::Version(wanted), Some(version)) = (mutation.condition, self.version)
             && wanted != version
@@ -206,7 +207,7 @@ impl Truth {
         Ok(effect)
     }
 
-    /// Whether something that a mutation did is still there, or was built upon.
+    /// Whether any effect of a mutation is still there, or was built upon.
     pub(super) fn holds(&self, effect: &Effect) -> bool {
         let there = |story: &Story, place| {
             story.now >= place
@@ -229,7 +230,7 @@ impl Story {
     }
 }
 
-/// What a field holds after a change; none if the change does nothing.
+/// The cell of a field after a change. None if the change does nothing.
 fn after(
     held: Option<&Cell>,
     change: &Change,

@@ -1,12 +1,12 @@
-//! Landing workers, in the steps of the real one. They share a lock, so that nothing keeps them
-//! from overlapping.
+//! Landing workers, in the steps of the real one. They share a lock, so nothing stops them from
+//! overlapping.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, lock as lease, park, read};
+use storage_dirty::memory::{landing, lock as lease, park, partition};
 use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, SnapshotId, Window};
-use storage_landing::batch::{self, Part, Rows};
+use storage_landing::marks::{self, Part, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
@@ -18,10 +18,10 @@ use crate::settle;
 use crate::world::World;
 use crate::{Take, step};
 
-/// So often what was refused is tried.
+/// The number of attempts to land a rejected field.
 const ATTEMPTS_MAX: u32 = 3;
 
-/// What a worker is about to do.
+/// The next step of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Worker {
     Idle,
@@ -29,7 +29,7 @@ pub(super) enum Worker {
     Collect(Arc<Part>),
     Check(Arc<Part>, Arc<Values>),
     Heal(Arc<Part>, Loading),
-    /// Only where marks are settled before the commit.
+    /// Settles marks before the commit. Only a broken rule does this.
     Early(Arc<Batch>),
     Commit(Arc<Batch>),
     Fenced(Arc<Part>),
@@ -42,7 +42,7 @@ pub(super) enum Worker {
 }
 
 impl Worker {
-    /// A collection under way begins anew.
+    /// Begins an open collection again.
     pub(super) fn loses_its_connection(&mut self) {
         if let Self::Check(part, _) = self {
             *self = Self::Collect(Arc::clone(part));
@@ -50,7 +50,7 @@ impl Worker {
     }
 }
 
-/// What was read of marked fields.
+/// The values of marked fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Batch {
     pub(super) part: Part,
@@ -58,7 +58,7 @@ pub(super) struct Batch {
     pub(super) rows: Rows,
 }
 
-/// What a transaction did.
+/// The result of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Landed {
     pub(super) batch: Batch,
@@ -66,7 +66,7 @@ pub(super) struct Landed {
     pub(super) reached: Version,
 }
 
-/// All that workers can do next.
+/// All next steps of workers.
 pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
     // All idle workers are alike.
     let idle = world
@@ -137,18 +137,18 @@ impl Working<'_, '_> {
         if self.world.left.crashes > 0 {
             let mut next = self.world.clone();
             next.left.crashes -= 1;
-            self.to("stops, and begins anew", next, Worker::Idle);
+            self.to("stops and begins again", next, Worker::Idle);
         }
     }
 
     fn begin(&mut self) {
         let present = self.world.present();
-        let peek = read::peek(&self.world.hot, &present);
+        let peek = partition::peek(&self.world.hot, &present);
         let mut next = self.world.clone();
         lease::lock(next.hot(), &present, &lock(), Duration::from_secs(1));
         if peek.live + peek.snapshot > 0 {
             if broken("R4-overwrite") {
-                settle::all(&mut next); // what is left over goes, as under a rename
+                settle::all(&mut next); // the rest disappears, as under a rename
             }
             match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
                 Ok(Snapshot::Taken(number)) => {
@@ -171,7 +171,7 @@ impl Working<'_, '_> {
     }
 
     fn replay(&mut self) {
-        // What has vanished vanishes again each time, and is counted each time.
+        // A vanished mark vanishes again each time, and is counted each time.
         let errors = park::errors(&self.world.hot, 0, usize::MAX)
             .entries
             .into_iter()
@@ -197,7 +197,7 @@ impl Working<'_, '_> {
             return;
         }
         self.to(
-            "tries again what was refused",
+            "tries the rejected fields again",
             self.world.clone(),
             Worker::Collect(Arc::new(part)),
         );
@@ -211,7 +211,7 @@ impl Working<'_, '_> {
             entries: page.entries,
             replay: false,
         };
-        let group = batch::cut(vec![part], usize::MAX)
+        let group = marks::cut(vec![part], usize::MAX)
             .pop()
             .and_then(|mut group| group.pop());
         let worker = group.map_or(Worker::Idle, |part| Worker::Collect(Arc::new(part)));
@@ -277,7 +277,7 @@ impl Working<'_, '_> {
         }
     }
 
-    /// The transaction; and the same with a row that the database refuses.
+    /// The transaction, and the same transaction with a row that the database rejects.
     fn commit(&mut self, batch: &Batch) {
         let rows = &batch.rows.rows;
         if rows.is_empty() {
@@ -339,7 +339,7 @@ impl Working<'_, '_> {
 }
 
 fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
-    let mut rows = batch::rows(wanted, collected);
+    let mut rows = marks::rows(wanted, collected);
     if broken("R3-mark-version") {
         for row in &mut rows.rows {
             let names = |entry: &&Entry| {

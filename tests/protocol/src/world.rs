@@ -1,8 +1,8 @@
-//! The state of everything: both tiers, a replica, everybody who is under way, and the oracle.
+//! The state of the whole model: both tiers, a replica, every process under way, and the oracle.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, Present, read, record};
+use storage_dirty::memory::{PartState, Present, observe, partition, read};
 use storage_dirty::{Fields, HotRead};
 use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
 use storage_sql::Raise;
@@ -23,7 +23,7 @@ use crate::worker::Worker;
 pub struct World {
     /// The hot tier's one partition, as the memory engine holds it.
     pub(super) hot: Arc<PartState>,
-    /// What a replica has of it.
+    /// A replica's copy of it.
     pub(super) copy: Option<Arc<PartState>>,
     pub(super) cold: Cold,
     pub(super) truth: Truth,
@@ -33,12 +33,12 @@ pub struct World {
     pub(super) workers: Vec<Worker>,
     pub(super) flush: Flush,
     pub(super) preparers: Vec<Preparer>,
-    /// How many servers have held the hot tier before this one.
+    /// The number of servers that held the hot tier before this one.
     pub(super) replaced: u8,
     pub(super) left: Left,
 }
 
-/// How often what is bounded may still happen.
+/// The rest of the bounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Left {
     pub(super) writes: u8,
@@ -64,8 +64,8 @@ impl World {
         if !bounds.unprepared {
             let first = Raise::by_one(PARTITION, Epoch(0));
             cold.raise(first);
-            let seen = record::partition_state(&hot);
-            record::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
+            let seen = partition::partition_state(&hot);
+            partition::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
         }
         let truth = Truth::new(
             fields(bounds.fields)
@@ -92,8 +92,8 @@ impl World {
         Arc::make_mut(&mut self.hot)
     }
 
-    /// Time stands still but for a failover, so that versions rise by two with each write and are
-    /// few, and none comes again.
+    /// Time moves only at a failover. So versions rise by two with each write, there are few of
+    /// them, and none occurs twice.
     pub(super) fn present(&self) -> Present {
         Present {
             now: Timestamp(100 * u64::from(self.replaced)),
@@ -104,15 +104,15 @@ impl World {
     /// Whether both tiers' records agree.
     pub(super) fn is_prepared(&self, bounds: &Bounds) -> bool {
         need(
-            &record::partition_state(&self.hot),
+            &partition::partition_state(&self.hot),
             self.cold.record,
             bounds.probation,
         ) == Need::Nothing
     }
 
-    /// The epoch and the generation that clients know; 0 while the partition is not ready.
+    /// The epoch and the generation that clients know. Both are 0 while the partition is not ready.
     pub(super) fn known(&self) -> (Epoch, Epoch) {
-        let record = record::partition_state(&self.hot)
+        let record = partition::partition_state(&self.hot)
             .record
             .filter(|_| self.is_ready());
         record
@@ -122,16 +122,16 @@ impl World {
 
     /// Whether the partition's record belongs to the server that holds it.
     pub(super) fn is_ready(&self) -> bool {
-        read::observe(&self.hot, PARTITION, &owner()).is_ok()
+        observe::observe(&self.hot, PARTITION, &owner()).is_ok()
     }
 
-    /// All that the owner's hash holds.
+    /// All cells of the owner's hash.
     pub(super) fn read(&self) -> HotRead {
         read::read(&self.hot, &owner(), &Fields::All)
     }
 
-    /// What is wrong with an answer to somebody who reads now: it is not what was last written. A
-    /// field that is missing says nothing unless all were asked for and found, or this one was.
+    /// The fault of an answer to a reader of this moment: it is not the last write. A missing field
+    /// proves nothing unless all fields were asked for and found, or this one was asked for.
     pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
@@ -142,7 +142,7 @@ impl World {
     }
 }
 
-/// A field in what was read.
+/// A field of a read.
 pub(super) fn held<'a>(read: &'a HotRead, field: &Field) -> Option<&'a Cell> {
     read.cells
         .iter()

@@ -24,7 +24,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// Compiles the library into `folder`; the clock is right at first.
+    /// Compiles the library into `folder`. The clock is right at first.
     pub(crate) fn make(folder: &Path) -> Result<Self> {
         let compiler = program::find(&[Path::new("cc")], "gcc libc6-dev")?;
         let (source, library, skew) = (
@@ -48,7 +48,7 @@ impl Clock {
         Ok(Self { library, skew })
     }
 
-    /// Turns a command into one with this clock: `env` sets the variables and becomes the program,
+    /// Turns a command into one with this clock. `env` sets the variables and becomes the program,
     /// so its process id stays.
     pub(crate) fn wrap(&self, program: &Path, args: Vec<String>) -> Result<(PathBuf, Vec<String>)> {
         let env = program::find(&[Path::new("env")], "coreutils")?;

@@ -1,7 +1,8 @@
-/* Moves the wall clock of the program that preloads it, and nothing else: the monotonic clock stays.
+/* Moves the wall clock of the program that preloads it. The monotonic clock stays.
  *
- * CLOCK_SKEW_FILE names a file of 4096 bytes; its first eight are the offset in microseconds, in the machine's byte order. The
- * file is mapped, so a write to it moves the clock at once. Nothing here allocates memory: allocators ask for the time themselves.
+ * CLOCK_SKEW_FILE names a file of 4096 bytes. Its first eight bytes are the offset in microseconds, in the machine's byte order.
+ * The file is mapped, so a write to it moves the clock at once. No function here allocates memory, because allocators ask for the
+ * time themselves.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>

@@ -12,23 +12,23 @@ use crate::{
 
 /// The number of hash slots of every Redis Cluster.
 pub(crate) const SLOTS: usize = 16_384;
-/// How long the nodes may take to agree.
+/// The longest time that the nodes can take to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at the nodes.
+/// The time between two looks at the nodes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How a cluster is started.
+/// The options of a cluster.
 #[derive(Clone)]
 pub struct ClusterOptions {
     /// Masters, which share the slots evenly. Default: 3.
     pub masters: usize,
     /// Replicas of each master. Default: 0.
     pub replicas_per_master: usize,
-    /// `cluster-node-timeout`: a master that is silent for so long is failed over. Default: 1
+    /// `cluster-node-timeout`: a master that is silent for this long is failed over. Default: 1
     /// second.
     pub node_timeout: Duration,
-    /// How each node is started. User and TLS must stay unset: the nodes talk to each other without
-    /// them.
+    /// The options of each node. User and TLS must stay unset, because the nodes talk to each other
+    /// without them.
     pub redis: RedisOptions,
 }
 
@@ -55,7 +55,7 @@ impl RedisCluster {
     /// complete.
     ///
     /// # Errors
-    /// As [`start_with`](Self::start_with).
+    /// Like [`start_with`](Self::start_with).
     ///
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
@@ -72,8 +72,8 @@ impl RedisCluster {
     /// is in sync.
     ///
     /// # Errors
-    /// No master; a user or TLS in the options; [`Missing`](crate::Missing); a node that does not
-    /// start; nodes that do not agree.
+    /// No master, a user or TLS in the options, [`Missing`](crate::Missing), a node that does not
+    /// start, or nodes that do not agree.
     ///
     /// # Cancel safety
     /// A cancelled start leaves no server and no folder.
@@ -94,8 +94,8 @@ impl RedisCluster {
         Ok(cluster)
     }
 
-    /// `redis-cluster://127.0.0.1:7001,127.0.0.1:7002,…` with every node, and the password where
-    /// there is one.
+    /// `redis-cluster://127.0.0.1:7001,127.0.0.1:7002,…` with every node, and the password if there
+    /// is one.
     pub fn url(&self) -> String {
         let hosts: Vec<String> = self
             .nodes
@@ -126,10 +126,10 @@ impl RedisCluster {
             .with_context(|| format!("no node {index} in a cluster of {}", self.nodes.len()))
     }
 
-    /// The index of the master that serves `slot` now, asked of the nodes that answer.
+    /// The index of the master that serves `slot` now, by the nodes that answer.
     ///
     /// # Errors
-    /// No node that is up knows a master of that slot which is part of this cluster.
+    /// No running node knows a master of that slot that belongs to this cluster.
     pub async fn owner_of(&self, slot: u16) -> Result<usize> {
         for node in &self.nodes {
             if node.pid().is_none() {
@@ -149,7 +149,7 @@ impl RedisCluster {
     /// see the same masters and slots.
     ///
     /// # Errors
-    /// They do not agree within a minute; the message ends with what they see.
+    /// They do not agree within a minute. The message ends with their views.
     pub async fn settled(&self) -> Result<()> {
         self.wait("agree on a complete cluster", |views| {
             let mut masters = views.iter().map(|view| view.topology.masters());
@@ -160,14 +160,14 @@ impl RedisCluster {
     }
 
     /// Moves `slot` with all its keys to the master with index `to`, as an operator's resharding
-    /// does, and returns when all nodes know. [`SlotMove`] does the same in single steps, to stop
+    /// does. Returns when all nodes know. [`SlotMove`] does the same in single steps, to stop
     /// half-way.
     ///
     /// # Errors
-    /// As the steps of [`SlotMove`].
+    /// Like the steps of [`SlotMove`].
     ///
     /// # Cancel safety
-    /// A cancelled move leaves the slot half-way; another move to the same node finishes it.
+    /// A cancelled move leaves the slot half-way. Another move to the same node finishes it.
     pub async fn move_slot(&self, slot: u16, to: usize) -> Result<()> {
         let slot_move = SlotMove::begin(self, slot, to).await?;
         while slot_move.migrate(100).await? > 0 {}

@@ -1,9 +1,9 @@
 //! Starts Redis, Redis with Sentinels, Redis Cluster and MariaDB in temporary folders, for tests
 //! and the demo.
 //!
-//! Every server listens on a free port of 127.0.0.1, keeps its data in a folder of its own and dies
-//! with the process that started it, even when that process is killed with SIGKILL. Servers that
-//! the machine already runs are neither used nor touched.
+//! Every server listens on a free port of 127.0.0.1 and keeps its data in a folder of its own. It
+//! dies with the process that started it, even when that process is killed with SIGKILL. The
+//! library never uses or changes servers that already run on the machine.
 //!
 //! ```no_run
 //! # async fn example() -> anyhow::Result<()> {
@@ -14,7 +14,7 @@
 //! println!("{} {}", hot.url(), cold.url());
 //!
 //! hot.kill()?; // SIGKILL
-//! hot.restart().await?; // same port, same folder: the append-only file brings the data back
+//! hot.restart().await?; // same port, same folder: the append-only file restores the data
 //! # Ok(())
 //! # }
 //! ```

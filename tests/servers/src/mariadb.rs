@@ -22,14 +22,14 @@ const NAME: &str = "storage";
 /// The password of that user.
 const PASSWORD: &str = "secret";
 
-/// How a MariaDB is started.
+/// The options of a MariaDB.
 #[derive(Debug, Clone)]
 pub struct MariaDbOptions {
     /// The server's program, a path or a name in `PATH`: MariaDB's or MySQL's. Default: `mariadbd`,
     /// else `mysqld`.
     pub program: Option<PathBuf>,
-    /// `innodb_flush_log_at_trx_commit`: 1 syncs at each commit, 2 and 0 may forget the last second
-    /// in a crash of the machine (2) or of the server (0). Default: 1.
+    /// `innodb_flush_log_at_trx_commit`: 1 syncs at each commit. 2 can lose the last second in a
+    /// crash of the machine, and 0 in a crash of the server. Default: 1.
     pub flush_log_at_trx_commit: u8,
     /// More arguments of the command line, such as `["--sql-mode="]`. Default: none.
     pub args: Vec<String>,
@@ -48,7 +48,7 @@ impl Default for MariaDbOptions {
 /// A running MariaDB or MySQL with a folder of its own. Dropping it kills the server and removes
 /// the folder.
 ///
-/// The user of [`url`](Self::url) may do everything inside its databases and nothing to the server;
+/// The user of [`url`](Self::url) has all rights inside its databases and none on the server.
 /// [`sql`](Self::sql) runs as root.
 pub struct MariaDbServer {
     node: Node,
@@ -57,15 +57,15 @@ pub struct MariaDbServer {
 
 impl MariaDbServer {
     /// Makes a data folder, starts the server on a free port, and returns when the database
-    /// `storage` accepts its user. This takes about a second; tests that share a server take a
+    /// `storage` accepts its user. This takes about a second. Tests that share a server take a
     /// [`fresh_database`](Self::fresh_database) each.
     ///
     /// # Errors
-    /// [`Missing`](crate::Missing) if a program is not installed; else what the server said.
+    /// [`Missing`](crate::Missing) if a program is not installed. Otherwise the server's own
+    /// message.
     ///
     /// # Cancel safety
-    /// A cancelled start leaves no server; while the data folder is being made, that is finished
-    /// first.
+    /// A cancelled start leaves no server. A data folder that is being made is finished first.
     pub async fn start(options: MariaDbOptions) -> Result<Self> {
         let server = match &options.program {
             Some(program) => program::find(&[program], PACKAGES)?,
@@ -101,11 +101,11 @@ impl MariaDbServer {
         socket(self.folder())
     }
 
-    /// Makes another empty database for the same user, and returns its URL. One of that name is
-    /// dropped first.
+    /// Makes another empty database for the same user, and returns its URL. A database of that name
+    /// is dropped first.
     ///
     /// # Errors
-    /// The name is not 1 to 64 letters, digits and `_`, or as [`sql`](Self::sql).
+    /// The name is not 1 to 64 letters, digits and `_`, or [`sql`](Self::sql) fails.
     ///
     /// # Cancel safety
     /// The server may or may not have made the database of a cancelled call.
@@ -117,7 +117,7 @@ impl MariaDbServer {
         if !valid {
             bail!("the name of a database is 1 to 64 letters, digits and '_', not {name:?}");
         }
-        // In the database part of a grant '_' stands for any character.
+        // In the database part of a grant, '_' matches any character.
         let pattern = name.replace('_', "\\_");
         let create = format!("DROP DATABASE IF EXISTS `{name}`; CREATE DATABASE `{name}`;");
         self.sql(&format!(
@@ -127,11 +127,11 @@ impl MariaDbServer {
         Ok(self.url_of(name))
     }
 
-    /// Runs statements as root and returns what the command line client prints: a line a row,
-    /// columns separated by tabs.
+    /// Runs statements as root and returns the output of the command line client: one line for each
+    /// row, with tabs between the columns.
     ///
     /// # Errors
-    /// The server is down, or refuses a statement; the message is the server's.
+    /// The server is down, or rejects a statement. The message is the server's.
     ///
     /// # Cancel safety
     /// The statements of a cancelled call still run.
@@ -167,7 +167,7 @@ impl fmt::Debug for MariaDbServer {
     }
 }
 
-/// The two families, which differ in how a data folder is made and in a few arguments.
+/// The two families. They differ in the making of a data folder and in a few arguments.
 #[derive(Clone, Copy)]
 enum Kind {
     MariaDb,
@@ -187,8 +187,8 @@ impl Kind {
         })
     }
 
-    /// Makes the data folder in `folder`, which it takes along so that a cancelled start can't
-    /// remove it meanwhile.
+    /// Makes the data folder in `folder`. It takes the folder along, so that a cancelled start
+    /// can't remove the folder in the meantime.
     async fn install(self, server: &Path, folder: TempDir) -> Result<TempDir> {
         let mut command = match self {
             Self::MariaDb => {
@@ -231,7 +231,7 @@ impl Kind {
             "--skip-name-resolve".to_owned(),
             "--skip-log-bin".to_owned(),
             "--innodb-buffer-pool-size=32M".to_owned(),
-            // Many servers at a time would use up the machine's asynchronous requests.
+            // Many concurrent servers would use up the machine's asynchronous requests.
             "--innodb-use-native-aio=0".to_owned(),
             format!(
                 "--innodb-flush-log-at-trx-commit={}",
@@ -247,7 +247,7 @@ impl Kind {
         args
     }
 
-    /// A redo log that is quickly made, equal for the data folder and the server.
+    /// A redo log that is quickly made. It is equal for the data folder and the server.
     fn size_args(self) -> &'static [&'static str] {
         match self {
             Self::MariaDb => &["--innodb-log-file-size=32M"],
@@ -273,13 +273,13 @@ fn socket(folder: &Path) -> PathBuf {
     folder.join("mysql.sock")
 }
 
-/// A server that starts removes what looks like an old temporary table, so two must not share a
-/// folder for them.
+/// A server that starts removes every file that looks like an old temporary table. So two servers
+/// must not share a folder for them.
 fn tmpdir_arg(folder: &Path) -> String {
     format!("--tmpdir={}", folder.display())
 }
 
-/// The servers refuse to run as root unless told so.
+/// The servers run as root only with an explicit argument.
 fn user_args() -> &'static [&'static str] {
     if rustix::process::geteuid().is_root() {
         &["--user=root"]
@@ -292,7 +292,7 @@ async fn run(command: Command) -> Result<Output> {
     spawn_blocking(move || check(command)).await?
 }
 
-/// Runs a program to its end. One that fails is an error with what it said.
+/// Runs a program to its end. If it fails, the error contains its output.
 fn check(mut command: Command) -> Result<Output> {
     let name = command.get_program().display().to_string();
     let output = command

@@ -1,4 +1,4 @@
-//! What all servers have in common: a folder, a port, and a process that is killed and started
+//! The common part of all servers: a folder, a port, and a process that is killed and started
 //! again.
 
 use std::{
@@ -17,27 +17,27 @@ use crate::{
     process::{NotReady, Process},
 };
 
-/// How many ports a first start tries, should others be quicker.
+/// The number of ports that a first start tries, if other processes are quicker.
 const PORT_TRIES: usize = 10;
-/// How long a restart waits for its port.
+/// The longest time that a restart waits for its port.
 const PORT_PATIENCE: Duration = Duration::from_secs(10);
-/// Between two tries to get the port back.
+/// The time between two attempts to get the port back.
 const PORT_POLL: Duration = Duration::from_millis(50);
 
-/// How a server is started, again and again in the same way.
+/// The way to start a server. Each start uses the same one.
 pub(crate) struct Launch {
     pub(crate) program: PathBuf,
     pub(crate) args: Vec<String>,
-    /// The words in the server's log that say that it accepts connections.
+    /// The words in the server's log after which it accepts connections.
     pub(crate) ready: &'static str,
 }
 
 /// A server of any kind.
 ///
-/// Dropping it kills the server, then removes the folder: the fields are in that order.
+/// Dropping it kills the server, then removes the folder. The fields are in that order.
 pub(crate) struct Node {
-    /// Written by the calls that end or start the server; `None` while it is down. A plain mutex,
-    /// since it is never held across an await.
+    /// The calls that end or start the server write it. It is `None` while the server is down. A
+    /// plain mutex, since it is never held across an await.
     process: Mutex<Option<Process>>,
     launch: Launch,
     port: u16,
@@ -184,7 +184,7 @@ macro_rules! node_calls {
             self.node.restart().await
         }
 
-        /// Freezes the server (SIGSTOP): connections stay open and nothing answers.
+        /// Freezes the server (SIGSTOP). Connections stay open, and nothing answers.
         ///
         /// # Errors
         /// The server is down.

@@ -10,16 +10,16 @@ use anyhow::{Result, bail};
 
 /// Below the range from which Linux takes the ports of outgoing connections (32768 and up).
 ///
-/// A port that the kernel hands out for port 0 lies inside that range. While a killed server is
-/// down, a client that keeps connecting to such a port can be given the same port for its own end:
-/// it then talks to itself, and the server can't have its port back.
+/// The kernel hands out ports of that range for port 0. While a killed server is down, a client
+/// that keeps connecting to such a port can get the same port for its own end. It then talks to
+/// itself, and the server can't have its port back.
 const PORTS: Range<u16> = 15_000..32_000;
 
-/// How many ports are tried before giving up.
+/// The number of ports that are tried before giving up.
 const TRIES: usize = 200;
 
-/// A port that nobody listened on a moment ago. Another process may take it before the server does:
-/// the caller starts the server again on another port then.
+/// A port that was free a moment ago. Another process may take it before the server does. The
+/// caller then starts the server again on another port.
 pub(crate) fn free() -> Result<u16> {
     for _ in 0..TRIES {
         let port = random();

@@ -13,13 +13,13 @@ use anyhow::{Context as _, Result, anyhow, bail};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::time::{Instant, sleep};
 
-/// Becomes the server (`exec`), and leaves a watchdog beside it that reads the pipe whose other end
-/// the starter holds. A line means that the starter has ended the server itself. The end of the
-/// pipe means that the starter is dead, however it died: then the watchdog kills the server and
+/// Becomes the server (`exec`), and leaves a watchdog beside it. The watchdog reads a pipe, and the
+/// starter holds the other end. A line means that the starter has ended the server itself. The end
+/// of the pipe means that the starter is dead, in any way. Then the watchdog kills the server and
 /// removes its folder.
 ///
-/// Linux's parent-death signal would need no shell, but it fires when the *thread* that started the
-/// server ends, and a server that several tests share outlives the test that happened to start it.
+/// Linux's parent-death signal would need no shell. But it fires when the *thread* that started the
+/// server ends, and a shared server outlives the test that started it.
 const WATCHED: &str = r#"
 folder=$1
 shift
@@ -28,9 +28,9 @@ exec 3<&0 0</dev/null
 exec "$@" 3<&-
 "#;
 
-/// How long a server may take to become ready, or to stop when asked to.
+/// The longest time that a server can take to become ready, or to stop.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at a condition.
+/// The time between two looks at a condition.
 const POLL: Duration = Duration::from_millis(5);
 
 /// A running server. Dropping it kills the server with SIGKILL.
@@ -40,11 +40,11 @@ pub(crate) struct Process {
     log: PathBuf,
 }
 
-/// Why a server did not become ready.
+/// The reason why a server did not become ready.
 pub(crate) enum NotReady {
-    /// Another process has its port: another port, or a later try, will do.
+    /// Another process has its port. Another port, or a later attempt, will succeed.
     PortTaken,
-    /// Anything else.
+    /// Any other reason.
     Failed(anyhow::Error),
 }
 
@@ -57,8 +57,7 @@ impl<E: Into<anyhow::Error>> From<E> for NotReady {
 impl Process {
     /// Starts `program` and waits until it writes `ready` to its log, `folder/log`.
     ///
-    /// The log is the server's own, so unlike an answer on its port it can't come from another
-    /// server.
+    /// The log is the server's own. An answer on its port could come from another server.
     pub(crate) async fn start(
         program: &Path,
         args: &[String],
@@ -114,7 +113,7 @@ impl Process {
             .stdin(Stdio::piped())
             .stdout(output.try_clone().context("cannot share the log")?)
             .stderr(output)
-            .process_group(0) // a Ctrl-C in the terminal is for the starter, which may still need its servers
+            .process_group(0) // Ctrl-C in the terminal reaches only the starter, which may still need its servers
             .spawn()
             .with_context(|| format!("cannot start {}", program.display()))?;
         let watchdog = child
@@ -128,7 +127,7 @@ impl Process {
         })
     }
 
-    /// The process id, since the shell has become the server; `None` if it has ended by itself.
+    /// The process id, since the shell has become the server. `None` if it has ended by itself.
     pub(crate) fn id(&mut self) -> Option<u32> {
         matches!(self.child.try_wait(), Ok(None)).then(|| self.child.id())
     }
@@ -139,7 +138,7 @@ impl Process {
             .with_context(|| format!("cannot signal process {}", self.child.id()))
     }
 
-    /// Asks the server to stop (SIGTERM) and waits until it has.
+    /// Asks the server to stop (SIGTERM) and waits for its end.
     pub(crate) async fn stop(mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         let deadline = Instant::now() + PATIENCE;
@@ -167,8 +166,8 @@ impl Process {
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
-        // ORDER: the watchdog is sent home before the process id is given back, otherwise it could
-        // kill the id's next owner.
+        // ORDER: the watchdog ends before the process id is free, otherwise it could kill the id's
+        // next owner.
         let _ = self.watchdog.write_all(b"\n");
         let _ = self.child.wait();
     }

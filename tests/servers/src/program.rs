@@ -5,20 +5,20 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A server is not installed. [`Display`](std::fmt::Display) says which one and how to install it.
+/// A server is not installed. [`Display`](std::fmt::Display) names it and the way to install it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{program} is not installed; install it with: apt-get install {packages}")]
 pub struct Missing {
-    /// The program that was looked for.
+    /// The missing program.
     pub program: String,
-    /// Debian's packages that hold it.
+    /// Debian's packages that contain it.
     pub packages: &'static str,
 }
 
-/// Where Debian keeps servers: often not in an ordinary user's `PATH`.
+/// Debian's folders for servers, which are often not in an ordinary user's `PATH`.
 const SYSTEM_FOLDERS: [&str; 3] = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
-/// The first of `names` that exists: a path as it is, a bare name in `PATH` and the system's
+/// The first of `names` that exists: a path as it is, and a bare name in `PATH` and the system's
 /// folders.
 pub(crate) fn find(names: &[&Path], packages: &'static str) -> Result<PathBuf, Missing> {
     names

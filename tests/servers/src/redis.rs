@@ -18,30 +18,29 @@ use crate::{
     url::escape,
 };
 
-/// How a Redis is started. Default: no persistence, no limit of memory, no password, no TLS.
+/// The options of a Redis. Default: no persistence, no limit of memory, no password, no TLS.
 ///
 /// It has no `Debug`, since it holds a password.
 #[derive(Clone)]
 pub struct RedisOptions {
-    /// The server's program, a path or a name in `PATH`. Default: `redis-server`; `valkey-server`
-    /// will do too.
+    /// The server's program, a path or a name in `PATH`. Default: `redis-server`. `valkey-server`
+    /// also works.
     pub program: PathBuf,
-    /// Keep an append-only file that is synced before each answer (`appendfsync always`): what was
-    /// acknowledged survives a kill. Default: false, nothing is kept.
+    /// Keep an append-only file that is synced before each answer (`appendfsync always`).
+    /// Acknowledged writes survive a kill. Default: false, and no data is kept.
     pub appendonly: bool,
     /// Redis' `maxmemory`, such as `100mb`. Default: no limit.
     pub maxmemory: Option<String>,
     /// Redis' `maxmemory-policy`. Default: Redis' own, `noeviction`.
     pub maxmemory_policy: Option<String>,
-    /// A user of the access control list who may do everything; the default user is switched off
-    /// then. Default: none, a password is the default user's.
+    /// A user of the access control list with all rights. With it, the default user is switched
+    /// off. Default: none, and a password is the default user's.
     pub user: Option<String>,
     /// The password that clients need. Default: none.
     pub password: Option<String>,
-    /// Speak TLS on the port, with an authority of its own ([`RedisServer::ca_pem`]). Default:
-    /// false.
+    /// Use TLS on the port, with an authority of its own ([`RedisServer::ca_pem`]). Default: false.
     pub tls: bool,
-    /// Give the server a wall clock that [`RedisServer::skew`] moves; this takes a C compiler.
+    /// Give the server a wall clock that [`RedisServer::skew`] moves. This takes a C compiler.
     /// Default: false.
     pub clock: bool,
     /// More arguments of the command line, such as `["--hz", "100"]`. Default: none.
@@ -76,7 +75,7 @@ impl RedisServer {
     /// Starts a Redis on a free port and returns when it accepts connections.
     ///
     /// # Errors
-    /// [`Missing`](crate::Missing) if the program is not installed; else the last lines of the
+    /// [`Missing`](crate::Missing) if the program is not installed. Otherwise the last lines of the
     /// server's log.
     ///
     /// # Cancel safety
@@ -85,7 +84,7 @@ impl RedisServer {
         Self::start_node(options, None).await
     }
 
-    /// Starts a Redis; one with a node time-out waits to be joined to a cluster.
+    /// Starts a Redis. With a node timeout, it waits to be joined to a cluster.
     pub(crate) async fn start_node(
         options: RedisOptions,
         node_timeout: Option<Duration>,
@@ -140,8 +139,7 @@ impl RedisServer {
 
     node_calls!();
 
-    /// `redis://127.0.0.1:PORT`, or `rediss://` with TLS, with user and password where there are
-    /// some.
+    /// `redis://127.0.0.1:PORT`, or `rediss://` with TLS, with user and password if there are any.
     pub fn url(&self) -> String {
         let scheme = if self.options.tls { "rediss" } else { "redis" };
         format!("{scheme}://{}127.0.0.1:{}", self.credentials(), self.port())
@@ -152,14 +150,15 @@ impl RedisServer {
         socket(self.folder())
     }
 
-    /// The certificate of the authority that signed the server's, as PEM; `None` without TLS.
+    /// The certificate of the authority that signed the server's certificate, as PEM. `None`
+    /// without TLS.
     pub fn ca_pem(&self) -> Option<&Path> {
         self.certificates.as_ref().map(|files| files.ca.as_path())
     }
 
-    /// Moves the server's wall clock to so many seconds after (or before) the true time, at once
-    /// and until the next call; a restart does not undo it. What the server measures by its
-    /// monotonic clock goes on.
+    /// Moves the server's wall clock to this number of seconds after (or before) the true time. The
+    /// offset holds until the next call, and a restart does not undo it. The server's monotonic
+    /// clock goes on.
     ///
     /// # Errors
     /// The server was started without [`RedisOptions::clock`], or the offset is beyond 292,000
@@ -177,8 +176,8 @@ impl RedisServer {
     /// Sends one command over a new connection and returns the answer.
     ///
     /// # Errors
-    /// The server is down or paused, or answered with an error, which is the root cause of this
-    /// one.
+    /// The server is down or paused, or answered with an error. That error is the root cause of
+    /// this one.
     ///
     /// # Cancel safety
     /// The server may or may not have run a cancelled command.
@@ -198,8 +197,8 @@ impl RedisServer {
         connection.call(args).await
     }
 
-    /// Makes this server a replica of another one, and returns when it is in sync. Neither may need
-    /// a password.
+    /// Makes this server a replica of another one, and returns when it is in sync. Both must be
+    /// without a password.
     ///
     /// # Errors
     /// A server is down, or they are not in sync within a minute.
@@ -229,10 +228,10 @@ impl RedisServer {
             .context("the replica is not in sync")?
     }
 
-    /// Waits until the master has heard from this replica that it has all that was written so far.
+    /// Waits until the master knows that this replica has all writes so far.
     ///
     /// # Errors
-    /// A server is down, or it does not happen within a minute.
+    /// A server is down, or the replica does not catch up within a minute.
     pub async fn caught_up(&self, master: &Self) -> Result<()> {
         let line = format!("port={},state=online,offset=", self.port());
         let number = |text: &str| text.split(['\r', ',']).next()?.parse::<u64>().ok();
@@ -294,8 +293,8 @@ pub(crate) fn socket(folder: &Path) -> PathBuf {
     folder.join("redis.sock")
 }
 
-/// The lines of the configuration file. It is a file, since other users can read a command line and
-/// with it the password.
+/// The lines of the configuration file. It is a file, because other users can read a command line
+/// with its password.
 fn config(options: &RedisOptions, port: u16, folder: &Path) -> Vec<String> {
     let mut lines = vec![
         "bind 127.0.0.1".to_owned(),
@@ -322,7 +321,7 @@ fn config(options: &RedisOptions, port: u16, folder: &Path) -> Vec<String> {
     );
     match (&options.user, &options.password) {
         (None, None) => {}
-        // A replica of a cluster needs the password of its master, which is the same.
+        // A replica of a cluster needs the password of its master. Both have the same password.
         (None, Some(password)) => {
             lines.extend(
                 ["requirepass", "masterauth"].map(|name| format!("{name} {}", quote(password))),

@@ -1,4 +1,4 @@
-//! Just enough of the Redis protocol to look after the servers, without a client library.
+//! The part of the Redis protocol that is needed to control the servers, without a client library.
 
 use std::{path::Path, time::Duration};
 
@@ -9,12 +9,12 @@ use tokio::{
     time::timeout,
 };
 
-/// How long one command may take.
+/// The longest time that one command can take.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// The longest string of a reply, in bytes: Redis' own default limit.
 const MAX_STRING: usize = 512 << 20;
 
-/// What Redis answered. An error reply is an `Err` of the call.
+/// An answer of Redis. An error reply is an `Err` of the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
     /// A simple or bulk string.
@@ -23,7 +23,7 @@ pub enum Reply {
     Integer(i64),
     /// Several replies.
     Array(Vec<Reply>),
-    /// Nothing there.
+    /// No value.
     Null,
 }
 
@@ -40,8 +40,8 @@ impl Reply {
     }
 }
 
-/// A connection through the server's own unix socket, which is there whether or not its port speaks
-/// TLS.
+/// A connection through the server's own unix socket. The socket is there with and without TLS on
+/// the port.
 pub(crate) struct Connection(BufReader<UnixStream>);
 
 impl Connection {

@@ -11,24 +11,24 @@ use crate::{
     url::escape,
 };
 
-/// How long servers and Sentinels may take to agree.
+/// The longest time that servers and Sentinels can take to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks at them.
+/// The time between two looks at them.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How a master with replicas and Sentinels is started.
+/// The options of a master with replicas and Sentinels.
 #[derive(Clone)]
 pub struct SentinelOptions {
     /// Replicas of the master. Default: 2.
     pub replicas: usize,
-    /// Sentinels; more than half of them must agree on a failover. Default: 3.
+    /// Sentinels. More than half of them must agree on a failover. Default: 3.
     pub sentinels: usize,
-    /// A master that is silent for so long is failed over. Default: 500 ms.
+    /// A master that is silent for this long is failed over. Default: 500 ms.
     pub down_after: Duration,
     /// The password of the Sentinels. Default: none.
     pub sentinel_password: Option<String>,
-    /// How each server is started. User and TLS must stay unset: servers and Sentinels talk to each
-    /// other without them.
+    /// The options of each server. User and TLS must stay unset, because servers and Sentinels talk
+    /// to each other without them.
     pub redis: RedisOptions,
 }
 
@@ -60,7 +60,7 @@ impl RedisSentinel {
     /// know all of them.
     ///
     /// # Errors
-    /// A user or TLS in the options; [`Missing`](crate::Missing); a server that does not start;
+    /// A user or TLS in the options, [`Missing`](crate::Missing), a server that does not start, or
     /// Sentinels that do not agree.
     ///
     /// # Cancel safety
@@ -84,7 +84,7 @@ impl RedisSentinel {
         let port = master.port().to_string();
         for replica in replicas {
             replica.call(&["REPLICAOF", "127.0.0.1", &port]).await?;
-            // A replica that is started again stays one.
+            // A replica stays one after a restart.
             replica.call(&["CONFIG", "REWRITE"]).await?;
         }
         let watch = Watch {
@@ -109,7 +109,7 @@ impl RedisSentinel {
     }
 
     /// `redis-sentinel://127.0.0.1:1,127.0.0.1:2,127.0.0.1:3/main` with every Sentinel, and the
-    /// passwords where there are some.
+    /// passwords if there are any.
     pub fn url(&self) -> String {
         let hosts: Vec<String> = self
             .sentinels
@@ -175,8 +175,7 @@ impl RedisSentinel {
             .with_context(|| format!("no server has port {port}"))
     }
 
-    /// Waits until the Sentinels have made another server than `old` the master, and answers its
-    /// index.
+    /// Waits until the Sentinels have made another server than `old` the master. Returns its index.
     ///
     /// # Errors
     /// They do not within a minute.
@@ -193,14 +192,14 @@ impl RedisSentinel {
         }
     }
 
-    /// Has the Sentinels replace the master, which is well, as an operator does; answers the index
-    /// of the new one.
+    /// Makes the Sentinels replace a healthy master, as an operator does. Returns the index of the
+    /// new one.
     ///
     /// # Errors
     /// They do not within a minute.
     pub async fn fail_over(&self) -> Result<usize> {
-        /// A Sentinel gives a failover up silently if its news of the replicas are old, as on a
-        /// loaded machine.
+        /// A Sentinel silently gives a failover up if its news of the replicas are old. This
+        /// happens on a loaded machine.
         const ANOTHER_TRY: Duration = Duration::from_secs(5);
         let old = self.master().await?;
         let deadline = Instant::now() + PATIENCE;
@@ -239,7 +238,7 @@ impl RedisSentinel {
         }
     }
 
-    /// Waits until every replica that is up has all that the master has now.
+    /// Waits until every replica that is up has all data of the master.
     ///
     /// # Errors
     /// They have not within a minute, or there is no agreed master.

@@ -21,13 +21,13 @@ pub struct Sentinel {
     password: Option<String>,
 }
 
-/// What a Sentinel watches, and how.
+/// The subject of a Sentinel, and its options.
 #[derive(Clone)]
 pub(crate) struct Watch {
     /// The port of the master.
     pub(crate) master: u16,
     pub(crate) master_password: Option<String>,
-    /// How many Sentinels must agree that the master is down.
+    /// The number of Sentinels that must agree that the master is down.
     pub(crate) quorum: usize,
     pub(crate) replicas: usize,
     pub(crate) down_after: Duration,
@@ -55,9 +55,9 @@ impl Sentinel {
             node,
             password: watch.password,
         };
-        // Sentinels meet over the master, every two seconds, and ask servers for news every ten.
-        // Whoever hears of a promotion and not of its failover undoes it after four publish
-        // periods; the one that leads looks once a second whether it has happened.
+        // Sentinels meet over the master every two seconds, and ask servers for news every ten. A
+        // Sentinel that learns of a promotion and not of its failover undoes it after four publish
+        // periods. The leading Sentinel looks once a second for the promotion.
         let often = [
             "publish-period",
             "400",
@@ -67,7 +67,7 @@ impl Sentinel {
             "100",
         ]
         .into_iter();
-        // On a loaded machine a Sentinel that was late would do nothing for half a minute.
+        // On a loaded machine a late Sentinel would do nothing for half a minute.
         let calm = ["tilt-trigger", "20000", "tilt-period", "1000"];
         sentinel
             .call(
@@ -86,8 +86,8 @@ impl Sentinel {
     /// Sends one command over a new connection and returns the answer.
     ///
     /// # Errors
-    /// The Sentinel is down or paused, or answered with an error, which is the root cause of this
-    /// one.
+    /// The Sentinel is down or paused, or answered with an error. That error is the root cause of
+    /// this one.
     ///
     /// # Cancel safety
     /// The Sentinel may or may not have run a cancelled command.
@@ -99,7 +99,7 @@ impl Sentinel {
         connection.call(args).await
     }
 
-    /// The port of the master, as this one says.
+    /// The port of the master, by this Sentinel.
     pub(crate) async fn master(&self) -> Result<u16> {
         match self
             .call(&["SENTINEL", "GET-MASTER-ADDR-BY-NAME", MASTER])
@@ -114,7 +114,7 @@ impl Sentinel {
         }
     }
 
-    /// How many replicas and other Sentinels it knows.
+    /// The number of replicas and of other Sentinels that it knows.
     pub(crate) async fn knows(&self) -> Result<(usize, usize)> {
         let mut counts = [0; 2];
         for (count, list) in counts.iter_mut().zip(["REPLICAS", "SENTINELS"]) {
@@ -148,7 +148,7 @@ fn config(watch: &Watch, port: u16, folder: &Path) -> Vec<String> {
             "sentinel down-after-milliseconds {MASTER} {}",
             watch.down_after.as_millis()
         ),
-        // Another try of a failover comes after twice this time.
+        // The next attempt of a failover comes after twice this time.
         format!("sentinel failover-timeout {MASTER} 3000"),
         format!("sentinel parallel-syncs {MASTER} {}", watch.replicas.max(1)),
     ];

@@ -4,14 +4,14 @@ use anyhow::{Context as _, Result, bail};
 
 use crate::{RedisCluster, RedisServer, Reply};
 
-/// How long one MIGRATE may take, in milliseconds.
+/// The longest time that one MIGRATE can take, in milliseconds.
 const MIGRATE_TIMEOUT: &str = "5000";
 
 /// A slot that is on its way between two masters.
 ///
 /// Until [`finish`](Self::finish) the old master serves the keys that it still has and answers ASK
-/// for the others, and a command on some of each gets TRYAGAIN. A move that is dropped stays like
-/// that: begin it again to go on.
+/// for the others. A command on keys of both kinds gets TRYAGAIN. A move that is dropped stays
+/// half-way. Begin it again to go on.
 #[derive(Debug)]
 pub struct SlotMove<'a> {
     cluster: &'a RedisCluster,
@@ -29,7 +29,7 @@ impl<'a> SlotMove<'a> {
     /// is down.
     ///
     /// # Cancel safety
-    /// A cancelled call may leave one node or both marked; begin again.
+    /// A cancelled call may leave one node or both marked. Begin again.
     pub async fn begin(cluster: &'a RedisCluster, slot: u16, to: usize) -> Result<Self> {
         let from = cluster.node(cluster.owner_of(slot).await?)?;
         let to = cluster.node(to)?;
@@ -46,13 +46,13 @@ impl<'a> SlotMove<'a> {
         })
     }
 
-    /// Moves up to `limit` keys and returns how many; 0 means that none are left.
+    /// Moves up to `limit` keys and returns their number. 0 means that none are left.
     ///
     /// # Errors
-    /// A node is down or refused its part.
+    /// A node is down or rejected its part.
     ///
     /// # Cancel safety
-    /// The keys of a cancelled call are on one of the two nodes, each with its whole value; call
+    /// The keys of a cancelled call are on one of the two nodes, each with its whole value. Call
     /// again.
     pub async fn migrate(&self, limit: usize) -> Result<usize> {
         let keys = self
@@ -66,8 +66,8 @@ impl<'a> SlotMove<'a> {
             return Ok(0);
         }
         let port = self.to.port().to_string();
-        // While the slot moves, the source's copy is the valid one, so what an interrupted call
-        // left is replaced.
+        // While the slot moves, the source's copy is the valid one. So it replaces the rest of an
+        // interrupted call.
         let mut command: Vec<&[u8]> = vec![
             b"MIGRATE",
             b"127.0.0.1",

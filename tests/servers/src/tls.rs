@@ -14,9 +14,9 @@ use rcgen::{
 /// The files of a server that speaks TLS.
 #[derive(Debug)]
 pub(crate) struct Certificates {
-    /// What a client trusts.
+    /// The certificate that a client trusts.
     pub(crate) ca: PathBuf,
-    /// What the server shows, for 127.0.0.1 and localhost.
+    /// The certificate of the server, for 127.0.0.1 and localhost.
     pub(crate) certificate: PathBuf,
     /// The server's key.
     pub(crate) key: PathBuf,

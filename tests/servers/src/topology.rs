@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 
 use crate::RedisServer;
 
-/// What a node says of the cluster and of itself.
+/// A node's view of the cluster and of itself.
 #[derive(Debug)]
 pub(crate) struct View {
     /// `cluster_state:ok`: it knows a living master for each slot.
@@ -55,7 +55,7 @@ impl Topology {
             .map(Self)
     }
 
-    /// How many members have shaken hands.
+    /// The number of members that have shaken hands.
     pub(crate) fn len(&self) -> usize {
         self.0
             .iter()
@@ -63,7 +63,7 @@ impl Topology {
             .count()
     }
 
-    /// How many replicas are well.
+    /// The number of healthy replicas.
     pub(crate) fn replicas(&self) -> usize {
         self.0
             .iter()

@@ -1,4 +1,4 @@
-//! Real servers: they answer, survive what they should survive, and leave nothing behind.
+//! Real servers answer, survive the faults that they must survive, and leave nothing behind.
 
 #![expect(
     clippy::unwrap_used,
@@ -24,7 +24,7 @@ fn text(reply: &str) -> Reply {
     Reply::Bytes(reply.as_bytes().to_vec())
 }
 
-/// What a client program prints.
+/// The output of a client program.
 fn output(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output().unwrap();
     assert!(
@@ -119,7 +119,7 @@ async fn a_paused_redis_answers_when_it_is_resumed() {
     assert_eq!(redis.call(&["PING"]).await.unwrap(), text("PONG"));
 }
 
-/// What the server's TIME says, in seconds.
+/// The server's TIME, in seconds.
 async fn seconds(redis: &RedisServer) -> i64 {
     let Reply::Array(parts) = redis.call(&["TIME"]).await.unwrap() else {
         panic!("TIME answers an array")
@@ -320,7 +320,7 @@ async fn sentinels_replace_a_master_that_died_and_take_the_old_one_back_as_a_rep
     assert_ne!(master, 0);
     sentinel.server(0).unwrap().restart().await.unwrap();
     sentinel.settled().await.unwrap();
-    // On a loaded machine the new one may have seemed down too.
+    // On a loaded machine the new master may have seemed down too.
     assert_ne!(sentinel.master().await.unwrap(), 0);
 }
 

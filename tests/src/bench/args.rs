@@ -1,4 +1,4 @@
-//! What a run is asked for.
+//! The arguments of a run.
 
 use std::path::PathBuf;
 
@@ -12,19 +12,19 @@ use super::scale::Scale;
 /// starts.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Args {
-    /// Short repetitions and small worlds; all cases within 4 minutes, with less certainty
+    /// Short repetitions and small worlds. All cases take at most 4 minutes, with less certainty
     #[arg(long)]
     pub quick: bool,
     /// Only cases whose names hold one of these texts, separated by commas
     #[arg(long, value_name = "NAME")]
     pub only: Option<String>,
-    /// How many partitions each case has, instead of the default
+    /// The number of partitions of each case, instead of the default
     #[arg(long, value_name = "COUNT")]
     pub partitions: Option<u32>,
-    /// Print the names of all cases and what they compare, and measure nothing
+    /// Print the names and the comparisons of all cases, and measure nothing
     #[arg(long)]
     pub list: bool,
-    /// Where the results go as JSON, besides the table on the standard output
+    /// The file for the results as JSON, besides the table on the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Write docs/benchmarks.md and its charts, below the present folder
@@ -33,7 +33,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// How large everything is.
+    /// The scale of the run.
     #[must_use]
     pub fn scale(&self) -> Scale {
         if self.quick {
@@ -43,7 +43,7 @@ impl Args {
         }
     }
 
-    /// The command that asks for this.
+    /// The command with these arguments.
     #[must_use]
     pub fn command(&self) -> String {
         let mut command = "cargo run --release -p storage-tests --bin bench --".to_owned();
@@ -62,10 +62,10 @@ impl Args {
         command
     }
 
-    /// The cases that were asked for.
+    /// The requested cases.
     ///
     /// # Errors
-    /// No case has such a name.
+    /// No case has the name.
     pub fn cases(&self) -> Result<Vec<Box<dyn Case>>> {
         let mut cases = cases::all();
         if let Some(only) = &self.only {

@@ -1,21 +1,21 @@
-//! Where a value lies on a chart's y axis, and which values are written beside it.
+//! The place of a value on a chart's y axis, and the values that are written beside the axis.
 
-/// From 0 on in equal steps, or by powers of ten where values lie far apart.
+/// From 0 on in equal steps, or by powers of ten if values lie far apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// The values that are written beside it, from the lowest to the highest.
+    /// The values that are written beside the axis, from the lowest to the highest.
     pub ticks: Vec<f64>,
     /// Whether it is logarithmic.
     pub log: bool,
 }
 
-/// Values this many times apart lie better on a logarithmic axis.
+/// If the values are this many times apart, a logarithmic axis shows them better.
 const FAR_APART: f64 = 40.0;
-/// Steps of an axis, at least.
+/// The least number of steps of an axis.
 const STEPS: f64 = 4.0;
 
 impl Axis {
-    /// An axis that all of these values lie on.
+    /// An axis that contains all of these values.
     #[must_use]
     pub fn of(values: impl Iterator<Item = f64>) -> Self {
         let values: Vec<f64> = values.filter(|value| *value > 0.0).collect();
@@ -55,7 +55,7 @@ impl Axis {
         Self { ticks, log: true }
     }
 
-    /// How far up a value lies, 0 to 1.
+    /// The height of a value, 0 to 1.
     #[must_use]
     pub fn share(&self, value: f64) -> f64 {
         let (low, high) = (
@@ -71,7 +71,7 @@ impl Axis {
     }
 }
 
-/// The greatest of 1, 2 and 5 times a power of ten that is not above this.
+/// The greatest of 1, 2 and 5 times a power of ten that is not above this value.
 fn nice(value: f64) -> f64 {
     let power = 10.0_f64.powf(value.log10().floor());
     let times = [5.0, 2.0]

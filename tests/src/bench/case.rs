@@ -1,4 +1,4 @@
-//! What a case is: two sides of one comparison, and the goal.
+//! A case: two sides of one comparison, and the goal.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -7,16 +7,16 @@ use serde::Serialize;
 use super::place::Arena;
 use super::scale::Scale;
 
-/// Which side of a comparison.
+/// A side of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
     /// The storage.
     Ours,
-    /// Its limit, or what one would do instead.
+    /// Its limit, or the alternative without the storage.
     Baseline,
 }
 
-/// What a repetition's figure is.
+/// The kind of a repetition's figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Figure {
     /// Operations a second.
@@ -25,49 +25,51 @@ pub enum Figure {
     RedisMicros,
     /// The CPU time of all processes, servers included, for an operation, in microseconds.
     AllMicros,
-    /// What the case itself counted.
+    /// A count by the case itself.
     Counted,
 }
 
-/// What is compared with a goal.
+/// The value that is compared with a goal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Judged {
-    /// Ours by the baseline's, which should be great.
+    /// Ours divided by the baseline's. It should be great.
     RatioAtLeast,
-    /// Ours by the baseline's, which should be small.
+    /// Ours divided by the baseline's. It should be small.
     RatioAtMost,
-    /// Our own figure, which should be small.
+    /// Our own figure. It should be small.
     OursAtMost,
-    /// By how much ours is above the baseline's, which should be small.
+    /// The excess of ours over the baseline's. It should be small.
     ExcessAtMost,
 }
 
-/// What is to be reached.
+/// The goal of a case.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Goal {
-    /// What it is about.
+    /// The compared value.
     pub judged: Judged,
-    /// What must be reached.
+    /// The value that must be reached.
     pub must: f64,
-    /// What would be better still.
+    /// The value that would be better still.
     pub aim: f64,
 }
 
-/// How often a case is repeated.
+/// The number of repetitions of a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Repetitions {
-    /// At least 7 times, for what varies; in a full run again, if others disturbed it.
+    /// At least 7 times, for figures that vary. In a full run again, if other processes disturbed
+    /// it.
     Many,
-    /// Three times in a full run, once in a quick one: what hardly varies, or takes long.
+    /// Three times in a full run, once in a quick one. For figures that hardly vary, or that take
+    /// long.
     Few,
-    /// Once in any run: what takes minutes and hardly varies.
+    /// Once in any run. For figures that take minutes and hardly vary.
     Once,
-    /// As [`Repetitions::Few`], after a warm-up: a point of a chart.
+    /// Like [`Repetitions::Few`], after a warm-up. A point of a chart.
     Point,
 }
 
 impl Repetitions {
-    /// Repetitions of each side.
+    /// The number of repetitions of each side.
     #[must_use]
     pub fn count(self, scale: Scale) -> usize {
         match self {
@@ -77,13 +79,13 @@ impl Repetitions {
         }
     }
 
-    /// Whether each side runs once before it is measured.
+    /// Whether each side runs once before the measurement.
     #[must_use]
     pub fn warms_up(self) -> bool {
         matches!(self, Self::Many | Self::Point)
     }
 
-    /// How often the case is measured until the machine is quiet.
+    /// The largest number of rounds until the machine is quiet.
     #[must_use]
     pub fn rounds_max(self, scale: Scale) -> usize {
         if self == Self::Many {
@@ -94,40 +96,40 @@ impl Repetitions {
     }
 }
 
-/// What a case measures.
+/// The plan of a case.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Its name.
     pub name: String,
-    /// What ours does, exactly.
+    /// The exact work of our side.
     pub ours: String,
-    /// What the baseline does, exactly.
+    /// The exact work of the baseline.
     pub baseline: String,
-    /// What a repetition's figure is.
+    /// The kind of a repetition's figure.
     pub figure: Figure,
     /// The figure's unit.
     pub unit: &'static str,
-    /// What is to be reached.
+    /// The goal.
     pub goal: Goal,
-    /// How often it is repeated.
+    /// The number of repetitions.
     pub repetitions: Repetitions,
 }
 
-/// What one repetition of one side did.
+/// The result of one repetition of one side.
 #[derive(Debug, Clone, Default)]
 pub struct Sample {
-    /// Operations that were done.
+    /// The number of operations.
     pub operations: u64,
-    /// How long all of them took together.
+    /// The time for all of them together.
     pub seconds: f64,
-    /// How long each call took, in nanoseconds; none where single calls say nothing.
+    /// The time of each call, in nanoseconds. Empty if single calls say nothing.
     pub latencies: Vec<u32>,
-    /// What the case counted, for [`Figure::Counted`].
+    /// The count of the case, for [`Figure::Counted`].
     pub counted: f64,
 }
 
 impl Sample {
-    /// A sample of something that was counted.
+    /// A sample with a count.
     #[must_use]
     pub fn counted(operations: u64, counted: f64) -> Self {
         Self {
@@ -141,10 +143,10 @@ impl Sample {
 /// A comparison.
 #[async_trait]
 pub trait Case: Send + Sync {
-    /// What it measures.
+    /// Its plan.
     fn plan(&self) -> Plan;
 
-    /// Starts what both sides need.
+    /// Starts the servers and processes of both sides.
     ///
     /// # Errors
     /// A server does not start or does not answer.
@@ -154,7 +156,7 @@ pub trait Case: Send + Sync {
 /// The two sides of a case, ready to run.
 #[async_trait]
 pub trait Rig: Send {
-    /// Puts in place what the next repetition of a side needs. It is not measured.
+    /// Prepares the next repetition of a side. The preparation is not measured.
     ///
     /// # Errors
     /// A server does not answer.
@@ -165,11 +167,11 @@ pub trait Rig: Send {
     /// One repetition of a side.
     ///
     /// # Errors
-    /// An operation failed.
+    /// An operation fails.
     async fn run(&mut self, side: Side) -> Result<Sample>;
 
-    /// The processes whose CPU time counts. Asked before and after a repetition; one that may die
-    /// in it is none of them.
+    /// The processes whose CPU time counts. The runner asks before and after a repetition. A
+    /// process that may die in between is none of them.
     fn processes(&self, side: Side) -> Processes;
 }
 

@@ -9,9 +9,9 @@ const WIDTH: f64 = 640.0;
 const HEIGHT: f64 = 360.0;
 /// Room for labels: left, top, right, below.
 const MARGIN: [f64; 4] = [64.0, 72.0, 24.0, 52.0];
-/// What ours and the baseline are drawn with.
+/// The names of the styles of ours and the baseline.
 const SERIES: [&str; 2] = ["ours", "baseline"];
-/// About the width of a letter.
+/// The approximate width of a letter.
 const LETTER: f64 = 6.4;
 
 const STYLE: &str = "\
@@ -82,7 +82,7 @@ impl<'a> Chart<'a> {
         );
     }
 
-    /// Title, grid, and what is written beside the axes.
+    /// Title, grid, and the texts beside the axes.
     fn frame(&mut self) {
         let ([left, top, right, below], sweep) = (MARGIN, self.sweep);
         self.text((16.0, 24.0), "start", "title", sweep.title);
@@ -114,7 +114,7 @@ impl<'a> Chart<'a> {
         }
     }
 
-    /// What is what, from the right.
+    /// The names of the lines, from the right.
     fn legend(&mut self) {
         let [_, top, right, _] = MARGIN;
         let (mut x, y) = (WIDTH - right, top - 18.0);
@@ -157,7 +157,7 @@ impl<'a> Chart<'a> {
     }
 }
 
-/// A round figure, as short as can be.
+/// A round figure, as short as possible.
 fn tick(value: f64) -> String {
     if value >= 1_000.0 {
         format!("{}k", value / 1e3)
@@ -166,7 +166,7 @@ fn tick(value: f64) -> String {
     }
 }
 
-/// How far along the n-th of so many lies, 0 to 1.
+/// The place of the n-th of this number of values along x, 0 to 1.
 #[expect(clippy::cast_precision_loss, reason = "a handful")]
 fn share(at: usize, count: usize) -> f64 {
     at as f64 / count.saturating_sub(1).max(1) as f64

@@ -1,5 +1,5 @@
-//! What single commands cost Redis without a script around them: what no layout of the same keys
-//! can go below.
+//! The cost of single commands for Redis without a script. No layout of the same keys can cost
+//! less.
 
 use anyhow::Result;
 use redis::aio::MultiplexedConnection;
@@ -10,10 +10,10 @@ use super::cpu::Cpu;
 use super::place::{Arena, Place, owner_id, value};
 use super::stats::Spread;
 
-/// What a command costs.
+/// The cost of a command.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cost {
-    /// The command, and what it is about.
+    /// The command, and its subject.
     pub command: &'static str,
     /// Redis' CPU time for each key, field or mark, in microseconds: the median of three rounds.
     pub micros: f64,
@@ -23,7 +23,7 @@ struct Owner {
     id: String,
     key: String,
     marker: String,
-    /// The name of its mark; the mark's value is [`MARK`].
+    /// The name of its mark. The mark's value is [`MARK`].
     mark: String,
     value: Vec<u8>,
 }
@@ -43,7 +43,8 @@ impl Owner {
     }
 }
 
-/// Commands of one pipeline, marks of a page, and marks of a command that takes many.
+/// The number of commands of one pipeline, of marks of a page, and of marks of a command that takes
+/// many.
 const PIPELINE: usize = 1_000;
 const PAGE: usize = 1_000;
 const MARKS: usize = 200;
@@ -54,10 +55,10 @@ const VERSION: &str = "1700000000000000";
 const MARK: &str = "060a24181e4000field0";
 const ROUNDS: usize = 3;
 
-/// The rest of a command whose name is the first word of its description, for so many owners.
+/// The rest of a command for these owners. The first word of the command's description is its name.
 type Arguments = fn(&mut Cmd, &[Owner]);
 
-/// Each finds what those before it have left behind.
+/// Each command works on the results of those before it.
 const COMMANDS: [(&str, usize, Arguments); 12] = [
     ("HSET of an owner's field of 64 B", 1, |command, owners| {
         for owner in owners {
@@ -127,7 +128,7 @@ const COMMANDS: [(&str, usize, Arguments); 12] = [
 ];
 const SCAN: &str = "HSCAN of 1,000 marks, for each";
 
-/// Measures them one after the other.
+/// Measures the commands one after the other.
 ///
 /// # Errors
 /// Redis does not answer.

@@ -1,4 +1,4 @@
-//! CPU time: of the processes of a case, and of everything else on the machine.
+//! CPU time: of the processes of a case, and of all other processes of the machine.
 
 use std::fs;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::case::Processes;
 
-/// CPU time in microseconds, by whose it is.
+/// CPU time in microseconds, by process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Cpu {
     /// This process, landing workers and game servers.
@@ -16,12 +16,12 @@ pub struct Cpu {
     pub redis: f64,
     /// The database server.
     pub mariadb: f64,
-    /// All that the machine did, others included.
+    /// The whole machine, other processes included.
     pub machine: f64,
 }
 
 impl Cpu {
-    /// What was used since the processes began.
+    /// The CPU time since the processes began.
     ///
     /// # Errors
     /// A process has ended.
@@ -39,7 +39,7 @@ impl Cpu {
         })
     }
 
-    /// What was used since an earlier moment.
+    /// The CPU time since an earlier moment.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl Cpu {
         }
     }
 
-    /// For each of so many operations.
+    /// The CPU time for each of this number of operations.
     #[must_use]
     pub fn each(&self, operations: f64) -> Self {
         let by = operations.max(1.0);
@@ -73,26 +73,27 @@ impl Cpu {
         }
     }
 
-    /// Of all processes of the case.
+    /// The CPU time of all processes of the case.
     #[must_use]
     pub fn all(&self) -> f64 {
         self.client + self.redis + self.mariadb
     }
 
-    /// Of everything that does not belong to the case.
+    /// The CPU time of all other processes.
     #[must_use]
     pub fn foreign(&self) -> f64 {
         (self.machine - self.all()).max(0.0)
     }
 }
 
-/// The time of a process: of its threads to the nanosecond, where the kernel tells; else in ticks.
+/// The time of a process: the time of its threads to the nanosecond if the kernel has it, otherwise
+/// ticks.
 fn of(pid: &str) -> Result<f64> {
     threads(pid).map_or_else(|| ticks(pid), Ok)
 }
 
-/// The time of the threads that live. Those of a server or of this program's runtime live as long
-/// as a repetition.
+/// The time of the living threads. The threads of a server or of this program's runtime live as
+/// long as a repetition.
 fn threads(pid: &str) -> Option<f64> {
     let mut nanos = 0.0;
     for thread in fs::read_dir(format!("/proc/{pid}/task")).ok()? {
@@ -102,11 +103,11 @@ fn threads(pid: &str) -> Option<f64> {
     Some(nanos / 1e3)
 }
 
-/// User and system time of a process and of those of its threads that have ended.
+/// User and system time of a process and of its ended threads.
 fn ticks(pid: &str) -> Result<f64> {
     let path = format!("/proc/{pid}/stat");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
-    // The second word is the program's name in parentheses, and may hold spaces.
+    // The second word is the program's name in parentheses. It may contain spaces.
     let (_, rest) = text
         .rsplit_once(')')
         .with_context(|| format!("{path} has no name"))?;
@@ -119,7 +120,7 @@ fn ticks(pid: &str) -> Result<f64> {
     Ok(micros(times.iter().sum()))
 }
 
-/// Everything but idle time and waits: words 1 to 8 are user, nice, system, idle, iowait, irq,
+/// All time except idle time and waits. Words 1 to 8 are user, nice, system, idle, iowait, irq,
 /// softirq and steal.
 fn machine() -> Result<f64> {
     let text = fs::read_to_string("/proc/stat").context("cannot read /proc/stat")?;
@@ -141,10 +142,10 @@ fn micros(ticks: f64) -> f64 {
     ticks * 1e6 / rustix::param::clock_ticks_per_second() as f64
 }
 
-/// The most memory that a process had at a time, in bytes.
+/// The highest memory use of a process, in bytes.
 ///
 /// # Errors
-/// It has ended.
+/// The process has ended.
 pub fn peak_memory(pid: u32) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

@@ -12,7 +12,7 @@ use super::report::{Failed, Report, figure};
 use super::scaling;
 use super::sweep::Sweep;
 
-/// The part that is written by hand.
+/// The handwritten part.
 const LIMITS: &str = include_str!("limits.md");
 
 /// Writes `benchmarks.md` and `benchmarks/*.svg` into a folder.
@@ -42,8 +42,8 @@ fn markdown(report: &Report) -> String {
         .partition(|sweep| sweep.processes.is_some());
     if !scale.is_empty() {
         text.push_str(
-            "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate. \"busy\" is how much of all \
-             cores' time that is, \"all\" with whatever else the machine did.\n",
+            "\n## How it scales\n\nCPU time of all processes of the storage and of the servers beside the rate. \"busy\" is that \
+             time as a part of all cores' time, and \"all\" includes the rest of the machine.\n",
         );
     }
     for sweep in scale {
@@ -144,7 +144,7 @@ fn commands(report: &Report) -> String {
         return String::new();
     }
     let mut text = "\n## What single commands cost Redis\n\n\
-                    Without a script, in pipelines of 1,000 commands over one connection: what no layout of the same keys can go below.\n\n\
+                    Without a script, in pipelines of 1,000 commands over one connection. No layout of the same keys can cost less.\n\n\
                     | command | µs of Redis |\n| --- | ---: |\n"
         .to_owned();
     for Cost { command, micros } in &report.commands {

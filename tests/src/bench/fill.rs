@@ -9,12 +9,12 @@ use super::load::{Operation, count};
 use super::place::{Place, owner_id};
 use super::plain::Fields;
 
-/// Owners of one call.
+/// The number of owners of one call.
 const AT_ONCE: usize = 100;
-/// Calls at once.
+/// The number of concurrent calls.
 const TASKS: usize = 8;
 
-/// Writes owners of a series; each turn writes the next ones.
+/// Writes owners of a series. Each turn writes the next ones.
 #[derive(Debug, Clone)]
 pub struct Fill {
     storage: ByteStorage,
@@ -24,17 +24,17 @@ pub struct Fill {
 }
 
 impl Fill {
-    /// Fills with owners of a series, these fields of each.
+    /// Fills with owners of a series, each with these fields.
     ///
     /// # Errors
-    /// None that a place can have.
+    /// A place can't have such owners.
     pub fn new(place: &Place, series: &str, owners: usize, fields: &Fields) -> Result<Self> {
         let fields = fields
             .iter()
             .map(|(field, value)| (field.clone(), Bytes::from(value.clone())))
             .collect();
         Ok(Self {
-            storage: place.storage.scope("game", "eu")?.bytes(),
+            storage: place.storage.world("game", "eu")?.bytes(),
             series: Arc::from(series),
             owners,
             fields,
@@ -44,7 +44,7 @@ impl Fill {
     /// Writes the owners of these numbers in one call.
     ///
     /// # Errors
-    /// A write failed.
+    /// A write fails.
     pub async fn write(&self, numbers: impl Iterator<Item = usize>) -> Result<u64> {
         let mut bulk = self.storage.bulk();
         for number in numbers {
@@ -72,10 +72,10 @@ impl Operation for Fill {
     }
 }
 
-/// Writes so many owners of a series, all of them once.
+/// Writes this number of owners of a series, all of them once.
 ///
 /// # Errors
-/// A write failed.
+/// A write fails.
 pub async fn fill(place: &Place, series: &str, owners: usize, fields: &Fields) -> Result<()> {
     let fill = Fill::new(place, series, owners, fields)?;
     count(&fill, TASKS, owners.div_ceil(AT_ONCE))

@@ -1,4 +1,4 @@
-//! Landing workers as processes that can be held and let go, so that landing is measured from a
+//! Landing workers as processes that can be held and let go. With them, landing is measured from a
 //! full dirty map to an empty one.
 
 use std::path::PathBuf;
@@ -12,22 +12,22 @@ use tokio::time::sleep;
 use super::place::Place;
 use crate::torture::children::Running;
 
-/// Settings of workers that are held: each wakes up as soon as it is let go, and its locks outlive
+/// Settings of workers that are held. Each wakes up as soon as it is let go, and its locks outlive
 /// that.
 pub const HELD: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"10min\"\nworker_ttl = \"10min\"\n\
                         [backpressure]\nsoft_marks = 0\nhard_marks = 0\n";
-/// How often it is looked whether everything has landed.
+/// The time between two looks whether everything has landed.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long landing may take at the most.
+/// The longest time that landing can take.
 const PATIENCE: Duration = Duration::from_mins(60);
 
-/// What a worker writes to its log each time that it waits because a tier is away.
+/// The message in a worker's log each time that it waits because a tier is away.
 const AWAY: &str = "landing waits and tries again";
 
 /// Starts a worker of this name.
 ///
 /// # Errors
-/// It can't be started.
+/// The worker can't be started.
 pub fn worker(place: &Place, name: &str) -> Result<Running> {
     let config = place.config.display().to_string();
     let args = ["worker", "run", "--config", &config].map(str::to_owned);
@@ -49,16 +49,17 @@ pub struct Landers {
     workers: Vec<Running>,
     logs: Vec<PathBuf>,
     maps: DirtyMaps,
-    /// The pause of a worker that found nothing. A held one that is let go after it begins at once.
+    /// The pause of a worker that found nothing. A held worker that is let go after this time
+    /// begins at once.
     interval: Duration,
     held: Option<Instant>,
 }
 
 impl Landers {
-    /// Starts so many workers.
+    /// Starts this number of workers.
     ///
     /// # Errors
-    /// One can't be started.
+    /// A worker can't be started.
     pub async fn start(place: &Place, count: usize) -> Result<Self> {
         let names: Vec<String> = (0..count).map(|number| format!("worker{number}")).collect();
         let workers = names
@@ -85,7 +86,7 @@ impl Landers {
         self.workers.iter().filter_map(Running::pid).collect()
     }
 
-    /// How often they have waited so far because a tier was away, by their logs.
+    /// The number of times that they have waited so far because a tier was away, by their logs.
     ///
     /// # Errors
     /// A log can't be read.
@@ -100,7 +101,7 @@ impl Landers {
         self.held.is_some()
     }
 
-    /// Waits until everything has landed, then stops them where they are.
+    /// Waits until everything has landed, then stops the workers in their places.
     ///
     /// # Errors
     /// A worker has ended, or the rest does not land.
@@ -129,10 +130,10 @@ impl Landers {
         Ok(())
     }
 
-    /// Lets them end in an orderly way, their locks given back.
+    /// Lets them end in order and give their locks back.
     ///
     /// # Errors
-    /// One has ended before, or does not end.
+    /// A worker has ended before, or does not end.
     pub async fn stop(mut self) -> Result<()> {
         for worker in &mut self.workers {
             worker.terminate().await?;
@@ -140,7 +141,7 @@ impl Landers {
         Ok(())
     }
 
-    /// Waits until the pause that they were held in is over.
+    /// Waits until the pause in which they were held is over.
     pub async fn rested(&self) {
         if let Some(held) = self.held {
             sleep(self.interval.saturating_sub(held.elapsed())).await;
@@ -150,7 +151,7 @@ impl Landers {
     /// Waits until no mark is left.
     ///
     /// # Errors
-    /// It takes an hour, or Redis does not answer.
+    /// Landing takes more than an hour, or Redis does not answer.
     pub async fn landed(&mut self) -> Result<()> {
         let waited = self.maps.empty().await;
         waited.with_context(|| {
@@ -171,7 +172,7 @@ pub struct DirtyMaps {
 }
 
 impl DirtyMaps {
-    /// Those of a place.
+    /// The maps of a place.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -182,10 +183,10 @@ impl DirtyMaps {
         })
     }
 
-    /// Waits until none of them holds a mark, by one cheap command each time it looks.
+    /// Waits until none of them holds a mark. Each look is one cheap command.
     ///
     /// # Errors
-    /// It takes an hour, or Redis does not answer.
+    /// Landing takes more than an hour, or Redis does not answer.
     pub async fn empty(&mut self) -> Result<()> {
         let begun = Instant::now();
         while redis::cmd("EXISTS")

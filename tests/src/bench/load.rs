@@ -1,4 +1,4 @@
-//! Many tasks that do the same for some time.
+//! Many tasks that repeat the same operation for some time.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -8,20 +8,21 @@ use tokio::task::JoinSet;
 
 use super::case::Sample;
 
-/// Something that is done again and again. Each task has a clone of its own.
+/// An operation that is repeated. Each task has a clone of its own.
 pub trait Operation: Clone + Send + 'static {
-    /// Does it once; answers for how many it counts. `turn` is another number for each call of a
-    /// repetition, and of each task's turns the rest by the number of tasks is the same.
+    /// Runs it once. Returns the number of operations that it counts for. Each call of a repetition
+    /// has another `turn`. For all turns of one task, the remainder by the number of tasks is the
+    /// same.
     ///
     /// # Errors
-    /// It failed.
+    /// The operation fails.
     fn run(&mut self, turn: usize) -> impl Future<Output = Result<u64>> + Send;
 }
 
-/// Lets so many tasks do something for so long, each once at least.
+/// Lets this number of tasks repeat an operation for this time, each at least once.
 ///
 /// # Errors
-/// One of them failed.
+/// An operation fails.
 pub async fn drive<O: Operation>(operation: &O, tasks: usize, time: Duration) -> Result<Sample> {
     let begun = Instant::now();
     let until = begun + time;
@@ -52,10 +53,10 @@ pub async fn drive<O: Operation>(operation: &O, tasks: usize, time: Duration) ->
     Ok(sample)
 }
 
-/// Lets so many tasks do something so often in all, as fast as they can.
+/// Lets this number of tasks run an operation this many times in all, as fast as they can.
 ///
 /// # Errors
-/// One of them failed.
+/// An operation fails.
 pub async fn count<O: Operation>(operation: &O, tasks: usize, turns: usize) -> Result<Sample> {
     let begun = Instant::now();
     let mut running = JoinSet::new();

@@ -1,4 +1,4 @@
-//! What a run ran on.
+//! The machine of a run.
 
 use std::fmt;
 use std::fs;
@@ -13,7 +13,7 @@ use super::place::Place;
 pub struct Machine {
     /// The processor's name.
     pub processor: String,
-    /// How many cores this process may use.
+    /// The number of cores that this process may use.
     pub cores: usize,
     /// The machine's memory, in GiB.
     pub memory_gib: f64,
@@ -30,7 +30,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// This one.
+    /// This machine.
     ///
     /// # Errors
     /// A server does not answer.

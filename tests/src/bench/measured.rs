@@ -1,4 +1,4 @@
-//! What a case's repetitions come to.
+//! The results of a case's repetitions.
 
 use serde::Serialize;
 
@@ -9,11 +9,11 @@ use super::stats::{Spread, percentile};
 /// One repetition of one side.
 #[derive(Debug, Clone)]
 pub struct Repetition {
-    /// What it did.
+    /// Its result.
     pub sample: Sample,
-    /// The CPU time that it took.
+    /// Its CPU time.
     pub cpu: Cpu,
-    /// How long it took as a whole, in microseconds of all cores.
+    /// Its whole time, in microseconds of all cores.
     pub capacity: f64,
 }
 
@@ -38,14 +38,14 @@ impl Repetition {
 pub struct Summary {
     /// Its figures.
     pub figure: Spread,
-    /// The time below which half of all calls stayed, in microseconds; none where calls were not
-    /// timed one by one.
+    /// The time below which half of all calls stayed, in microseconds. None if calls were not timed
+    /// one by one.
     pub p50_micros: Option<f64>,
-    /// As above, 99 of 100 calls.
+    /// The same for 99 of 100 calls.
     pub p99_micros: Option<f64>,
     /// CPU time for each operation, in microseconds, over all repetitions.
     pub cpu_micros: Cpu,
-    /// The parts of all cores' time that this CPU time was, 0 to 1.
+    /// This CPU time as a part of the time of all cores, 0 to 1.
     pub share: Cpu,
 }
 
@@ -73,22 +73,22 @@ impl Summary {
 /// Whether a goal was reached.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum Verdict {
-    /// It was not.
+    /// The goal was not reached.
     NotMet,
-    /// What must be was.
+    /// The value that must be reached was reached.
     Met,
-    /// The aim was.
+    /// The aim was reached.
     AimMet,
 }
 
-/// What a case measured.
+/// The result of a case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
     /// Its name.
     pub name: String,
-    /// What ours did.
+    /// The work of our side.
     pub what_ours_does: String,
-    /// What the baseline did.
+    /// The work of the baseline.
     pub what_baseline_does: String,
     /// The unit of both figures.
     pub unit: &'static str,
@@ -96,32 +96,33 @@ pub struct Measured {
     pub ours: Summary,
     /// The baseline's.
     pub baseline: Summary,
-    /// Ours by the baseline's, of repetitions that ran one after the other.
+    /// Ours divided by the baseline's, of neighbouring repetitions.
     pub ratio: Spread,
-    /// What was to be reached.
+    /// The goal.
     pub goal: Goal,
-    /// What is compared with the goal: the median of ratios, of our figures, or of differences.
+    /// The value that is compared with the goal: the median of ratios, of our figures, or of
+    /// differences.
     pub judged: f64,
-    /// Whether it was.
+    /// Whether the goal was reached.
     pub verdict: Verdict,
-    /// Repetitions of each side.
+    /// The number of repetitions of each side.
     pub repetitions: usize,
-    /// The part of the machine's CPU time that others used meanwhile, 0 to 1.
+    /// The part of the machine's CPU time that other processes used during the case, 0 to 1.
     pub foreign: f64,
-    /// The baseline's median by its best repetition, which stands for a quiet machine.
+    /// The baseline's median divided by its best repetition, which stands for a quiet machine.
     pub steadiness: f64,
-    /// How often the case was measured until the machine was quiet, or it was given up.
+    /// The number of rounds until the machine was quiet, or the case was given up.
     pub rounds: usize,
 }
 
-/// More of the machine than this, used by others, makes figures doubtful.
+/// If other processes use more of the machine than this, the figures are doubtful.
 pub const FOREIGN_MAX: f64 = 0.1;
-/// A baseline's median this far below its best is not quiet.
+/// If a baseline's median is this far below its best, the machine is not quiet.
 const STEADINESS_MIN: f64 = 0.7;
 
 impl Measured {
-    /// What the repetitions of both sides come to; the n-th of one side belongs to the n-th of the
-    /// other.
+    /// The results of the repetitions of both sides. The n-th of one side belongs to the n-th of
+    /// the other.
     #[must_use]
     pub fn of(plan: &Plan, ours: &[Repetition], baseline: &[Repetition], rounds: usize) -> Self {
         let pairs = || {
@@ -164,7 +165,7 @@ impl Measured {
         }
     }
 
-    /// Why the figures are not those of a quiet machine, if they are not.
+    /// The reason why the machine was not quiet, if it was not.
     #[must_use]
     pub fn disturbed(&self) -> Option<String> {
         if self.foreign > FOREIGN_MAX {

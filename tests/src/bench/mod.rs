@@ -2,21 +2,21 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`args`], [`scale`] | what a run is asked for; how large everything is |
-//! | [`case`] | what a case is: two sides of one comparison, and the goal |
+//! | [`args`], [`scale`] | the arguments of a run, and its scale |
+//! | [`case`] | a case: two sides of one comparison, and the goal |
 //! | [`cases`] | each of them |
 //! | [`run`](mod@run) | one run |
 //! | [`runner`] | the two sides of a case in turn |
-//! | [`measured`], [`stats`] | what repetitions come to; medians, ranges, percentiles |
-//! | [`cpu`], [`machine`] | CPU time of processes; what a run ran on |
+//! | [`measured`], [`stats`] | the results of repetitions: medians, ranges, percentiles |
+//! | [`cpu`], [`machine`] | CPU time of processes, and the machine of a run |
 //! | [`place`] | servers, and a fresh place on them for each case |
-//! | [`load`], [`fill`] | many tasks that do the same for some time; many owners |
-//! | [`plain`], [`straight`] | the plain Redis client; plain SQL |
+//! | [`load`], [`fill`] | many tasks that repeat an operation for some time, and many owners |
+//! | [`plain`], [`straight`] | the plain Redis client, and plain SQL |
 //! | [`lander`], [`reader`], [`server`], [`talk`] | landing workers and game servers as processes |
 //! | [`report`] | the table |
 //! | [`sweep`], [`chart`], [`axis`] | a figure over another, as a chart |
-//! | [`scaling`] | what more processes bring, and who is the limit |
-//! | [`commands`] | what single commands cost Redis |
+//! | [`scaling`] | the gain from more processes, and the limit |
+//! | [`commands`] | the cost of single commands for Redis |
 //! | [`docs`] | docs/benchmarks.md |
 
 pub mod args;

@@ -1,5 +1,5 @@
-//! Where cases are measured: a database server for all, and for each a Redis of its own, a database
-//! and an open storage.
+//! The place of a measurement: a database server for all cases, and for each case its own Redis,
+//! database and open storage.
 
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
@@ -18,40 +18,41 @@ use super::case::Processes;
 use super::scale::Scale;
 use crate::torture::children::Program;
 
-/// What all cases share.
+/// The common parts of all cases.
 #[derive(Debug)]
 pub struct Arena {
     /// The database server: its defaults, buffers for the largest world, and a log that is flushed
     /// at each commit.
     pub mariadb: Arc<MariaDbServer>,
-    /// How large everything is.
+    /// The scale of the run.
     pub scale: Scale,
-    /// How many partitions; none for the default.
+    /// The number of partitions. None for the default.
     partitions: Option<u32>,
     exe: PathBuf,
     places: AtomicU32,
     begun: Instant,
-    /// Milliseconds that went into measuring disturbed cases again.
+    /// The milliseconds that went into repeating disturbed cases.
     repeated: AtomicU64,
 }
 
-/// How long a run may measure disturbed cases again, all of them together.
+/// The longest time for which a run may repeat disturbed cases, all of them together.
 const REPEATED_MAX: Duration = Duration::from_mins(3);
 
 impl Arena {
-    /// Starts the database server. `partitions` is how many each case has, instead of the default;
-    /// `exe` is the program whose hidden subcommands are workers and readers.
+    /// Starts the database server. `partitions` is the number of each case, instead of the default.
+    /// `exe` is the program with the hidden subcommands of workers and readers.
     ///
     /// # Errors
-    /// It does not start.
+    /// The server does not start.
     pub async fn start(scale: Scale, partitions: Option<u32>, exe: &Path) -> Result<Self> {
         let gib = scale.database_gib();
-        let log = scale.pick("512M", "512M", "2G");
+        let log = scale.pick("32M", "512M", "2G");
         let sizes = [
             format!("--innodb-buffer-pool-size={gib}G"),
             format!("--innodb-log-file-size={log}"),
         ];
-        // One server, unlike in the tests, has the machine's asynchronous requests for itself.
+        // One server has the machine's asynchronous requests for itself. The tests share them among
+        // many.
         let args = [sizes.as_slice(), &["--innodb-use-native-aio=1".to_owned()]].concat();
         let mariadb = MariaDbServer::start(MariaDbOptions {
             args,
@@ -70,24 +71,24 @@ impl Arena {
         })
     }
 
-    /// Tells how far the run is, with the time since its start.
+    /// Prints the progress of the run, with the time since its start.
     pub fn say(&self, what: impl Display) {
         eprintln!("{:7.1} s  {what}", self.begun.elapsed().as_secs_f64());
     }
 
-    /// How long the run has taken so far.
+    /// The time of the run so far.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
 
-    /// Whether there is time left for measuring a disturbed case again.
+    /// Whether there is time left for repeating a disturbed case.
     #[must_use]
     pub fn may_repeat(&self) -> bool {
         u128::from(self.repeated.load(Ordering::Relaxed)) < REPEATED_MAX.as_millis()
     }
 
-    /// So much of that time was used.
+    /// Counts time that was used for that.
     pub fn repeated(&self, time: Duration) {
         self.repeated.fetch_add(
             u64::try_from(time.as_millis()).unwrap_or(u64::MAX),
@@ -111,7 +112,7 @@ impl Arena {
         self.place_on(&self.mariadb, more).await
     }
 
-    /// As [`Arena::place_with`], on another database server than the one that all cases share.
+    /// Like [`Arena::place_with`], on another database server than the common one.
     ///
     /// # Errors
     /// A server does not start, or the settings are wrong.
@@ -157,7 +158,7 @@ impl Arena {
 /// The prefix of all keys.
 const PREFIX: &str = "bench";
 
-/// Where one case is measured.
+/// The place of one case.
 #[derive(Debug)]
 pub struct Place {
     /// A Redis without persistence.
@@ -166,9 +167,9 @@ pub struct Place {
     pub database: String,
     /// The settings.
     pub settings: Settings,
-    /// The file that holds them.
+    /// The settings file.
     pub config: PathBuf,
-    /// How children are started.
+    /// The way to start children.
     pub program: Program,
     /// The game server's side.
     pub storage: Storage,
@@ -187,15 +188,16 @@ impl Place {
         }
     }
 
-    /// Runs statements on the database server as root; a line a row.
+    /// Runs statements on the database server as root. Each row is a line of the result.
     ///
     /// # Errors
-    /// The server is down, or refuses a statement.
+    /// The server is down, or rejects a statement.
     pub async fn sql(&self, statements: &str) -> Result<String> {
         self.mariadb.sql(statements).await
     }
 
-    /// So many owners of logic type "player" in the world game/eu, whose ids begin with `series`.
+    /// This number of owners of logic type "player" in the world game/eu. Their ids begin with
+    /// `series`.
     ///
     /// # Errors
     /// The ids are impossible.
@@ -203,7 +205,7 @@ impl Place {
         owners_of(&self.storage, series, count)
     }
 
-    /// The plain client: one multiplexed connection, its settings those of the storage.
+    /// The plain client: one multiplexed connection with the settings of the storage's connections.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -217,7 +219,7 @@ impl Place {
         plain_keys(self.settings.redis.partitions, series, count)
     }
 
-    /// The keys of all dirty maps and snapshots: none of them exists once everything has landed.
+    /// The keys of all dirty maps and snapshots. None of them exists once everything has landed.
     #[must_use]
     pub fn dirty_keys(&self) -> Vec<String> {
         let partitions = 0..self.settings.redis.partitions;
@@ -231,7 +233,7 @@ impl Place {
             .collect()
     }
 
-    /// What Redis has allocated, in bytes.
+    /// The allocated memory of Redis, in bytes.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -246,7 +248,7 @@ impl Place {
     }
 }
 
-/// The plain client of a Redis, as [`Place::plain`].
+/// The plain client of a Redis, like [`Place::plain`].
 ///
 /// # Errors
 /// Redis does not answer.
@@ -265,18 +267,18 @@ pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedC
         .await?)
 }
 
-/// Owners of a storage, as [`Place::owners`].
+/// Owners of a storage, like [`Place::owners`].
 ///
 /// # Errors
 /// The ids are impossible.
 pub fn owners_of(storage: &Storage, series: &str, count: usize) -> Result<Vec<ByteOwner>> {
-    let world = storage.scope("game", "eu")?.bytes();
+    let world = storage.world("game", "eu")?.bytes();
     (0..count)
         .map(|number| Ok(world.owner("player", owner_id(series, number))?))
         .collect()
 }
 
-/// Keys for so many partitions, as [`Place::plain_keys`].
+/// Keys for this number of partitions, like [`Place::plain_keys`].
 #[must_use]
 pub fn plain_keys(partitions: u32, series: &str, count: usize) -> Arc<[String]> {
     let parts = u64::from(partitions).max(1);
@@ -288,19 +290,18 @@ pub fn plain_keys(partitions: u32, series: &str, count: usize) -> Arc<[String]> 
     (0..count).map(key).collect()
 }
 
-/// An id: a series, and a number that is mixed so that ids of a series lie scattered among each
-/// other.
+/// An id: a series, and a number that is mixed so that the ids of a series lie scattered.
 #[must_use]
 pub fn owner_id(series: &str, number: usize) -> String {
     let number = u64::try_from(number).unwrap_or(u64::MAX);
-    // An odd factor modulo a power of two takes each number to another one.
+    // An odd factor modulo a power of two maps each number to another one.
     format!(
         "{series}{:010x}",
         number.wrapping_mul(0x9E_3779_B97F) & 0xFF_FFFF_FFFF
     )
 }
 
-/// A value of so many bytes.
+/// A value of this number of bytes.
 #[must_use]
 pub fn value(bytes: usize, round: u64) -> Vec<u8> {
     let mut value = format!("{round:016x}").into_bytes();

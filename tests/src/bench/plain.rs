@@ -1,4 +1,4 @@
-//! What one would do without the storage: commands of the plain Redis client, over one connection
+//! The alternative without the storage: commands of the plain Redis client, over one connection
 //! that all tasks share.
 
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::place::{Place, value};
 /// Names and values of the fields of a write.
 pub type Fields = Arc<[(String, Vec<u8>)]>;
 
-/// So many fields, each with a value of so many bytes; another value in each round.
+/// This number of fields, each with a value of this number of bytes. Each round has other values.
 #[must_use]
 pub fn fields(count: usize, bytes: usize, round: u64) -> Fields {
     (0..count)
@@ -30,7 +30,7 @@ pub struct Plain {
     command: Command,
 }
 
-/// Which command.
+/// The command.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
     /// HSET of all fields.
@@ -39,12 +39,12 @@ pub enum Command {
     Hmget,
     /// HINCRBY of a field by 1.
     Hincrby,
-    /// A pipeline of so many HSETs, on a key each.
+    /// A pipeline of this number of HSETs, each on its own key.
     HsetPipeline(usize),
 }
 
 impl Plain {
-    /// The command on keys of the same number and length as that many owners of the storage.
+    /// The command on keys of the same number and length as this number of owners of the storage.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -57,7 +57,7 @@ impl Plain {
         Self::of_series(place, command, "o", owners, fields).await
     }
 
-    /// As [`Plain::new`], of owners of another series.
+    /// Like [`Plain::new`], for owners of another series.
     ///
     /// # Errors
     /// Redis does not answer.

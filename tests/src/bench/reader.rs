@@ -1,4 +1,4 @@
-//! Game servers as processes that all read the same owner at once.
+//! Game servers as processes that read the same owner at once.
 
 use std::path::PathBuf;
 
@@ -18,14 +18,15 @@ pub struct ReaderArgs {
     config: PathBuf,
 }
 
-/// Reads line by line an owner's id and how often it is to be read; reads it so often at once, and
-/// prints how many times the database was asked for its rows. Ends with its standard input.
+/// Reads lines with an owner's id and a number. For each line it makes that number of concurrent
+/// reads, and prints how many times it asked the database for the owner's rows. Ends with its
+/// standard input.
 ///
 /// # Errors
 /// The storage does not open, or a read fails.
 pub async fn read(args: ReaderArgs) -> Result<()> {
     let storage = Storage::open(Settings::load(&args.config)?).await?;
-    let bytes = storage.scope("game", "eu")?.bytes();
+    let bytes = storage.world("game", "eu")?.bytes();
     println!("ready");
     let mut lines = lines();
     while let Some(line) = lines.recv().await {
@@ -47,10 +48,10 @@ pub async fn read(args: ReaderArgs) -> Result<()> {
 pub struct Reader(Talk);
 
 impl Reader {
-    /// Starts one, and waits until its storage is open.
+    /// Starts a reader, and waits until its storage is open.
     ///
     /// # Errors
-    /// It does not start.
+    /// The reader does not start.
     pub async fn start(place: &Place) -> Result<Self> {
         Talk::start(place, "reader", &[]).await.map(Self)
     }
@@ -61,10 +62,11 @@ impl Reader {
         self.0.pid()
     }
 
-    /// Lets it read an owner so many times at once; answers how often it asked the database.
+    /// Makes this number of concurrent reads of an owner. Returns how many times the reader asked
+    /// the database.
     ///
     /// # Errors
-    /// A read failed.
+    /// A read fails.
     pub async fn read(&mut self, id: &str, times: usize) -> Result<f64> {
         Ok(self.0.ask(&format!("{id} {times}")).await?.parse()?)
     }

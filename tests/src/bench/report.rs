@@ -1,4 +1,4 @@
-//! What a run measured, as a table and as JSON.
+//! The results of a run, as a table and as JSON.
 
 use std::fmt;
 
@@ -11,24 +11,24 @@ use super::measured::{Measured, Summary, Verdict};
 use super::scale::Scale;
 use super::sweep::Sweep;
 
-/// What a run measured.
+/// The results of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The command that made it.
     pub command: String,
-    /// How large everything was.
+    /// The scale of the run.
     pub scale: Scale,
-    /// On what.
+    /// The machine.
     pub machine: Machine,
     /// The cases, in their order.
     pub cases: Vec<Measured>,
-    /// What could not be measured.
+    /// The cases and charts that could not be measured.
     pub failed: Vec<Failed>,
     /// Charts, if they were asked for.
     pub sweeps: Vec<Sweep>,
-    /// What single commands cost Redis, if it was asked for with the charts.
+    /// The cost of single commands for Redis, if it was asked for with the charts.
     pub commands: Vec<Cost>,
-    /// How long the run took.
+    /// The time of the run.
     pub seconds: f64,
 }
 
@@ -37,11 +37,11 @@ pub struct Report {
 pub struct Failed {
     /// Its name.
     pub name: String,
-    /// Why, with the causes.
+    /// The reason, with its causes.
     pub why: String,
 }
 
-/// A figure with as many digits as matter.
+/// A figure with its significant digits.
 #[must_use]
 pub fn figure(value: f64) -> String {
     match value.abs() {
@@ -53,7 +53,7 @@ pub fn figure(value: f64) -> String {
     }
 }
 
-/// A ratio with as many digits as matter.
+/// A ratio with its significant digits.
 #[must_use]
 pub fn ratio(value: f64) -> String {
     if value.abs() < 0.01 {
@@ -76,7 +76,7 @@ impl Verdict {
 }
 
 impl Goal {
-    /// What must be and the aim, in words.
+    /// The value that must be reached and the aim, in words.
     #[must_use]
     pub fn text(&self, unit: &str) -> String {
         let (must, aim) = (ratio(self.must), ratio(self.aim));
@@ -128,7 +128,7 @@ impl Measured {
         )
     }
 
-    /// What is to be known about the figures' certainty.
+    /// A remark about the certainty of the figures.
     #[must_use]
     pub fn remark(&self) -> String {
         let repeated = (self.rounds > 1).then(|| format!("measured {} times", self.rounds));
@@ -141,7 +141,7 @@ impl Measured {
     }
 }
 
-/// A case as two lines: figures, then what surrounds them.
+/// A case as two lines: first the figures, then their circumstances.
 impl fmt::Display for Measured {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {

@@ -1,4 +1,4 @@
-//! One run: all cases that were asked for.
+//! One run of all requested cases.
 
 use std::path::Path;
 use std::time::Duration;
@@ -21,9 +21,8 @@ use super::sweep::{self, Sweep};
 /// A case that takes longer than this hangs. Writing and landing 10,000,000 owners is the longest.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// Measures what was asked for, and writes what was asked for. What fails is told in the report,
-/// and keeps nothing else from being measured and written. `exe` is this program, or one with its
-/// hidden subcommands.
+/// Measures the requested cases and writes the requested files. A failure is reported, and all
+/// other cases are measured and written. `exe` is this program, or one with its hidden subcommands.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
@@ -54,8 +53,8 @@ fn write(args: &Args, report: &Report) -> Result<()> {
     }
 }
 
-/// Measures all cases and charts as small as possible: whether each of them runs. The charts and
-/// their text go into a folder.
+/// Measures all cases and charts at the smallest scale, to see whether each of them runs. The
+/// charts and their text go into a folder.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
@@ -74,8 +73,8 @@ pub async fn smoke(exe: &Path, folder: &Path) -> Result<Report> {
     Ok(report)
 }
 
-/// Each case is dropped when it is measured, and with the last of those that share something this
-/// as well.
+/// Each case is dropped after its measurement. Cases may share a world, which is dropped with the
+/// last of them.
 async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
     let machine = Machine::look(&arena.place().await?, arena.scale.database_gib()).await?;
     let (mut measured, mut failed) = (Vec::new(), Vec::new());
@@ -113,8 +112,8 @@ async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
     })
 }
 
-/// Measures what only the document shows: single commands, and all charts. Of one that fails the
-/// points before that are kept.
+/// Measures the parts that only the document shows: single commands, and all charts. If a chart
+/// fails, its earlier points are kept.
 async fn more(report: &mut Report, arena: &Arena) {
     match timeout(PATIENCE, commands::measure(arena))
         .await

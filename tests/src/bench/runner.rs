@@ -9,12 +9,12 @@ use super::cpu::Cpu;
 use super::measured::{Measured, Repetition};
 use super::place::Arena;
 
-/// Measures a case: once, or in a full run until nothing disturbed it; of the rounds that others
-/// disturbed, the least disturbed counts. What hardly varies is measured once in any case. All
-/// rounds share what the case opened.
+/// Measures a case. In a full run it repeats the case until nothing disturbed it, and of the
+/// disturbed rounds the least disturbed counts. A figure that hardly varies is measured once in any
+/// run. All rounds share what the case opened.
 ///
 /// # Errors
-/// A server does not start, or an operation failed.
+/// A server does not start, or an operation fails.
 pub async fn measure(case: &dyn Case, arena: &Arena) -> Result<Measured> {
     let plan = case.plan();
     rounds(case, &plan, arena)
@@ -53,7 +53,7 @@ async fn rounds(case: &dyn Case, plan: &Plan, arena: &Arena) -> Result<Measured>
 async fn round_of(rig: &mut dyn Rig, plan: &Plan, count: usize, round: usize) -> Result<Measured> {
     let (mut ours, mut baseline) = (Vec::new(), Vec::new());
     for number in 0..count {
-        // A B, B A: neither side is always the one that finds what the other left behind.
+        // A B, B A: neither side always finds the leftovers of the other.
         let order = if number % 2 == 0 {
             [Side::Ours, Side::Baseline]
         } else {
@@ -75,8 +75,8 @@ async fn repeat(rig: &mut dyn Rig, side: Side) -> Result<Repetition> {
     rig.prepare(side).await?;
     let (before, begun) = (Cpu::now(&rig.processes(side))?, Instant::now());
     let sample = rig.run(side).await?;
-    // Asked anew, since a server may have been started meanwhile: all that it used is the case's
-    // own.
+    // Asked again, since a server may have been started in between. All its CPU time belongs to the
+    // case.
     let cpu = Cpu::now(&rig.processes(side))?.since(&before);
     let cores = std::thread::available_parallelism()?.get();
     Ok(Repetition {

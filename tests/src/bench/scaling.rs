@@ -1,4 +1,4 @@
-//! What more processes bring, and who is the limit, by CPU accounting.
+//! The gain from more processes, and the limit, by CPU accounting.
 
 use std::fmt::Write as _;
 
@@ -8,10 +8,10 @@ use super::measured::{FOREIGN_MAX, Summary};
 use super::report::{figure, ratio};
 use super::sweep::{Point, Sweep};
 
-/// A part of a core, or of all cores, from which on it counts as full.
+/// The part of a core, or of all cores, from which on it counts as full.
 const FULL: f64 = 0.9;
 
-/// A table of a sweep over processes, and what it shows; nothing of another sweep.
+/// A table of a sweep over processes, and its conclusion. Empty for another sweep.
 #[must_use]
 pub fn markdown(sweep: &Sweep, cores: usize) -> String {
     let (Some(processes), Some(first), Some(last)) =
@@ -68,7 +68,7 @@ fn busy(share: &Cpu) -> String {
     )
 }
 
-/// Who is the limit, in words: a server's one thread, the machine, or neither.
+/// The limit, in words: a server's one thread, the machine, or neither.
 #[expect(clippy::cast_precision_loss, reason = "a few cores")]
 fn limit(side: &Summary, processes: &str, cores: usize) -> String {
     let Cpu {

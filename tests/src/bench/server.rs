@@ -20,21 +20,22 @@ pub struct ServerArgs {
     /// The settings file
     #[arg(long)]
     config: PathBuf,
-    /// What the ids of its owners begin with
+    /// The prefix of the ids of its owners
     #[arg(long)]
     series: String,
-    /// How many owners it has
+    /// The number of its owners
     #[arg(long)]
     owners: usize,
 }
 
-/// Tasks of each game server.
+/// The number of tasks of each game server.
 pub const TASKS: usize = 64;
 const OURS: &str = "update";
 const PLAIN: &str = "hset";
 
-/// Reads line by line what to do and for how many milliseconds; does it with [`TASKS`] tasks over
-/// its own owners, and prints how often and in how many seconds. Ends with its standard input.
+/// Reads lines with a kind of work and a number of milliseconds. For each line it does the work
+/// with [`TASKS`] tasks over its own owners. Then it prints the number of operations and the
+/// seconds. Ends with its standard input.
 ///
 /// # Errors
 /// The storage does not open, or a write fails.
@@ -62,7 +63,7 @@ pub async fn serve(args: ServerArgs) -> Result<()> {
     while let Some(line) = lines.recv().await {
         let (what, millis) = line
             .split_once(' ')
-            .context("what to do, and for how long")?;
+            .context("the kind and the time of the work")?;
         let time = Duration::from_millis(millis.parse()?);
         let sample = match what {
             OURS => drive(&ours, TASKS, time).await?,
@@ -79,10 +80,11 @@ pub async fn serve(args: ServerArgs) -> Result<()> {
 pub struct Server(Talk);
 
 impl Server {
-    /// Starts the one of this number with so many owners, and waits until each of them was written.
+    /// Starts the game server of this number with this number of owners, and waits until each of
+    /// them is written.
     ///
     /// # Errors
-    /// It does not start.
+    /// The game server does not start.
     pub async fn start(place: &Place, number: usize, owners: usize) -> Result<Self> {
         let args = [
             "--series",
@@ -100,10 +102,10 @@ impl Server {
         self.0.pid()
     }
 
-    /// Lets it write for so long.
+    /// Lets it write for this time.
     ///
     /// # Errors
-    /// A write failed.
+    /// A write fails.
     pub async fn write(&mut self, side: Side, time: Duration) -> Result<Sample> {
         let what = if side == Side::Ours { OURS } else { PLAIN };
         let answer = self.0.ask(&format!("{what} {}", time.as_millis())).await?;

@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The middle and the ends of some figures.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Spread {
-    /// The middle one; of an even number the mean of the two in the middle.
+    /// The middle figure. For an even number of figures, the mean of the two in the middle.
     pub median: f64,
     /// The least.
     pub least: f64,
@@ -14,7 +14,7 @@ pub struct Spread {
 }
 
 impl Spread {
-    /// Of these figures; all 0 of none.
+    /// The spread of these figures. All values are 0 if there are none.
     #[must_use]
     pub fn of(figures: impl IntoIterator<Item = f64>) -> Self {
         let mut sorted: Vec<f64> = figures.into_iter().collect();
@@ -29,7 +29,7 @@ impl Spread {
     }
 }
 
-/// The value that so many in a hundred are not above; none of none.
+/// The value that this percentage of the values does not exceed. None without values.
 #[must_use]
 pub fn percentile(sorted: &[u32], percent: usize) -> Option<u32> {
     let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);

@@ -1,4 +1,4 @@
-//! What one would do without the storage: the same upserts straight to the database.
+//! The alternative without the storage: the same upserts straight to the database.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use super::place::Place;
 const TABLES: &str = include_str!("../../../sql/migrations/mysql/0001_tables.sql");
 const UPSERT: &str = include_str!("../../../sql/query/mysql/upsert.sql");
 
-/// A row of one field, its other columns those of the storage's owners.
+/// A row of one field. Its other columns are those of the storage's owners.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PlainRow {
     /// The owner's id.
@@ -26,7 +26,8 @@ pub struct PlainRow {
     pub version: u64,
 }
 
-/// Some connections that upsert rows, so many in a statement, each statement its own transaction.
+/// Some connections that upsert rows. A statement has this number of rows and is its own
+/// transaction.
 #[derive(Debug)]
 pub struct Straight {
     connections: Vec<MySqlConnection>,
@@ -57,11 +58,11 @@ impl Straight {
         Ok(straight)
     }
 
-    /// Upserts the rows, an even share on each connection, in the order given. A call is a
+    /// Upserts the rows in the given order, an even share on each connection. A call is a
     /// statement.
     ///
     /// # Errors
-    /// The database refuses one.
+    /// The database rejects a statement.
     pub async fn upsert(&mut self, rows: &Arc<Vec<PlainRow>>) -> Result<Sample> {
         let begun = Instant::now();
         let share = rows.len().div_ceil(self.connections.len().max(1)).max(1);
@@ -105,7 +106,7 @@ impl Straight {
     }
 }
 
-/// The text of an upsert of so many rows: the storage's, for another table.
+/// The text of an upsert of this number of rows. It is the storage's upsert for another table.
 fn text(rows: usize) -> Result<Arc<str>> {
     let text: Vec<&str> = UPSERT
         .lines()
@@ -120,7 +121,7 @@ fn text(rows: usize) -> Result<Arc<str>> {
     )))
 }
 
-/// One prepared statement; the driver keeps it by its text.
+/// One prepared statement. The driver keeps it by its text.
 async fn statement(
     connection: &mut MySqlConnection,
     text: Arc<str>,

@@ -1,4 +1,4 @@
-//! A rate over something that varies, for the charts.
+//! A rate over a parameter, for the charts.
 
 use serde::Serialize;
 
@@ -7,20 +7,21 @@ use super::cases::{Landing, Servers, Update};
 use super::measured::Summary;
 use super::scale::Scale;
 
-/// One chart's worth of measurements.
+/// The measurements of one chart.
 #[derive(Debug, Clone, Serialize)]
 pub struct Sweep {
     /// The chart's file, without ending.
     pub name: &'static str,
-    /// What it shows.
+    /// The title.
     pub title: &'static str,
-    /// What varies.
+    /// The parameter.
     pub x: &'static str,
-    /// What is measured.
+    /// The measured quantity.
     pub y: &'static str,
-    /// What ours and the baseline are called.
+    /// The names of ours and the baseline.
     pub series: [&'static str; 2],
-    /// What the client's CPU time is called, where processes are added to see how it scales.
+    /// The name of the client's CPU time, if the chart adds processes to see how the storage
+    /// scales.
     pub processes: Option<&'static str>,
     /// In the order of x.
     pub points: Vec<Point>,
@@ -28,7 +29,7 @@ pub struct Sweep {
     values: &'static [usize],
 }
 
-/// One value of what varies.
+/// One value of the parameter.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
     /// The value.
@@ -48,7 +49,7 @@ impl Point {
 }
 
 impl Sweep {
-    /// Without points yet.
+    /// A sweep without points.
     #[must_use]
     pub fn new(
         name: &'static str,
@@ -80,7 +81,7 @@ impl Sweep {
         }
     }
 
-    /// The values that are measured: the ends alone where speed does not matter.
+    /// The measured values. Only the ends, where speed does not matter.
     #[must_use]
     pub fn values(&self, scale: Scale) -> Vec<usize> {
         match (scale, self.values) {
@@ -89,21 +90,21 @@ impl Sweep {
         }
     }
 
-    /// Adds what was measured of a value.
+    /// Adds the measurement of a value.
     pub fn push(&mut self, x: usize, ours: Summary, baseline: Summary) {
         self.points.push(Point { x, ours, baseline });
     }
 }
 
-/// A sweep and what is measured for each of its values.
+/// A sweep and the case of each of its values.
 pub struct Chart {
-    /// The sweep, without points yet.
+    /// The sweep, without points.
     pub sweep: Sweep,
     /// The case of a value.
     pub case: fn(usize) -> Box<dyn Case>,
 }
 
-/// Owners of a chart that does not vary them.
+/// The number of owners of a chart that does not vary them.
 const OWNERS: usize = 4_096;
 
 /// All charts.

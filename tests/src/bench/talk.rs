@@ -1,4 +1,4 @@
-//! A process of this program that is told things line by line, and answers each with a line.
+//! A process of this program that gets orders line by line, and answers each with a line.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::place::Place;
 
-/// The lines of the standard input. The process ends with it, and so with whoever started it.
+/// The lines of the standard input. The process ends with it, and so with its parent.
 #[must_use]
 pub fn lines() -> UnboundedReceiver<String> {
     let (send, lines) = unbounded_channel();
@@ -22,7 +22,7 @@ pub fn lines() -> UnboundedReceiver<String> {
     lines
 }
 
-/// The process, seen from the one that started it.
+/// The process, seen from its parent.
 #[derive(Debug)]
 pub struct Talk {
     child: Child,
@@ -35,7 +35,7 @@ impl Talk {
     /// line.
     ///
     /// # Errors
-    /// It does not start.
+    /// The process does not start.
     pub async fn start(place: &Place, role: &str, args: &[String]) -> Result<Self> {
         let mut child = Command::new(&place.program.path)
             .args([role, "--config"])
@@ -64,10 +64,10 @@ impl Talk {
         self.child.id()
     }
 
-    /// What it answers to a line.
+    /// Its answer to a line.
     ///
     /// # Errors
-    /// It has ended.
+    /// The process has ended.
     pub async fn ask(&mut self, line: &str) -> Result<String> {
         self.stdin.write_all(format!("{line}\n").as_bytes()).await?;
         self.answer().await

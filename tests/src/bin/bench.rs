@@ -1,4 +1,4 @@
-//! Measures every path beside its limit or its alternative, and says whether the goals are met.
+//! Measures every path beside its limit or its alternative, and prints whether the goals are met.
 
 use std::process::ExitCode;
 
@@ -17,7 +17,7 @@ struct Cli {
     args: Args,
 }
 
-/// What this program is when it has started itself.
+/// The subcommands of the processes that this program starts of itself.
 #[derive(Debug, Subcommand)]
 enum Role {
     #[command(hide = true, disable_help_flag = true)]

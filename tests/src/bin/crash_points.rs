@@ -4,19 +4,20 @@ use anyhow::{Context as _, Result};
 use clap::Parser;
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::crash::{
-    CHOSEN, Database, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs,
+    CHOSEN, Database, Density, Kind, SCENARIOS, Scenario, Tried, try_all, try_one, try_pairs,
 };
 
-/// Lets a process die at every request it sends, one run each, and checks what the next one finds.
+/// Lets a process die at every request it sends, one run each, and checks the state that the next
+/// one finds.
 #[derive(Debug, Parser)]
 struct Args {
-    /// Pairs of deaths too: that of the process, and that of the one after it.
+    /// Also pairs of deaths: that of the process, and that of the one after it.
     #[arg(long)]
     pairs: bool,
     /// Only this scenario.
     #[arg(long)]
     scenario: Option<String>,
-    /// Only this point; needs a scenario and a kind.
+    /// Only this point. Needs a scenario and a kind.
     #[arg(long, requires_all = ["scenario", "kind"])]
     at: Option<usize>,
     /// Only this kind of end, such as `After`.
@@ -55,7 +56,7 @@ fn main() -> Result<()> {
         runs += print(
             scenario,
             "sqlite",
-            try_all(scenario, Database::Sqlite, &kinds)?,
+            try_all(scenario, Database::Sqlite, &kinds, Density::Every)?,
         );
     }
     if !CHOSEN.iter().any(|scenario| chosen(&scenario)) {
@@ -68,7 +69,12 @@ fn main() -> Result<()> {
         runs += print(
             scenario,
             "mariadb",
-            try_all(scenario, Database::MariaDb(&mariadb), &kinds)?,
+            try_all(
+                scenario,
+                Database::MariaDb(&mariadb),
+                &kinds,
+                Density::Every,
+            )?,
         );
     }
     if args.pairs {

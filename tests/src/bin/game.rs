@@ -1,5 +1,5 @@
-//! A game server for tests: writes players as fast as it can and prints what must be in the
-//! database in the end.
+//! A game server for tests. It writes players as fast as it can and prints the fields that must be
+//! in the database at the end.
 
 use std::time::Duration;
 
@@ -11,16 +11,16 @@ struct Args {
     /// The settings file
     #[arg(long)]
     config: std::path::PathBuf,
-    /// Which of the game servers this is; its players are its own
+    /// The number of this game server. Its players are its own
     #[arg(long)]
     server: u32,
-    /// How long it plays at least
+    /// The shortest time that it plays
     #[arg(long, value_parser = humantime::parse_duration)]
     time: Duration,
-    /// How many writes it makes at least
+    /// The least number of writes
     #[arg(long)]
     writes: u64,
-    /// The seed of everything that is random
+    /// The seed of all random choices
     #[arg(long)]
     seed: u64,
 }

@@ -1,4 +1,4 @@
-//! A game server that holds one owner in a session; see `storage_tests::holder`.
+//! A game server that holds one owner in a session. See `storage_tests::holder`.
 
 use clap::Parser;
 use storage_tests::holder::{HolderArgs, hold};

@@ -1,5 +1,4 @@
-//! Runs seeds of the simulator. Ends with 1 if anything is wrong in one of them, or if a fault
-//! never hit anything.
+//! Runs seeds of the simulator. Ends with 1 if a seed finds a violation, or if a fault never hit.
 
 use std::ops::Range;
 use std::process::{Command, ExitCode};
@@ -21,7 +20,7 @@ struct Args {
     /// Play seeds FROM..TO.
     #[arg(long, value_parser = range, conflicts_with = "count")]
     seeds: Option<Range<u64>>,
-    /// Play so many seeds, from 0 on.
+    /// Play this number of seeds, from 0 on.
     #[arg(long, default_value_t = 1_000)]
     count: u64,
     /// Threads.
@@ -30,19 +29,24 @@ struct Args {
     /// Print every event.
     #[arg(long)]
     trace: bool,
-    /// End at the first seed in which something is wrong.
+    /// End at the first seed with a violation.
     #[arg(long)]
     first: bool,
-    /// Print what all seeds did together as a part of a page in Markdown.
+    /// Print the result of all seeds as a part of a page in Markdown.
     #[arg(long)]
     markdown: bool,
-    /// Write which cells of fault and point were hit, and in how many schedules, to this file.
+    /// Write the cells of fault and point that were hit, with their numbers of schedules, to this
+    /// file.
     #[arg(long, value_name = "FILE")]
     cells: Option<std::path::PathBuf>,
-    /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. In a build
-    /// with the feature `sabotage`.
+    /// Break this rule, a switch of scripts/sabotage, and end with 0 if a seed finds it. Needs a
+    /// build with the feature `sabotage`.
     #[arg(long, value_name = "SWITCH", conflicts_with_all = ["markdown", "trace"])]
     broken: Option<String>,
+    /// This rule is broken by a change of the sources, from tests/sabotage. End with 0 if a seed
+    /// finds it.
+    #[arg(long, value_name = "SWITCH", conflicts_with_all = ["broken", "markdown", "trace"])]
+    changed: Option<String>,
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {
@@ -60,7 +64,7 @@ fn main() -> ExitCode {
             );
             ExitCode::from(2)
         }
-        // The rules of a process are broken as it starts.
+        // The rules of a process are broken at its start.
         Some(switch) if std::env::var_os("STORAGE_SABOTAGE").is_none() => {
             let program = std::env::current_exe().map(Command::new);
             let again = program.and_then(|mut again| {
@@ -89,7 +93,9 @@ fn play(args: &Args) -> ExitCode {
         markdown,
         cells,
         broken,
+        changed,
     } = args.clone();
+    let broken = broken.or(changed);
     let first = first || broken.is_some();
     let seeds = seed
         .map(|seed| seed..seed + 1)
@@ -162,7 +168,7 @@ fn play(args: &Args) -> ExitCode {
     }
 }
 
-/// Whether a broken rule was found, and by what.
+/// Whether a broken rule was found, and the check that found it.
 fn found(switch: &str, all: &Summary, panicked: bool) -> ExitCode {
     match all.violations.first_key_value() {
         _ if panicked => println!("| `{switch}` | {} | a panic |", all.seeds),

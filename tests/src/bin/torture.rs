@@ -1,4 +1,4 @@
-//! Tries to make the storage lose or regress data, and says whether it did.
+//! Tries to make the storage lose or regress data, and prints whether it did.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,12 +18,12 @@ struct Cli {
     args: Option<Args>,
 }
 
-/// What this program is when it has started itself.
+/// The subcommands of the processes that this program starts of itself.
 #[derive(Debug, Subcommand)]
 enum Role {
     #[command(hide = true)]
     Game(GameArgs),
-    /// Prints what many runs found together, from the files that they wrote with --json.
+    /// Prints the total of many runs, from the files that they wrote with --json.
     Total { files: Vec<PathBuf> },
     #[command(hide = true, disable_help_flag = true)]
     Worker {

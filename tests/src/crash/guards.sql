@@ -1,4 +1,4 @@
--- What the tables of a run refuse: a version that falls, and on demand one field of one owner.
+-- The tables of a run reject a version that falls, and on demand one field of one owner.
 CREATE TABLE poison (owner_id BLOB NOT NULL);
 
 CREATE TRIGGER poisoned_insert BEFORE INSERT ON landing_rows

@@ -1,4 +1,5 @@
-//! Sessions of owners: what a process does that holds some, and how another one gets them.
+//! Sessions of owners: the steps of a process that holds some, and the way in which another process
+//! gets them.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -15,19 +16,19 @@ use super::site::PARTITIONS;
 use crate::reference::Begun;
 use crate::stack::until;
 
-/// How long a start of a session is tried.
+/// The time for which a start of a session is tried.
 const WITHIN: Duration = Duration::from_secs(20);
-/// How long a save is tried. After one of unknown outcome the next waits for as long.
+/// The time for which a save is tried. After a save of unknown outcome, the next one waits as long.
 const SAVE: Duration = Duration::from_secs(2);
 
-/// A session of an owner, and what was edited in it.
+/// A session of an owner, and its edits.
 #[derive(Debug)]
 pub struct Held {
     id: String,
     session: ByteSession,
-    /// What the session holds; none for a field that was removed.
+    /// The fields of the session. None for a field that was removed.
     fields: BTreeMap<String, Option<Bytes>>,
-    /// The last edit that was not said to be saved, and the version that was saved before it.
+    /// The last edit that was not reported as saved, and the version of the last save before it.
     edited: Option<(Begun, Version)>,
 }
 
@@ -35,7 +36,7 @@ impl Play<'_> {
     /// Starts a session, if the tiers let it.
     ///
     /// # Errors
-    /// It begins with something else than the owner.
+    /// The session begins with another state than the owner's.
     pub async fn hold(&self, id: &str, on_conflict: OnConflict) -> Result<Option<Held>> {
         let before = self.history.taken_over(id);
         let options = SessionOptions {
@@ -62,7 +63,7 @@ impl Play<'_> {
         }))
     }
 
-    /// Keeps a session from what is not counted to what is.
+    /// Keeps a session from the part before points are counted for the part after it.
     pub fn keep(&self, held: Held) {
         *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
@@ -70,7 +71,7 @@ impl Play<'_> {
     /// The session that was kept.
     ///
     /// # Errors
-    /// There is none.
+    /// No session was kept.
     pub fn kept(&self) -> Result<Held> {
         self.kept
             .lock()
@@ -79,7 +80,7 @@ impl Play<'_> {
             .context("no session was kept")
     }
 
-    /// Lets as much time pass as the graces of all partitions take.
+    /// Lets the graces of all partitions pass.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -93,8 +94,8 @@ impl Play<'_> {
         Ok(())
     }
 
-    /// Ends the grace of a partition as whoever has seen its epoch for longer than a lease; says
-    /// whether it has ended.
+    /// Ends the grace of a partition, like a process that has seen its epoch for longer than a
+    /// lease. Returns whether it has ended.
     async fn end_grace(&self, partition: Partition) -> bool {
         let tiers = self.storage.tiers();
         let Some(seen) = tiers.hot().beat(&[partition], None).await.pop() else {
@@ -104,17 +105,17 @@ impl Play<'_> {
             Ok(beats) if beats.graced => true,
             Ok(beats) => tiers.hot().end_grace(partition, beats.epoch).await == Ok(true),
             Err(error) => {
-                // If that fails, it is asked again.
+                // If that fails, the next call asks again.
                 let _ = tiers.prepare_after(error).await;
                 false
             }
         }
     }
 
-    /// Takes every owner that is held from whoever holds it, and gives it back.
+    /// Takes every held owner from its holder, and gives it back.
     ///
     /// # Errors
-    /// One can't be had, or is not as it must be.
+    /// An owner can't be opened, or has a wrong state.
     pub async fn free_all(&self) -> Result<()> {
         let held = self.place.look().await?.held();
         if held.is_empty() {
@@ -125,7 +126,7 @@ impl Play<'_> {
             let taken = self
                 .hold(&id, OnConflict::Steal)
                 .await?
-                .with_context(|| format!("{id} can't be had"))?;
+                .with_context(|| format!("{id} can't be opened"))?;
             ensure!(
                 taken.session.end().await.is_ok(),
                 "{id} can't be given back"
@@ -136,10 +137,10 @@ impl Play<'_> {
 }
 
 impl Held {
-    /// Sets fields in the session; says whether it still may.
+    /// Sets fields in the session. Returns whether the session still holds the owner.
     ///
     /// # Errors
-    /// It is refused for another reason than that the session is over.
+    /// The edit fails for another reason than the end of the session.
     pub fn set(&mut self, play: &Play<'_>, fields: &[(&str, &str)]) -> Result<bool> {
         self.edit(
             play,
@@ -150,16 +151,16 @@ impl Held {
         )
     }
 
-    /// Removes a field in the session; says whether it still may.
+    /// Removes a field in the session. Returns whether the session still holds the owner.
     ///
     /// # Errors
-    /// As [`Held::set`].
+    /// Like [`Held::set`].
     pub fn remove(&mut self, play: &Play<'_>, field: &str) -> Result<bool> {
         self.edit(play, vec![(field, None)])
     }
 
-    /// From the edit on it may be stored: a session that is claimed again saves all that it holds
-    /// by itself.
+    /// From the edit on it may be stored, because a session that is claimed again saves all its
+    /// edits by itself.
     fn edit(&mut self, play: &Play<'_>, edits: Vec<(&str, Option<Bytes>)>) -> Result<bool> {
         let mut fields = self.fields.clone();
         fields.extend(
@@ -185,7 +186,7 @@ impl Held {
         Ok(true)
     }
 
-    /// Saves what was edited; says whether that was acknowledged.
+    /// Saves the edits. Returns whether the save was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -194,7 +195,7 @@ impl Held {
         self.told(play, saved)
     }
 
-    /// Saves what was edited and ends the session; says whether that was acknowledged.
+    /// Saves the edits and ends the session. Returns whether the save was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -208,7 +209,7 @@ impl Held {
             return Ok(answer.is_ok());
         };
         match answer {
-            // What was edited stays in the session, and a later save has it.
+            // The edits stay in the session, and a later save has them.
             Err(error) if error.kind() != Kind::Fenced => Ok(false),
             Err(error) => play.history.end(&self.id, begun, Err(error)),
             Ok(ack) => {
@@ -223,7 +224,7 @@ impl Held {
         }
     }
 
-    /// What a save of all that the session holds changes.
+    /// The changes by a save of all fields of the session.
     ///
     /// # Errors
     /// A field's name is impossible.

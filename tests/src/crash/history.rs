@@ -1,4 +1,4 @@
-//! What clients were told, and what the tiers must hold after it.
+//! The answers to clients, and the data that the tiers must hold after them.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,23 +12,23 @@ use super::look::cell_of;
 use crate::reference::{Begun, Possible};
 use crate::rows::StoredRow;
 
-/// The field that a process writes which takes over while another stands still. Each of the two
-/// writes fields of its own, so that the order of either's writes is known.
+/// The field that a process writes that takes over while another stands still. Each of the two
+/// writes fields of its own, so that the order of its writes is known.
 pub(super) const VISITS: &str = "visits";
 /// The logic type of all owners.
 pub(super) const TYPE: &str = "player";
 
-/// Of each owner what it may hold. It outlives the processes that write.
+/// The possible states of each owner. It outlives the processes that write.
 #[derive(Debug, Default)]
 pub struct History {
     owners: Mutex<BTreeMap<Part, Possible>>,
 }
 
-/// The fields of an owner that one client writes: the owner's id, and whether it is the one that
-/// takes over.
+/// The fields of an owner that one client writes: the owner's id, and whether the client is the one
+/// that takes over.
 type Part = (String, bool);
 
-/// What an acknowledged write said.
+/// The answer to an acknowledged write.
 pub type Answer = (Version, Vec<i64>);
 
 impl History {
@@ -52,10 +52,10 @@ impl History {
             .begin(changes)
     }
 
-    /// A write ended; says whether it was acknowledged.
+    /// A write ended. Returns whether it was acknowledged.
     ///
     /// # Errors
-    /// It must not have ended so.
+    /// It must not have ended like this.
     pub fn end(&self, id: &str, begun: Begun, result: Result<Answer, Error>) -> Result<bool> {
         let mut owners = self.owners();
         let possible = owners.entry(part(id, begun.changes())).or_default();
@@ -75,7 +75,7 @@ impl History {
         Ok(false)
     }
 
-    /// What the process that takes over may have left in an owner by now.
+    /// The possible effect so far of the process that takes over.
     #[must_use]
     pub fn taken_over(&self, id: &str) -> Possible {
         self.owners()
@@ -84,7 +84,7 @@ impl History {
             .unwrap_or_default()
     }
 
-    /// What is known of an owner, for [`History::forgets`].
+    /// The known state of an owner, for [`History::forgets`].
     #[must_use]
     pub fn known(&self, id: &str) -> Possible {
         self.owners()
@@ -93,18 +93,18 @@ impl History {
             .unwrap_or_default()
     }
 
-    /// The hot tier forgot what has become of an owner since it was `landed`. Its session still
-    /// holds these changes, and saves them again if it goes on.
+    /// The hot tier forgot the changes to an owner since it was `landed`. Its session still holds
+    /// these changes, and saves them again if it goes on.
     pub fn forgets(&self, id: &str, landed: Possible, changes: Vec<(Field, Change)>) {
         self.owners().insert((id.to_owned(), false), landed);
-        // Of unknown outcome: they may come back.
+        // Their outcome is unknown, so they may come back.
         drop(self.begin(id, changes));
     }
 
-    /// An owner was read whole; `before` is [`History::taken_over`] from when the read began.
+    /// An owner was read whole. `before` is [`History::taken_over`] from the beginning of the read.
     ///
     /// # Errors
-    /// It must not look so.
+    /// The owner has an impossible state.
     pub fn read(
         &self,
         id: &str,
@@ -142,7 +142,8 @@ impl History {
     /// All rows of the database, after everything has landed.
     ///
     /// # Errors
-    /// They are not what the acknowledged writes, and some of those of unknown outcome, leave.
+    /// They are not the result of the acknowledged writes and some of the writes of unknown
+    /// outcome.
     pub fn rows(&self, rows: &[StoredRow]) -> Result<()> {
         let mut owners = self.owners();
         for row in rows {

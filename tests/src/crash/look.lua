@@ -1,6 +1,6 @@
--- Everything that one prefix holds, as it is at this moment.
+-- All keys of one prefix at this moment.
 -- ARGV[1] prefix
--- Reply: for each key its name, its time to live in milliseconds, and its content (of a hash: names and values in turn).
+-- Reply: for each key its name, its time to live in milliseconds, and its content (for a hash: names and values in turn).
 local found = {}
 for _, key in ipairs(redis.call('KEYS', ARGV[1] .. '-*')) do
   local content = {}

@@ -1,4 +1,4 @@
-//! Redis as it is at one moment, and what must hold at every moment.
+//! Redis at one moment, and the conditions that hold at every moment.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use storage_servers::Reply;
 
 use crate::rows::StoredRow;
 
-/// Stands between the fields of a mark, and behind the field of an error mark.
+/// The separator between the fields of a mark, and after the field of an error mark.
 const SEPARATOR: char = '\u{1f}';
-/// Digits of a mark's version, before its fields.
+/// The number of digits of a mark's version, before its fields.
 const VERSION: usize = 14;
 
-/// What Redis holds under one prefix.
+/// The keys of Redis under one prefix.
 #[derive(Debug, Default)]
 pub struct Look {
     keys: Vec<String>,
@@ -22,15 +22,15 @@ pub struct Look {
     hashes: BTreeMap<String, Hash>,
     /// The marks of dirty maps, snapshots, error maps: an owner's name and changed fields.
     marks: [Vec<(String, Vec<String>)>; 3],
-    /// Locks, leases, announcements, evictions that wait.
+    /// Locks, leases, announcements, and evictions that wait.
     passing: Vec<String>,
-    /// Who holds an owner in a session.
+    /// The holder of each owner in a session.
     sessions: BTreeMap<String, Holder>,
     /// Owners whose holder was gone.
     lapsed: BTreeSet<String>,
-    /// Owners that somebody asks for.
+    /// Owners that a process asks for.
     asked: BTreeSet<String>,
-    /// Who beats.
+    /// The holders that beat.
     beats: BTreeSet<Holder>,
 }
 
@@ -40,7 +40,7 @@ type Holder = (String, String);
 #[derive(Debug, Default)]
 struct Hash {
     version: u64,
-    /// Milliseconds; none if it stays.
+    /// Milliseconds. None if the key stays.
     ttl: Option<i64>,
     cells: BTreeMap<String, Cell>,
 }
@@ -102,7 +102,7 @@ impl Look {
                     .extend(content.iter().map(beats).collect::<Result<Vec<_>>>()?);
             }
             ("exist", Some(_)) | ("part" | "meta", None) | ("ops", Some(_)) => {}
-            _ => bail!("nobody writes a key {name:?}"),
+            _ => bail!("the storage writes no key {name:?}"),
         }
         Ok(())
     }
@@ -113,14 +113,14 @@ impl Look {
         &self.keys
     }
 
-    /// How many marks wait to be landed.
+    /// The number of marks that wait to land.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let [dirty, saving, _] = &self.marks;
         dirty.len() + saving.len()
     }
 
-    /// How many marks were refused.
+    /// The number of rejected marks.
     #[must_use]
     pub fn refused(&self) -> usize {
         let [_, _, error] = &self.marks;
@@ -137,11 +137,11 @@ impl Look {
             .collect()
     }
 
-    /// What must hold at every moment: a marked hash stays, and what differs from an older row has
-    /// a mark.
+    /// Checks the conditions of every moment: a marked hash stays, and a field that differs from an
+    /// older row has a mark.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The condition that does not hold.
     pub fn check(&self, rows: &[StoredRow]) -> Result<()> {
         let mut rows_of: BTreeMap<&str, BTreeMap<&str, &StoredRow>> = BTreeMap::new();
         for row in rows {
@@ -172,8 +172,8 @@ impl Look {
         self.check_sessions()
     }
 
-    /// What must hold of sessions at every moment: the hash of a held owner stays, and its holder
-    /// beats, so that it is missed.
+    /// Checks the conditions on sessions of every moment: the hash of a held owner stays, and its
+    /// holder beats, so that its death is noticed.
     fn check_sessions(&self) -> Result<()> {
         for (owner, holder) in &self.sessions {
             let ttl = self.hashes.get(owner).and_then(|hash| hash.ttl);
@@ -191,16 +191,16 @@ impl Look {
         for owner in &self.asked {
             ensure!(
                 self.sessions.contains_key(owner),
-                "{owner} is asked for, and nobody holds it"
+                "{owner} is asked for, and has no holder"
             );
         }
         Ok(())
     }
 
-    /// What must hold when everything has landed and nobody is at work.
+    /// Checks the conditions after everything has landed and no process works.
     ///
     /// # Errors
-    /// What does not hold.
+    /// The condition that does not hold.
     pub fn check_quiet(&self) -> Result<()> {
         ensure!(
             self.marks.iter().all(Vec::is_empty),
@@ -242,7 +242,7 @@ impl Look {
     }
 }
 
-/// The cell that a row stands for.
+/// The cell of a row.
 pub(super) fn cell_of(row: &StoredRow) -> Cell {
     Cell::from_row(row.is_del, Bytes::from(row.value.clone()))
 }
@@ -265,8 +265,8 @@ fn owners(content: &[(Bytes, Bytes)]) -> Result<Vec<String>> {
     content.iter().map(|(owner, _)| owner_in(owner)).collect()
 }
 
-/// The holder in a session: version and token of the fence, epoch, holder, who asked, the holder's
-/// name.
+/// The holder in a session: version and token of the fence, epoch, holder, the asking process, the
+/// holder's name.
 fn holder_in(session: &Bytes) -> Result<String> {
     Ok(std::str::from_utf8(session)?
         .split(' ')
@@ -305,7 +305,7 @@ fn hash(ttl: i64, content: &[(Bytes, Bytes)]) -> Result<Hash> {
     Ok(hash)
 }
 
-/// A version, and behind it the fields.
+/// A version, and then the fields.
 fn marks(content: &[(Bytes, Bytes)]) -> Result<Vec<(String, Vec<String>)>> {
     let mark = |(name, value): &(Bytes, Bytes)| {
         let fields = std::str::from_utf8(value)?

@@ -1,4 +1,4 @@
-//! What one process does: a game server's calls and a worker's landing, over tiers whose every
+//! The actions of one process: a game server's calls and a worker's landing, over tiers whose every
 //! request is a point.
 
 use std::future::{Future, IntoFuture};
@@ -9,11 +9,11 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use futures::future::join_all;
-use storage_dirty::redis::{RedisOptions, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::LandingSettings;
+use storage_dirty::redis::{Hooks, RedisStore};
+use storage_landing::LandingWorker;
 use storage_model::{Change, Field, RandomIds};
 use storage_sdk::{Ack, ByteOwner, Counters, Error, Storage};
-use storage_sql::ColdOptions;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -27,9 +27,9 @@ use crate::stack::bounded;
 /// A game server and a landing worker in one process.
 #[derive(Debug)]
 pub struct Play<'a> {
-    /// Where it runs.
+    /// The place of the process.
     pub place: &'a Place<'a>,
-    /// What it was told.
+    /// The answers that it got.
     pub history: &'a History,
     /// Its storage.
     pub storage: Storage,
@@ -40,7 +40,7 @@ pub struct Play<'a> {
 static WORKERS: AtomicU32 = AtomicU32::new(0);
 
 impl<'a> Play<'a> {
-    /// Starts; as a supervisor does, again and again if it fails.
+    /// Starts. It tries again if that fails, as a supervisor does.
     ///
     /// # Errors
     /// It does not start within 30 s.
@@ -70,7 +70,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// The id is impossible.
     pub fn owner(&self, id: &str) -> Result<ByteOwner> {
-        Ok(self.storage.scope("game", "eu")?.bytes().owner(TYPE, id)?)
+        Ok(self.storage.world("game", "eu")?.bytes().owner(TYPE, id)?)
     }
 
     async fn write<T>(
@@ -85,7 +85,7 @@ impl<'a> Play<'a> {
         self.history.end(id, begun, result)
     }
 
-    /// Sets fields; says whether that was acknowledged.
+    /// Sets fields. Returns whether the write was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -99,7 +99,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    /// Adds to fields; says whether that was acknowledged.
+    /// Adds to fields. Returns whether the write was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -119,7 +119,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    /// Removes fields; says whether that was acknowledged.
+    /// Removes fields. Returns whether the write was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -133,7 +133,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    /// Restores fields; says whether that was acknowledged.
+    /// Restores fields. Returns whether the write was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -147,7 +147,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    /// Purges fields; says whether that was acknowledged.
+    /// Purges fields. Returns whether the write was acknowledged.
     ///
     /// # Errors
     /// The answer is wrong.
@@ -166,7 +166,7 @@ impl<'a> Play<'a> {
     /// # Errors
     /// An answer is wrong.
     pub async fn set_all(&self, ids: &[&str], fields: &[(&str, &str)]) -> Result<()> {
-        let mut bulk = self.storage.scope("game", "eu")?.bytes().bulk();
+        let mut bulk = self.storage.world("game", "eu")?.bytes().bulk();
         let mut begun = Vec::new();
         for id in ids {
             bulk = bulk.update(&self.owner(id)?, owned(fields));
@@ -188,7 +188,7 @@ impl<'a> Play<'a> {
     /// Reads an owner whole, if the tiers let it.
     ///
     /// # Errors
-    /// It looks as it must not.
+    /// The owner has an impossible state.
     pub async fn read(&self, id: &str) -> Result<bool> {
         let before = self.history.taken_over(id);
         match self.owner(id)?.get_all().await {
@@ -233,7 +233,7 @@ impl<'a> Play<'a> {
         Ok(self.owner(id)?.evict().await.is_ok())
     }
 
-    /// Lets workers land until nothing waits.
+    /// Lets workers land until no mark waits.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -245,7 +245,7 @@ impl<'a> Play<'a> {
         .await
     }
 
-    /// Lets one worker land until nothing waits.
+    /// Lets one worker land until no mark waits.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -253,7 +253,7 @@ impl<'a> Play<'a> {
         self.land_with(1).await
     }
 
-    /// Lets workers land until something holds.
+    /// Lets workers land until a condition holds.
     ///
     /// # Errors
     /// It takes more than 30 s.
@@ -262,7 +262,7 @@ impl<'a> Play<'a> {
         workers: u32,
         mut holds: impl AsyncFnMut() -> Result<bool>,
     ) -> Result<()> {
-        // The workers before these have stopped; what they could not give back runs out.
+        // The workers before these have stopped. The locks that they could not give back expire.
         self.place.time_passes().await?;
         let (stops, runs): (Vec<_>, Vec<_>) = (0..workers).map(|_| self.worker()).unzip();
         let watch = async {
@@ -282,11 +282,15 @@ impl<'a> Play<'a> {
     /// A worker that runs until its sender is dropped.
     fn worker(&self) -> (oneshot::Sender<()>, impl Future<Output = ()> + use<>) {
         let name = format!("w{}", WORKERS.fetch_add(1, Ordering::Relaxed));
-        let options = LandingOptions {
-            name,
+        let landing = LandingSettings {
+            worker_name: Some(name),
             ..self.place.landing()
         };
-        let worker = LandingWorker::new(self.storage.tiers().clone(), options, &RandomIds);
+        let (tiers, sessions) = (
+            self.storage.tiers().clone(),
+            &self.place.settings().sessions,
+        );
+        let worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let run = async move {
             worker
@@ -306,10 +310,10 @@ impl<'a> Play<'a> {
         Ok(self.owner(id)?.owner().partition(PARTITIONS))
     }
 
-    /// Ends as a process should.
+    /// Ends in order.
     ///
     /// # Errors
-    /// Writes are left under way.
+    /// Some writes are still under way.
     pub async fn close(self) -> Result<()> {
         let report = self.storage.close(Duration::from_secs(30)).await;
         ensure!(
@@ -323,23 +327,15 @@ impl<'a> Play<'a> {
 
 async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
     let settings = place.settings();
-    let redis = &settings.redis;
-    let options = RedisOptions {
-        connections: 1,
-        prefix: redis.prefix.clone(),
-        partitions: redis.partitions,
-        intercept: Some(Arc::clone(points) as _),
-        ..RedisOptions::new(place.redis_url())
-    };
-    let hot = Arc::new(RedisStore::open(options).await?);
-    let cold =
-        storage_sql::open_through(&ColdOptions::from(&settings.sql), Arc::clone(points) as _)
-            .await?;
+    let hooks = Hooks::intercept(Arc::clone(points) as _);
+    let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
+    let hot = Arc::new(hot);
+    let cold = storage_sql::open_through(&settings.sql, Arc::clone(points) as _).await?;
     let cold = Arc::new(Repeating {
         cold,
         points: Arc::clone(points),
     });
-    // A process that dies takes its connections with it, at once.
+    // A process that dies takes its connections with it at once.
     Ok(Storage::builder(settings.clone())
         .hot(hot)
         .cold(cold)

@@ -7,21 +7,21 @@ use async_trait::async_trait;
 use storage_model::{Broken, Intercept};
 use tokio::sync::watch;
 
-/// What happens at the point.
+/// The fault at the point.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// The process ends before the request is sent.
     Before,
-    /// The process ends after the request was carried out, before it sees the reply.
+    /// The process ends after the request was carried out and before it sees the reply.
     After,
-    /// In place of the request comes an error, and the process goes on.
+    /// An error takes the place of the request, and the process goes on.
     Instead,
-    /// The request is carried out, in place of the reply comes an error, and the process goes on.
+    /// The request is carried out. An error takes the place of the reply, and the process goes on.
     Lost,
-    /// The process stands still before the request, longer than its locks last, while another does
-    /// its work; then it goes on.
+    /// The process stands still before the request for longer than its locks last. Another process
+    /// does its work. Then it goes on.
     Late,
-    /// The request is carried out twice, and the second reply is seen.
+    /// The request is carried out twice, and the process sees the second reply.
     Twice,
 }
 
@@ -43,23 +43,23 @@ impl Kind {
     }
 }
 
-/// The numbered points of one process, and the one at which something happens.
+/// The numbered points of one process, and the one with the fault.
 #[derive(Debug)]
 pub struct Points {
     kind: Kind,
     /// The point, from 1.
     at: usize,
-    /// Nothing is counted until then.
+    /// Whether points are counted.
     armed: AtomicBool,
     passed: AtomicUsize,
-    /// The process stands still: no request of it is sent, and no reply is seen.
+    /// The process stands still. It sends no request and sees no reply.
     still: watch::Sender<bool>,
-    /// Whether a transaction of the database is open, which keeps others from landing.
+    /// Whether a transaction of the database is open, which keeps other processes from landing.
     transaction: AtomicBool,
 }
 
 impl Points {
-    /// Something happens at point `at`, from 1.
+    /// A fault at point `at`, from 1.
     #[must_use]
     pub fn new(kind: Kind, at: usize) -> Self {
         Self {
@@ -72,13 +72,13 @@ impl Points {
         }
     }
 
-    /// Nothing ever happens.
+    /// Points without a fault.
     #[must_use]
     pub fn never() -> Self {
         Self::new(Kind::Before, usize::MAX)
     }
 
-    /// What happens.
+    /// The fault.
     #[must_use]
     pub fn kind(&self) -> Kind {
         self.kind
@@ -89,7 +89,7 @@ impl Points {
         self.armed.store(true, Ordering::SeqCst);
     }
 
-    /// Ends to count: nothing happens any more.
+    /// Ends to count. No fault happens any more.
     pub fn disarm(&self) {
         self.armed.store(false, Ordering::SeqCst);
     }
@@ -116,20 +116,21 @@ impl Points {
         self.transaction.load(Ordering::SeqCst)
     }
 
-    /// Whether a call of the database that was carried out is to be repeated.
+    /// Whether to repeat a call of the database that was carried out.
     pub(super) fn again(&self) -> bool {
         self.is_at(&[Kind::Twice])
     }
 
-    /// Counts a point, if points of these kinds lie here; whether it is the one.
+    /// Counts a point, if points of these kinds lie here. Returns whether it is the one with the
+    /// fault.
     fn is_at(&self, here: &[Kind]) -> bool {
         here.contains(&self.kind)
             && self.armed.load(Ordering::SeqCst)
             && self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.at
     }
 
-    /// Passes a place where points of these kinds lie; an error if it is to take the place of what
-    /// comes next.
+    /// Passes a place with points of these kinds. Returns an error if the error takes the place of
+    /// the next request or reply.
     async fn pass(&self, here: &[Kind]) -> Result<(), Broken> {
         let struck = self.is_at(here);
         if struck && !self.kind.stops() {
@@ -164,7 +165,7 @@ impl Intercept for Points {
     }
 
     async fn again(&self, names: &[&'static str]) -> bool {
-        // A lease names no caller. So the call that repeats it waits until the lease runs out.
+        // A lease has no name, so the repeat of a lease waits until the first copy expires.
         !names.contains(&"lease") && Points::again(self)
     }
 }

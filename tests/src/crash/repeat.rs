@@ -11,8 +11,8 @@ use storage_sql::{
 
 use super::points::Points;
 
-/// Repeats the call that the points name. A statement alone is never repeated: no network does that
-/// inside a transaction.
+/// Repeats the call at the point. A single statement is never repeated, because no network does
+/// that inside a transaction.
 #[derive(Debug)]
 pub(super) struct Repeating {
     pub(super) cold: Arc<dyn ColdStore>,

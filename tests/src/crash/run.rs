@@ -16,36 +16,69 @@ use super::scenarios::{POISONED, Scenario};
 use super::site::{Database, Place, Site};
 use crate::stack::bounded;
 
-/// What trying a scenario took.
+/// The result of trying a scenario.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Tried {
-    /// Runs, those that did not reach their point included.
+    /// The number of runs, including those that did not reach their point.
     pub runs: usize,
-    /// The most points of one kind.
+    /// The largest number of points of one kind.
     pub points: usize,
-    /// How long it took.
+    /// The time that it took.
     pub took: Duration,
 }
 
-/// Tries all points of a scenario, with every kind of end.
+/// Which points of a scenario are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Density {
+    /// Every point with every kind.
+    Every,
+    /// Every second point. The deaths before and after the same requests fall between all requests.
+    Second,
+}
+
+impl Density {
+    fn step(self) -> usize {
+        match self {
+            Self::Every => 1,
+            Self::Second => 2,
+        }
+    }
+
+    /// The first point. With every second one, a request that gets an error in its place is not one
+    /// whose reply is lost, and a request that comes twice is not one that comes late.
+    fn first(self, kind: Kind) -> usize {
+        match (self, kind) {
+            (Self::Second, Kind::Instead | Kind::Twice) => 2,
+            _ => 1,
+        }
+    }
+}
+
+/// Tries the points of a scenario with these kinds of end.
 ///
 /// # Errors
-/// Something was lost, halved, left over or got stuck; the error names scenario, kind and point,
-/// which repeat it.
-pub fn try_all(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<Tried> {
+/// Data was lost, halved or left over, or a process got stuck. The error names scenario, kind and
+/// point, which repeat it.
+pub fn try_all(
+    scenario: &Scenario,
+    database: Database<'_>,
+    kinds: &[Kind],
+    density: Density,
+) -> Result<Tried> {
     let servers = runtime()?;
     let site = servers.block_on(Site::open(scenario.name, database))?;
     let begun = Instant::now();
     let mut tried = Tried::default();
     for kind in kinds {
-        let mut at = 1;
+        let mut at = density.first(*kind);
+        tried.runs += 1;
         while run(&site, &servers, scenario, *kind, at, None)
             .with_context(|| named(scenario, *kind, at))?
             .0
         {
-            at += 1;
+            at += density.step();
+            tried.runs += 1;
         }
-        tried.runs += at;
         tried.points = tried.points.max(at - 1);
         ensure!(
             at > scenario.points_min,
@@ -61,7 +94,7 @@ pub fn try_all(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> R
 /// Tries all pairs of points: one in the scenario, and one in the process that comes after it.
 ///
 /// # Errors
-/// As [`try_all`].
+/// Like [`try_all`].
 pub fn try_pairs(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<Tried> {
     let servers = runtime()?;
     let site = servers.block_on(Site::open(scenario.name, database))?;
@@ -97,7 +130,7 @@ pub fn try_pairs(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) ->
 /// Tries one point.
 ///
 /// # Errors
-/// As [`try_all`].
+/// Like [`try_all`].
 pub fn try_one(scenario: &Scenario, database: Database<'_>, kind: Kind, at: usize) -> Result<bool> {
     let servers = runtime()?;
     let site = servers.block_on(Site::open(scenario.name, database))?;
@@ -110,8 +143,8 @@ fn named(scenario: &Scenario, kind: Kind, at: usize) -> String {
     format!("scenario {}, kind {kind:?}, point {at}", scenario.name)
 }
 
-/// A runtime stands for a process: what it runs ends when it is dropped, and stands still while
-/// nobody drives it.
+/// A runtime stands for a process. Its tasks end when it is dropped, and stand still while it is
+/// not driven.
 fn runtime() -> Result<Runtime> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -119,8 +152,8 @@ fn runtime() -> Result<Runtime> {
         .context("no runtime")
 }
 
-/// Runs the scenario up to a point, and on as the kind says; then lets another process land
-/// everything, itself up to point `second`, and checks. Answers which of the two points were
+/// Runs the scenario up to a point, and on as the kind says. Then another process lands everything,
+/// itself up to point `second`, and the result is checked. Returns which of the two points were
 /// reached.
 fn run(
     site: &Site,
@@ -156,7 +189,7 @@ fn run(
     Ok(reached)
 }
 
-/// What Redis holds, for the report of a failure.
+/// The data in Redis, for the report of a failure.
 fn left_in(servers: &Runtime, place: &Place<'_>) -> String {
     servers
         .block_on(place.look())
@@ -186,7 +219,8 @@ fn play(
     let mut whole = whole.boxed_local();
     let mut ended = until_stopped(&process, whole.as_mut(), points)?;
     if !ended && points.kind() == Kind::Late {
-        // Whoever came while it holds the database's locks would wait for them until it goes on.
+        // A process that came while the first holds the database's locks would wait for them until
+        // the first goes on.
         if !points.in_transaction() {
             servers
                 .block_on(take_over(place, history))
@@ -202,14 +236,14 @@ fn play(
         let held = servers.block_on(place.look())?.held();
         ensure!(held.is_empty(), "it ended well, and still holds {held:?}");
     }
-    // Whoever was answered all through has given everything back.
+    // A process that got all its answers has given everything back.
     if points.reached() && points.kind() != Kind::Twice {
         servers.block_on(after_death(place))?;
     }
     Ok(())
 }
 
-/// Drives a process until it ends, or stands still; says whether it ended.
+/// Drives a process until it ends or stands still. Returns whether it ended.
 fn until_stopped(
     process: &Runtime,
     whole: impl Future<Output = Result<()>> + Unpin,
@@ -223,7 +257,7 @@ fn until_stopped(
     })
 }
 
-/// The invariants hold in what a dead process left; then its locks run out.
+/// Checks that the invariants hold after a process died. Then its locks expire.
 async fn after_death(place: &Place<'_>) -> Result<()> {
     place.bury().await?;
     let look = place.look().await?;
@@ -232,7 +266,7 @@ async fn after_death(place: &Place<'_>) -> Result<()> {
     place.time_passes().await
 }
 
-/// What another process does while the first stands still: it finds the locks run out, changes
+/// The steps of another process while the first stands still. It finds the locks expired, changes
 /// every owner, and lands and evicts all.
 async fn take_over(place: &Place<'_>, history: &History) -> Result<()> {
     place
@@ -256,7 +290,7 @@ async fn take_over(place: &Place<'_>, history: &History) -> Result<()> {
     play.close().await
 }
 
-/// Another process lands what is left.
+/// Another process lands the rest.
 async fn land_rest(place: &Place<'_>, history: &History, points: &Arc<Points>) -> Result<()> {
     let play = Play::start(place, history, points).await?;
     play.free_all().await?;
@@ -272,12 +306,12 @@ async fn land_all(play: &Play<'_>) -> Result<()> {
     .await
 }
 
-/// Lands what is left, and compares database, hot reads and cold reads with the history.
+/// Lands the rest, and compares database, hot reads and cold reads with the history.
 async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()> {
     place.heal(POISONED).await?;
     let play = Play::start(place, history, &Arc::new(Points::never())).await?;
-    play.free_all().await.context("taking what is held")?;
-    land_all(&play).await.context("landing what is left")?;
+    play.free_all().await.context("taking the held owners")?;
+    land_all(&play).await.context("landing the rest")?;
     let rows = place.rows().await?;
     history
         .rows(&rows)

@@ -1,4 +1,4 @@
-//! What processes do that die at every point of it.
+//! The actions of processes that die at every point of them.
 
 use anyhow::{Result, ensure};
 use futures::FutureExt as _;
@@ -11,18 +11,18 @@ use super::sessions::{SESSIONS, SESSIONS_STOLEN, SESSIONS_WIPED};
 /// One part of a scenario.
 pub type Act = for<'a> fn(&'a Play<'a>) -> LocalBoxFuture<'a, Result<()>>;
 
-/// A history whose every point is tried.
+/// A history with a try at each of its points.
 #[derive(Debug, Clone, Copy)]
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// What is there before points are counted.
+    /// The actions before points are counted.
     pub before: Act,
-    /// What is counted.
+    /// The counted actions.
     pub act: Act,
-    /// Whether the opening of the storage is counted too.
+    /// Whether the opening of the storage also counts.
     pub opening: bool,
-    /// At least so many requests it takes, so that the loop over them can't be empty.
+    /// The least number of requests, so that the loop over them can't be empty.
     pub points_min: usize,
 }
 
@@ -34,7 +34,7 @@ pub(super) const PLAIN: Scenario = Scenario {
     points_min: 15,
 };
 
-/// The owner whose field "v" the database refuses, until the poison is taken away.
+/// The owner whose field "v" the database rejects until the poison is taken away.
 pub const POISONED: &str = "bad";
 
 /// Every scenario.
@@ -56,7 +56,7 @@ pub const SCENARIOS: &[Scenario] = &[
     SESSIONS_WIPED,
 ];
 
-/// The scenarios that are tried on MariaDB too, and with pairs of points.
+/// The scenarios that also run on MariaDB, and with pairs of points.
 pub const CHOSEN: &[Scenario] = &[FIRST_WRITES, HOT_LOAD];
 
 /// Writes of owners that were never seen, and their landing.
@@ -94,7 +94,7 @@ pub const FLUSH: Scenario = Scenario {
     act: flush,
     ..PLAIN
 };
-/// A row that the database refuses: bisection, parking, replay.
+/// A row that the database rejects: bisection, the error map, replay.
 pub const POISON: Scenario = Scenario {
     name: "poison",
     before: poison,
@@ -109,7 +109,7 @@ pub const EVICT_WHILE_DIRTY: Scenario = Scenario {
     points_min: 20,
     ..PLAIN
 };
-/// A Redis that lost everything: epochs raised and adopted.
+/// A Redis that lost all its data: epochs raised and adopted.
 pub const WIPED: Scenario = Scenario {
     name: "wiped",
     before: wiped,
@@ -289,7 +289,7 @@ fn evict_while_dirty<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     .boxed_local()
 }
 
-/// Redis loses everything when everything has landed.
+/// Redis loses all its data after everything has landed.
 fn wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;
@@ -298,7 +298,7 @@ fn wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     .boxed_local()
 }
 
-/// Redis comes back as it was before what has landed last.
+/// Redis comes back with its data from before the last landing.
 fn rewound<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;

@@ -1,4 +1,4 @@
-//! What processes do that hold owners in sessions, and die at every point of it.
+//! The actions of processes that hold owners in sessions and die at every point of them.
 
 use std::pin::pin;
 
@@ -21,7 +21,7 @@ pub const SESSIONS: Scenario = Scenario {
     points_min: 35,
     ..PLAIN
 };
-/// A session that another one takes the owner from.
+/// A session whose owner another one takes.
 pub const SESSIONS_STOLEN: Scenario = Scenario {
     name: "sessions_stolen",
     before: ready,
@@ -29,7 +29,7 @@ pub const SESSIONS_STOLEN: Scenario = Scenario {
     points_min: 24,
     ..PLAIN
 };
-/// A Redis that lost everything while a session was held, what it had saved last included.
+/// A Redis that lost all its data while a session was held, including the session's last save.
 pub const SESSIONS_WIPED: Scenario = Scenario {
     name: "sessions_wiped",
     before: held_and_wiped,
@@ -38,8 +38,8 @@ pub const SESSIONS_WIPED: Scenario = Scenario {
     ..PLAIN
 };
 
-/// Owners have landed, and all partitions are in order: a first beat that meets one which is not
-/// comes again after a quarter of a lease.
+/// Owners have landed, and all partitions are in order. If a first beat meets a partition that is
+/// not in order, the next beat comes only after a quarter of a lease.
 fn ready<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         landed(play).await?;
@@ -77,7 +77,7 @@ fn hold_and_end<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
         if let Some(mut new) = play.hold("new", OnConflict::Fail).await? {
             new.set(play, &[("gold", "1"), ("bag", "axe")])?;
             new.save(play).await?;
-            // Two steps: no removal ends a session.
+            // Two steps, because no removal ends a session.
             new.remove(play, "bag")?;
             new.end(play).await?;
         }
@@ -114,14 +114,14 @@ fn steal<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
             !first.end(play).await?,
             "a session ends well whose owner was taken"
         );
-        // Nothing is left to be saved.
+        // No edit is left to save.
         second.end(play).await?;
         play.land().await
     }
     .boxed_local()
 }
 
-/// The last save was acknowledged, and is nowhere but in the session when Redis loses everything.
+/// The last save was acknowledged. When Redis loses all its data, only the session still has it.
 fn held_and_wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         ready(play).await?;
@@ -138,8 +138,8 @@ fn held_and_wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
         play.history.forgets("ann", landed, ann.whole()?);
         play.keep(ann);
         play.place.rewind(Vec::new()).await?;
-        // The scenario of a Redis that lost everything has the deaths before it is in order again.
-        // Its first call breaks with the connection.
+        // Another scenario tries the deaths before a Redis without data is in order again. The
+        // first call breaks with the connection.
         until("all partitions are adopted", async || {
             Ok(prepare(play).await.is_ok())
         })
@@ -150,7 +150,8 @@ fn held_and_wiped<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
 
 fn claim_and_end<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
-        // The grace ends once the session was claimed. If it is lost before, nobody waits for that.
+        // The grace ends after the session was claimed. If the session is lost before, nothing
+        // waits for that.
         let grace = async {
             until("the session is claimed", async || {
                 Ok(!play.place.look().await?.held().is_empty())

@@ -7,8 +7,7 @@ use std::time::Duration;
 use anyhow::Result;
 use sqlx::Connection as _;
 use sqlx::sqlite::SqliteConnection;
-use storage_config::Settings;
-use storage_landing::LandingOptions;
+use storage_config::{LandingSettings, Settings, SqlSettings};
 use storage_servers::{MariaDbServer, RedisOptions, RedisServer, Reply};
 use tempfile::TempDir;
 
@@ -17,10 +16,10 @@ use crate::rows::{StoredRow, rows};
 
 /// Few partitions, so that owners meet in them.
 pub(super) const PARTITIONS: u32 = 2;
-/// What the tables refuse, in a scenario on SQLite.
+/// The values that the tables reject, in a scenario on SQLite.
 const GUARDS: &str = include_str!("guards.sql");
 
-/// Which database a scenario uses.
+/// The database of a scenario.
 #[derive(Debug, Clone, Copy)]
 pub enum Database<'a> {
     /// A file for each run.
@@ -29,7 +28,7 @@ pub enum Database<'a> {
     MariaDb(&'a MariaDbServer),
 }
 
-/// A Redis of its own, and where databases are made.
+/// A Redis of its own, and the place where databases are made.
 #[derive(Debug)]
 pub struct Site {
     redis: RedisServer,
@@ -37,7 +36,7 @@ pub struct Site {
     places: AtomicU32,
 }
 
-/// What a run's database is made of.
+/// The source of a run's database.
 #[derive(Debug)]
 enum Base {
     /// A file with tables and guards, which each run copies.
@@ -46,17 +45,16 @@ enum Base {
     Shared(String),
 }
 
-/// Where one run happens.
+/// The place of one run.
 #[derive(Debug)]
 pub struct Place<'a> {
     redis: &'a RedisServer,
-    redis_url: String,
     settings: Settings,
     database: String,
 }
 
 impl Site {
-    /// Starts the servers that are needed and makes the tables.
+    /// Starts the needed servers and makes the tables.
     ///
     /// # Errors
     /// A server does not start.
@@ -99,11 +97,9 @@ impl Site {
                 url.clone()
             }
         };
-        let redis_url = self.redis.url();
-        let settings = settings(&redis_url, &database, &format!("c{number}"))?;
+        let settings = settings(&self.redis.url(), &database, &format!("c{number}"))?;
         Ok(Place {
             redis: &self.redis,
-            redis_url,
             settings,
             database,
         })
@@ -127,7 +123,7 @@ async fn template() -> Result<TempDir> {
 }
 
 async fn make_tables(url: &str) -> Result<()> {
-    let cold = storage_sql::open(&storage_sql::ColdOptions::new(url)).await?;
+    let cold = storage_sql::open(&SqlSettings::new(url.parse()?)).await?;
     cold.partitions(&[storage_model::Partition(0)]).await?;
     cold.close().await;
     Ok(())
@@ -158,33 +154,27 @@ impl Place<'_> {
         &self.settings
     }
 
-    /// The URL of Redis.
-    #[must_use]
-    pub fn redis_url(&self) -> &str {
-        &self.redis_url
-    }
-
-    /// How a worker lands here: in small batches and without waiting, under locks that outlast any
+    /// The landing settings of a worker here: small batches, no waiting, and locks that outlast any
     /// run.
     #[must_use]
-    pub fn landing(&self) -> LandingOptions {
-        LandingOptions {
+    pub fn landing(&self) -> LandingSettings {
+        LandingSettings {
             interval: Duration::from_millis(8),
             batch_rows: 3,
             lock_ttl: Duration::from_secs(60),
             worker_ttl: Duration::from_secs(60),
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(8),
-            retry_min: Duration::from_millis(1),
-            retry_max: Duration::from_millis(2),
-            ..LandingOptions::default()
+            error_retry_min: Duration::from_millis(1),
+            error_retry_max: Duration::from_millis(2),
+            ..LandingSettings::default()
         }
     }
 
-    /// What Redis holds.
+    /// The data in Redis.
     ///
     /// # Errors
-    /// It does not answer, or holds something that nobody of us writes.
+    /// Redis does not answer, or holds a key that the storage does not write.
     pub async fn look(&self) -> Result<Look> {
         Look::of(
             self.eval(include_str!("look.lua")).await?,
@@ -192,15 +182,15 @@ impl Place<'_> {
         )
     }
 
-    /// What the database holds.
+    /// The rows of the database.
     ///
     /// # Errors
-    /// It can't be read.
+    /// The database can't be read.
     pub async fn rows(&self) -> Result<Vec<StoredRow>> {
         rows(&self.database).await
     }
 
-    /// Cuts whatever a dead process still has on its way.
+    /// Cuts all requests that a dead process still has on their way.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -211,7 +201,7 @@ impl Place<'_> {
             .map(drop)
     }
 
-    /// Lets the locks, leases and announcements of a dead process run out.
+    /// Lets the locks, leases and announcements of a dead process expire.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -219,10 +209,10 @@ impl Place<'_> {
         self.eval(include_str!("expire.lua")).await.map(drop)
     }
 
-    /// Makes the database refuse field "v" of an owner, or take it again.
+    /// Makes the database reject field "v" of an owner, or accept it again.
     ///
     /// # Errors
-    /// It can't be written.
+    /// The database can't be written.
     pub async fn poison(&self, id: &str, poisoned: bool) -> Result<()> {
         let mut connection = SqliteConnection::connect(&self.database).await?;
         let statement = if poisoned {
@@ -237,11 +227,11 @@ impl Place<'_> {
         Ok(connection.close().await?)
     }
 
-    /// Makes the database take everything of an owner; one that never refused anything is left
+    /// Makes the database accept all fields of an owner. A database that never rejected any is left
     /// alone.
     ///
     /// # Errors
-    /// It can't be written.
+    /// The database can't be written.
     pub async fn heal(&self, id: &str) -> Result<()> {
         if self.database.starts_with("sqlite:") {
             self.poison(id, false).await
@@ -250,7 +240,7 @@ impl Place<'_> {
         }
     }
 
-    /// All keys as they are, for [`Place::rewind`].
+    /// All keys with their values, for [`Place::rewind`].
     ///
     /// # Errors
     /// Redis does not answer.
@@ -268,7 +258,7 @@ impl Place<'_> {
         Ok(saved)
     }
 
-    /// Another Redis takes over, with what was saved and nothing else.
+    /// Another Redis takes over, with the saved data and nothing else.
     ///
     /// # Errors
     /// Redis does not answer.
@@ -299,12 +289,12 @@ impl Drop for Place<'_> {
     fn drop(&mut self) {
         if let Some(file) = self.database.strip_prefix("sqlite:") {
             for end in ["", "-wal", "-shm"] {
-                // What is left goes with the folder.
+                // The rest goes with the folder.
                 let _ = std::fs::remove_file(PathBuf::from(format!("{file}{end}")));
             }
         }
     }
 }
 
-/// A key, what it holds, and the milliseconds that it has left; 0 if it stays.
+/// A key, its value, and the milliseconds that it has left. 0 means that it stays.
 pub type Saved = (String, Vec<u8>, i64);

@@ -1,4 +1,4 @@
-//! A TCP proxy that counts round trips and bytes, loses replies, and holds back what is sent.
+//! A TCP proxy that counts round trips and bytes, loses replies, and holds requests back.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// A proxy in front of one server. It ends with this value; connections under way are cut.
+/// A proxy in front of one server. Dropping it ends it and cuts its connections.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -23,11 +23,11 @@ pub struct Proxy {
 struct Shared {
     rounds: AtomicU64,
     bytes: AtomicU64,
-    /// Every n-th reply is lost with its connection; 0: none.
+    /// Every n-th reply is lost with its connection. 0 loses none.
     lose_every: AtomicU64,
     replies: AtomicU64,
     lost: AtomicU64,
-    /// Requests with these bytes in them lose their replies, every n-th of them.
+    /// Every n-th request with these bytes in it loses its reply.
     lose_to: Mutex<Option<(&'static [u8], u64)>>,
     matched: AtomicU64,
     connections: AtomicU64,
@@ -35,7 +35,7 @@ struct Shared {
     held_below: watch::Sender<u64>,
 }
 
-/// What the two directions of a connection share.
+/// The common state of the two directions of a connection.
 #[derive(Debug)]
 struct Link {
     number: u64,
@@ -87,13 +87,13 @@ impl Proxy {
         })
     }
 
-    /// Loses every n-th reply from now on, and cuts the connection it would have come on; the
-    /// server has carried the request out. 0 loses none.
+    /// Loses every n-th reply from now on and cuts its connection. The server has carried the
+    /// request out. 0 loses none.
     pub fn lose_every(&self, nth: u64) {
         self.shared.lose_every.store(nth, Ordering::SeqCst);
     }
 
-    /// As [`lose_every`](Self::lose_every), of the requests that contain these bytes.
+    /// Like [`lose_every`](Self::lose_every), for requests that contain these bytes.
     pub fn lose_every_reply_to(&self, nth: u64, request: &'static [u8]) {
         *self
             .shared
@@ -102,43 +102,45 @@ impl Proxy {
             .unwrap_or_else(PoisonError::into_inner) = (nth > 0).then_some((request, nth));
     }
 
-    /// Holds back, both ways, what the connections send that are open now. Those opened later work.
+    /// Holds back all bytes of the connections that are open now, in both directions. Later
+    /// connections work.
     pub fn hold_open_ones(&self) {
         self.shared
             .held_below
             .send_replace(self.shared.connections.load(Ordering::SeqCst));
     }
 
-    /// Holds back everything, as a network that swallows packets does: connections are accepted,
-    /// and nothing ever answers.
+    /// Holds everything back, like a network that swallows packets. Connections are accepted, and
+    /// no answer ever comes.
     pub fn hold_all(&self) {
         self.shared.held_below.send_replace(u64::MAX);
     }
 
-    /// Lets go what was held back: it arrives late, also if its sender has given up meanwhile.
+    /// Lets everything go that was held back. It arrives late, even if its sender has given up.
     pub fn let_go(&self) {
         self.shared.held_below.send_replace(0);
     }
 
-    /// How many replies were lost.
+    /// The number of lost replies.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Ordering::SeqCst)
     }
 
-    /// Where to connect to.
+    /// The port to connect to.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
     }
 
-    /// How often a client sent something after the server's last answer: the round trips.
+    /// The number of times that a client sent a request after the server's last answer: the round
+    /// trips.
     #[must_use]
     pub fn rounds(&self) -> u64 {
         self.shared.rounds.load(Ordering::SeqCst)
     }
 
-    /// How many bytes went through, both ways.
+    /// The number of bytes in both directions.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.shared.bytes.load(Ordering::SeqCst)
@@ -155,7 +157,7 @@ impl Link {
             .fetch_add(u64::try_from(read).unwrap_or(u64::MAX), Ordering::SeqCst);
     }
 
-    /// Notes a request, and whether its reply is to be lost.
+    /// Notes a request, and decides whether its reply is lost.
     fn asked(&self, request: &[u8]) {
         if self.answered.swap(false, Ordering::SeqCst) {
             self.shared.rounds.fetch_add(1, Ordering::SeqCst);
@@ -175,7 +177,7 @@ impl Link {
         }
     }
 
-    /// Notes a reply; says whether it is lost.
+    /// Notes a reply. Returns whether it is lost.
     fn loses(&self) -> bool {
         self.answered.store(true, Ordering::SeqCst);
         let every = self.shared.lose_every.load(Ordering::SeqCst);

@@ -13,35 +13,36 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// What happens to what passes through.
+/// The fate of the bytes that pass through.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weather {
-    /// Nothing.
+    /// Normal traffic.
     #[default]
     Fair,
-    /// All arrives later.
+    /// All bytes arrive later.
     Delayed(Duration),
     /// Replies arrive later, requests in time.
     LateReplies(Duration),
-    /// Nothing arrives and nothing is closed. When that ends, what was held back arrives, late.
+    /// Nothing arrives and nothing is closed. At the end of this weather, everything that was held
+    /// back arrives late.
     Silent,
-    /// The connections that there are fall silent, new ones do not. When that ends, what was held
-    /// back arrives, behind what newer connections brought.
+    /// The present connections fall silent, and new ones do not. At the end of this weather,
+    /// everything that was held back arrives, after the traffic of newer connections.
     Stuck,
-    /// Every n-th reply is lost with its connection, though the server carried the request out.
+    /// Every n-th reply is lost with its connection, although the server carried the request out.
     Losing(u64),
-    /// So many bytes at a time, with a pause behind each piece.
+    /// This number of bytes at a time, with a pause after each piece.
     Throttled(usize, Duration),
-    /// No connection stays or comes to be.
+    /// No connection stays open, and none can be opened.
     Down,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
 struct State {
     weather: Weather,
-    /// How often all connections were cut.
+    /// The number of times that all connections were cut.
     cuts: u64,
-    /// Connections of a lower number are stuck, while connections are.
+    /// Connections with a lower number are stuck in the weather `Stuck`.
     stuck_below: u64,
 }
 
@@ -52,7 +53,7 @@ impl State {
     }
 }
 
-/// A proxy to one server. It ends with this value; connections under way are cut.
+/// A proxy to one server. Dropping it ends it and cuts its connections.
 #[derive(Debug)]
 pub struct Link {
     address: SocketAddr,
@@ -97,7 +98,7 @@ impl Link {
         })
     }
 
-    /// Where to connect to.
+    /// The port to connect to.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.address.port()
@@ -110,7 +111,7 @@ impl Link {
             .send_modify(|state| (state.weather, state.stuck_below) = (weather, stuck_below));
     }
 
-    /// Cuts all connections; new ones are let through.
+    /// Cuts all connections. New ones are let through.
     pub fn cut(&self) {
         self.state.send_modify(|state| state.cuts += 1);
     }

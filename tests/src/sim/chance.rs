@@ -1,5 +1,5 @@
-//! The one source of chance: delays, faults, choices. It keeps a trace of what happened, and counts
-//! which fault hit what.
+//! The one source of chance: delays, faults, choices. It keeps a trace of all events, and counts
+//! the hits of each fault.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -35,26 +35,27 @@ struct State {
     trace: u64,
 }
 
-/// What makes a seed unlike others: how long things take, which faults there are, and where they
-/// come most.
+/// The character of a seed: the length of delays, the faults, and the point where they come most.
 #[derive(Debug, Clone, Default)]
 pub struct Weather {
-    /// The most that anything takes by itself, milliseconds.
+    /// The longest time that any step takes by itself, in milliseconds.
     pub delay_max: u64,
-    /// The faults that may happen, and at how many of a million points each does.
+    /// The faults that may happen. Each hits at this number of a million points.
     pub faults: BTreeMap<Fault, u32>,
-    /// The point where they come so much more often, and everything takes so much longer.
+    /// The point where faults come more often and every step takes longer, both by the factor
+    /// `FOCUS`.
     pub focus: Option<&'static str>,
 }
 
-/// How much more often faults come at the focus, and how much longer things take there.
+/// The factor by which faults come more often at the focus, and by which steps take longer there.
 const FOCUS: u32 = 15;
-/// At most so many of a million points are hit by one fault, so that things go on.
+/// One fault hits at most this number of a million points, so that the system makes progress.
 const FAULT_MAX: u32 = 400_000;
-/// The longest that anything takes by itself, milliseconds: less than what is taken for no answer.
+/// The longest time that any step takes by itself, in milliseconds. It is shorter than every
+/// timeout for a missing answer.
 const LONGEST: u64 = 400;
 
-/// Something that is under way, until this is dropped.
+/// A step that is under way until this is dropped.
 #[derive(Debug)]
 pub struct UnderWay<'a> {
     chance: &'a Chance,
@@ -70,7 +71,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Chance {
-    /// Chance from this seed; nothing happens until [`Chance::turn`].
+    /// Chance from this seed. Nothing happens until [`Chance::turn`].
     #[must_use]
     pub fn new(seed: u64, prints: bool) -> Arc<Self> {
         let state = State {
@@ -92,12 +93,12 @@ impl Chance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// From now on this is the weather.
+    /// Sets the weather from now on.
     pub fn turn(&self, weather: Weather) {
         self.state().weather = weather;
     }
 
-    /// How much time has passed.
+    /// The time that has passed.
     pub fn elapsed(&self) -> Duration {
         self.begun.elapsed()
     }
@@ -107,7 +108,7 @@ impl Chance {
         self.state().random.random_range(0..end.max(1))
     }
 
-    /// One of these.
+    /// One of these values.
     ///
     /// # Panics
     /// There is none.
@@ -120,7 +121,7 @@ impl Chance {
         &of[self.below(of.len() as u64) as usize]
     }
 
-    /// Whether something of a chance of `of` in a million happens.
+    /// Whether an event with a chance of `of` in a million happens.
     pub fn millionth(&self, of: u32) -> bool {
         self.below(1_000_000) < u64::from(of)
     }
@@ -130,8 +131,7 @@ impl Chance {
         Duration::from_millis(from + self.below(to.saturating_sub(from).saturating_add(1)))
     }
 
-    /// Lets others go first, for as long as chance has it; for so many times as long in a process
-    /// that is slow.
+    /// Lets other tasks go first for a random time. A slow process waits this factor longer.
     pub async fn delay(&self, point: &'static str, slowness: u64) {
         let (delay_max, is_focus) = {
             let Weather {
@@ -156,7 +156,7 @@ impl Chance {
         }
     }
 
-    /// Which of these faults happens here, if any.
+    /// The one of these faults that happens here, if any.
     pub fn fault(&self, point: &'static str, of: &[Fault]) -> Option<Fault> {
         let chances: Vec<(Fault, u32)> = {
             let Weather { faults, focus, .. } = &self.state().weather;
@@ -201,7 +201,7 @@ impl Chance {
         }
     }
 
-    /// Something begins.
+    /// A step begins.
     pub fn begin(&self, point: &'static str) -> UnderWay<'_> {
         *self.state().under_way.entry(point).or_default() += 1;
         UnderWay {
@@ -230,7 +230,7 @@ impl Chance {
         state.trace = xxh3_64_with_seed(bytes, state.trace);
     }
 
-    /// How many events there were, and a number that stands for all of them in their order.
+    /// The number of events, and a number that stands for all of them in their order.
     pub fn trace(&self) -> (u64, u64) {
         let state = self.state();
         (state.events, state.trace)

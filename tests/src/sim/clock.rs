@@ -1,4 +1,4 @@
-//! The clock of a simulated server: simulated time, set forward and back.
+//! The clock of a simulated server: simulated time that can be set forward and back.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
@@ -6,10 +6,10 @@ use std::time::Duration;
 use storage_model::{Clock, Timestamp};
 use tokio::time::Instant;
 
-/// When simulated time begins, microseconds since 1970.
+/// The beginning of simulated time, in microseconds since 1970.
 const BEGIN: u64 = 1_800_000_000_000_000;
 
-/// A clock that goes with tokio's time, and may be wrong by any amount.
+/// A clock that follows tokio's time and may be wrong by any amount.
 #[derive(Debug)]
 pub struct SkewedClock {
     begun: Instant,

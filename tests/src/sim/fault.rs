@@ -1,4 +1,4 @@
-//! What may befall the system.
+//! The faults that can hit the system.
 
 use std::fmt;
 
@@ -16,28 +16,28 @@ macro_rules! faults {
 }
 
 faults! {
-    /// A connection to Redis breaks before a request was read.
+    /// A connection to Redis breaks before a request is read.
     RequestLost
-    /// A connection to Redis breaks after a request was applied.
+    /// A connection to Redis breaks after a request is applied.
     ReplyLost
     /// A request comes in after its sender has given up.
     RequestLate
     /// An answer comes after its receiver has given up.
     ReplyLate
-    /// A request is carried out twice; its sender gets the second answer.
+    /// A request is carried out twice. Its sender gets the second answer.
     RequestCopied
     /// A future of the SDK is dropped.
     CallDropped
-    /// Redis restarts with all it held.
+    /// Redis restarts with all its data.
     RedisRestarts
-    /// Redis comes back with what it held some time ago.
+    /// Redis comes back with its data of some time ago.
     RedisRewinds
-    /// Redis becomes a replica, and the primary again with what it was sent meanwhile; its
-    /// connections stay open.
+    /// Redis becomes a replica. Then it becomes the primary again with the data that it was sent as
+    /// a replica. Its connections stay open.
     RedisDemoted
     /// Redis comes back empty.
     RedisWiped
-    /// Somebody empties Redis; its connections stay open.
+    /// Redis is emptied from outside. Its connections stay open.
     RedisFlushed
     /// Redis does not answer for some time.
     RedisHangs
@@ -65,19 +65,19 @@ faults! {
     Deadlock
     /// The database's connection breaks at a statement that is not a commit.
     StatementLost
-    /// The answer of a commit is lost, after it was carried out or before.
+    /// The answer to a commit is lost, after the commit was carried out or before.
     CommitUnknown
     /// The database is slow.
     DatabaseSlow
-    /// What was read from the database comes late.
+    /// Rows from the database come late.
     RowsLate
-    /// The database restarts without what it committed last.
+    /// The database restarts without its last commits.
     DatabaseForgets
     /// The database takes no writes for some time.
     ReadOnly
     /// The database is away for some time.
     DatabaseAway
-    /// The database refuses some values.
+    /// The database rejects some values.
     RowRefused
 }
 

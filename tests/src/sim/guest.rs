@@ -1,5 +1,5 @@
-//! Guests: players of owners that one server at a time writes. They begin sessions, edit, save and
-//! end them, and now and then write an owner plainly.
+//! Guests: players of owners that one server at a time writes. Guests begin sessions, edit, save
+//! and end them. Now and then they make a plain write of an owner.
 
 use std::future::IntoFuture as _;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::world::World;
 /// The logic type of owners that sessions hold.
 pub const HELD: &str = "s";
 const FIELDS: [&str; 4] = ["a", "b", PAIR[0], PAIR[1]];
-/// How long the end of a session is tried after the last fault.
+/// The time for which the end of a session is tried after the last fault.
 const END_MAX: Duration = Duration::from_secs(120);
 
 /// One guest.
@@ -30,7 +30,7 @@ pub struct Guest {
     pub world: Arc<World>,
     /// The game servers.
     pub games: Games,
-    /// Who it is.
+    /// The number of the guest.
     pub number: u64,
 }
 
@@ -42,13 +42,13 @@ pub struct Stay {
     session: ByteSession,
     name: String,
     fence: Fence,
-    /// What all values that it sets begin with.
+    /// The prefix of all values that it sets.
     prefix: String,
     edits: u64,
 }
 
 impl Guest {
-    /// Plays. A session that is left in the end is to be ended once all faults have.
+    /// Plays. A session that is left at the end must be ended after all faults have ended.
     pub async fn play(self) -> Option<Stay> {
         let World {
             chance,
@@ -65,7 +65,7 @@ impl Guest {
             let number = chance.below(sessions.owners);
             let (name, prefix) = (named(HELD, number), format!("g{}.{turn}", self.number));
             let owner = owner_of(&storage, HELD, number).ok()?;
-            // Who has it keeps the storage open.
+            // The holder of the session keeps the storage open.
             drop(storage);
             match chance.below(8) {
                 0 => self.write(&process, &owner, &name, &prefix).await,
@@ -86,7 +86,7 @@ impl Guest {
         None
     }
 
-    /// A plain write, which is refused if a session holds the owner.
+    /// A plain write. It is rejected if a session holds the owner.
     async fn write(&self, process: &Arc<Process>, owner: &ByteOwner, name: &str, value: &str) {
         let World {
             chance,
@@ -167,7 +167,7 @@ impl Guest {
 }
 
 impl Stay {
-    /// Begins a session; none if that fails.
+    /// Begins a session. None if that fails.
     pub async fn begin(
         world: &Arc<World>,
         process: &Arc<Process>,
@@ -246,7 +246,7 @@ impl Stay {
         }
     }
 
-    /// Edits a field, or a pair that is always written together.
+    /// Edits a field, or a pair of fields that is always written together.
     pub fn edit(&mut self) {
         self.edits += 1;
         let value = format!("{}.{}", self.prefix, self.edits);
@@ -268,7 +268,7 @@ impl Stay {
         });
     }
 
-    /// Saves; answers whether it was acknowledged.
+    /// Saves. Returns whether the save was acknowledged.
     pub async fn save(&self) -> bool {
         let World {
             chance,
@@ -294,7 +294,7 @@ impl Stay {
         }
     }
 
-    /// Ends the session; answers whether that is known.
+    /// Ends the session. Returns whether the end is known.
     async fn end(&self) -> bool {
         let history = &self.world.history;
         let (begun, values) = (history.begin(&self.name), self.values());
@@ -325,7 +325,7 @@ impl Stay {
         false
     }
 
-    /// Whether nothing can be done with it any more.
+    /// Whether the session has ended for good.
     fn is_over(&self) -> bool {
         if self.process.is_killed() {
             return true;
@@ -340,7 +340,7 @@ impl Stay {
         }
     }
 
-    /// Ends the session, mostly; what is left of it ends by itself.
+    /// Ends the session in most cases. Otherwise the session ends by itself.
     async fn leave(self) {
         let World { chance, plan, .. } = &*self.world;
         match chance.below(8) {
@@ -357,7 +357,7 @@ impl Stay {
         self.is_over();
     }
 
-    /// S7: once all faults have ended, a session that is not lost saves all that it holds.
+    /// S7: once all faults have ended, a session that is not lost saves all its edits.
     ///
     /// # Errors
     /// It can't be ended.
@@ -377,10 +377,10 @@ impl Stay {
     }
 }
 
-/// Each owner that sessions held can be had again.
+/// Each owner that sessions held can be opened again.
 ///
 /// # Errors
-/// One can't.
+/// An owner can't be opened.
 pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
     let Some(_) = world.plan.sessions else {
         return Ok(());
@@ -390,8 +390,8 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
         .storage(&process)
         .await
         .map_err(|error| format!("V8: no storage opens: {error}"))?;
-    // What a server that lives was not told of it ends at its next look at the partition, one in a
-    // lease.
+    // A live server may not know of a session under its name. It ends such a session at its next
+    // look at the partition, and it looks at one partition in each lease.
     let at_most = world.plan.lease * (4 + world.plan.partitions);
     let options = SessionOptions {
         on_conflict: OnConflict::Wait { at_most },
@@ -421,7 +421,7 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
             options,
         )
         .await;
-        let mut stay = stay.ok_or_else(|| format!("V8: {name} can't be had"))?;
+        let mut stay = stay.ok_or_else(|| format!("V8: {name} can't be opened"))?;
         stay.edit();
         stay.save().await;
         stay.edit();
@@ -430,7 +430,7 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
-/// A call failed: not for a reason that it can't have here.
+/// A call failed. Its error must be possible here.
 fn refused(world: &World, name: &str, error: &Error) {
     let invalid = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
     if invalid || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {

@@ -1,5 +1,5 @@
 //! The simulator: the real SDK, hot tier and landing code on one thread and simulated time, over
-//! models of Redis and of the database. One seed decides schedule, faults, clocks and sizes; the
+//! models of Redis and of the database. One seed decides schedule, faults, clocks and sizes. The
 //! same seed replays exactly.
 //!
 //! | module | concept |
@@ -8,11 +8,11 @@
 //! | [`database`] | the model of the database |
 //! | [`process`], [`network`] | processes that stop and die, and their connections |
 //! | [`clock`] | a server's clock, which may be wrong |
-//! | [`plan`], [`world`] | what a seed plays; servers, game servers and workers |
-//! | [`play`], [`guest`], [`nemesis`] | what players do, and those who have sessions, and what happens to them |
-//! | [`oracle`] | what must hold, checked as it happens |
-//! | [`run`](mod@run), [`summary`] | one seed from its beginning to a verdict, and many of them together |
-//! | [`chance`], [`fault`], [`point`] | the one source of chance, and what it hit |
+//! | [`plan`], [`world`] | the plan of a seed; servers, game servers and workers |
+//! | [`play`], [`guest`], [`nemesis`] | the actions of players and of guests with sessions, and the faults around them |
+//! | [`oracle`] | the conditions that always hold, checked at each event |
+//! | [`run`](mod@run), [`summary`] | one seed from its beginning to a verdict, and many seeds together |
+//! | [`chance`], [`fault`], [`point`] | the one source of chance, and its hits |
 
 pub mod chance;
 pub mod clock;

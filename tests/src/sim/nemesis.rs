@@ -1,4 +1,4 @@
-//! What happens to servers and processes from outside, and how it is made good again.
+//! Faults of servers and processes from outside, and their repair.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,17 +16,18 @@ use super::redis::data::Data;
 use super::redis::keyspace::Keyspace;
 use super::world::{Worker, World};
 
-/// Who does all that.
+/// The cause of all faults from outside.
 #[derive(Debug)]
 pub struct Nemesis {
     world: Arc<World>,
     games: Games,
     workers: Arc<Mutex<Vec<Worker>>>,
-    /// What was stopped, also if another has taken its place since.
+    /// The stopped processes, including those that have a successor.
     stopped: Mutex<Vec<Arc<Process>>>,
-    /// A copy of what Redis held some time ago.
+    /// A copy of Redis' data of some time ago.
     copy: Mutex<(Data, Kept)>,
-    /// How far ahead of the right time Redis' clock is, and ever was, milliseconds.
+    /// How far Redis' clock is ahead of the right time, and the farthest that it ever was, in
+    /// milliseconds.
     skew: Mutex<(i64, i64)>,
 }
 
@@ -48,7 +49,7 @@ impl Nemesis {
         }
     }
 
-    /// Does one thing after the other until it is dropped.
+    /// Causes one fault after the other until it is dropped.
     pub async fn rage(&self) {
         let chance = &self.world.chance;
         let mut healing = JoinSet::new();
@@ -60,8 +61,8 @@ impl Nemesis {
             }
             if !self.world.plan.global.is_empty() {
                 let fault = *chance.one(&self.world.plan.global);
-                // What takes all connections and the whole state away leaves little to be hit by
-                // others, so it comes less often.
+                // A fault that takes away all connections and the whole state leaves little for
+                // other faults to hit. So it comes less often.
                 let heavy = fault == Fault::RedisRestarts || is_loss(&fault);
                 if !heavy || chance.below(3) == 0 {
                     self.strike(fault, &mut healing).await;
@@ -70,7 +71,7 @@ impl Nemesis {
         }
     }
 
-    /// Checks what Redis holds, at this moment.
+    /// Checks Redis' data at this moment.
     pub fn look(&self) {
         self.world.history.look(&self.world.redis.copy());
     }
@@ -88,7 +89,7 @@ impl Nemesis {
             Fault::RedisDemoted => {
                 let copy = locked(&self.copy).clone();
                 redis.demote();
-                // As long as an election takes at least.
+                // An election takes at least this long.
                 sleep(chance.millis(500, 1_500)).await;
                 self.promote(copy);
             }
@@ -164,7 +165,7 @@ impl Nemesis {
         }
     }
 
-    /// Redis restarts, with all it held or with a copy.
+    /// Redis restarts with all its data, or with a copy.
     async fn restart(&self, copy: Option<(Data, Kept)>) {
         let Self { world, .. } = self;
         world.redis.stop();
@@ -178,13 +179,13 @@ impl Nemesis {
         }
     }
 
-    /// Makes the primary of a replica, with what it was sent.
+    /// Makes a replica the primary, with the data that it was sent.
     fn promote(&self, (data, kept): (Data, Kept)) {
         self.world.history.rewind(&kept, &self.world.database);
         self.world.redis.promote(data);
     }
 
-    /// Evicts a key that ends some time, as a policy of `volatile-*` does.
+    /// Evicts a key with a time to live, as a policy of `volatile-*` does.
     fn evict(&self) {
         let chance = &self.world.chance;
         self.world.redis.change(|data| {
@@ -196,8 +197,8 @@ impl Nemesis {
         });
     }
 
-    /// How far the clock is turned, milliseconds. Not far where refused rows wait for their next
-    /// attempt by that clock.
+    /// The distance by which the clock is turned, in milliseconds. It is short if rejected rows
+    /// wait for their next attempt by that clock.
     fn step(&self) -> i64 {
         let far = !self.world.plan.has(Fault::RowRefused) && self.world.chance.below(2) == 0;
         i64::try_from(self.world.chance.below(if far { 7_200_000 } else { 5_000 }))
@@ -247,7 +248,7 @@ impl Nemesis {
         });
     }
 
-    /// Makes everything good again.
+    /// Repairs everything.
     pub fn heal(&self) {
         let Self { world, .. } = self;
         if *world.redis.lives().borrow() % 2 == 1 {
@@ -275,7 +276,7 @@ impl Nemesis {
             process.resume();
             process.hurry();
         }
-        // What ends by a clock that was ahead ends when the right time gets there.
+        // A key that ends by a clock that was ahead ends when the right time gets there.
         let (now, most) = *locked(&self.skew);
         self.turn(most - now);
     }

@@ -1,5 +1,5 @@
-//! The way from a process to the model of Redis: connections that break, and what is lost, late or
-//! sent twice on them.
+//! The way from a process to the model of Redis: connections that break, and requests and answers
+//! that are lost, late or sent twice.
 
 use std::io;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ const LINK: &[Fault] = &[
 ];
 /// An answer without items.
 const NOTHING: &[u8] = b"*0\r\n";
-/// Bytes that a connection takes before its reader has read them.
+/// The bytes that a connection takes before its reader has read them.
 const BUFFER: usize = 1 << 20;
 
-/// One process' way to a server.
+/// The way of one process to a server.
 #[derive(Debug, Clone)]
 pub struct Link {
-    /// Where it leads.
+    /// The server.
     pub server: Arc<Server>,
-    /// What befalls it.
+    /// The source of faults.
     pub chance: Arc<Chance>,
-    /// Whose it is.
+    /// The process.
     pub process: Arc<Process>,
 }
 
@@ -81,16 +81,16 @@ impl Link {
         }
     }
 
-    /// The answer to a request; none if the connection breaks.
+    /// The answer to a request. None if the connection breaks.
     async fn answer(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
         let point = point(&self.server, request);
         if point == "setup" {
-            // One fault for each opening of a connection is enough: at its last request.
+            // One fault for each opening of a connection is enough. It hits the last request.
             return self.execute(request, life);
         }
         if point == "asked" {
-            // Holders look so often that all else were lost among it: where nobody asks for
-            // anything, nothing befalls them.
+            // Holders look so often that hits of other points would be rare. So no fault hits a
+            // look that finds no request.
             self.server.process.runs().await;
             let reply = self.execute(request, life)?;
             if reply == NOTHING {
@@ -107,8 +107,8 @@ impl Link {
         }
         self.server.process.runs().await;
         let reply = self.execute(request, life)?;
-        // As by a library or proxy that repeats a request whose answer it missed; it gives up if
-        // the repeat gets on no better.
+        // Like a library or proxy that repeats a request after it missed the answer. It gives up if
+        // the repeat fails too.
         if fault == Some(Fault::RequestCopied) {
             sleep(self.chance.millis(0, 900)).await;
             if self.execute(request, life)? != reply {
@@ -127,7 +127,7 @@ impl Link {
         self.chance.millis(500, 4_000)
     }
 
-    /// Carries a request out, if the server is still the one it was sent to.
+    /// Carries a request out, if the server still is the one that it was sent to.
     fn execute(&self, request: &[Vec<u8>], life: u64) -> Option<Vec<u8>> {
         if *self.server.lives().borrow() != life {
             return None;

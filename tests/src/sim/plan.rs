@@ -1,8 +1,8 @@
-//! What one seed plays: sizes, operations and faults. Each seed leaves out a random half of both,
-//! since some bugs show only where others do not happen ("swarm testing", Groce and others, 2012);
-//! what it keeps has weights of its own, and faults and delays a point where they come most. One
-//! fault is in the plan for certain, each in its turn, so that as many seeds as there are faults
-//! plan all of them.
+//! The plan of one seed: sizes, operations and faults. Each seed leaves out a random half of the
+//! operations and of the faults, since some bugs show only where others do not happen ("swarm
+//! testing", Groce and others, 2012). The remaining ones have random weights, and faults and delays
+//! have a point where they come most. One fault is certain in each plan, in turn, so that as many
+//! seeds as there are faults plan all of them.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::fault::Fault;
 
 macro_rules! operations {
     ($($name:ident)*) => {
-        /// What a player does.
+        /// An action of a player.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
         #[expect(missing_docs, reason = "each is the call of that name")]
         pub enum Operation { $($name,)* }
@@ -43,7 +43,7 @@ const LOCAL: &[(Fault, u32)] = &[
     (Fault::RowsLate, 100_000),
 ];
 
-/// Faults that come from outside, at some time.
+/// Faults from outside, at some time.
 const GLOBAL: &[Fault] = &[
     Fault::RedisRestarts,
     Fault::RedisRewinds,
@@ -67,8 +67,8 @@ const GLOBAL: &[Fault] = &[
     Fault::RowRefused,
 ];
 
-/// Points where faults and delays may come most. Those are named twice where most may happen behind
-/// somebody's back: between what was read and what is done with it.
+/// Points where faults and delays may come most. Points between a read and the use of its result
+/// are named twice, because the most can change there unnoticed.
 const FOCUSES: &[&str] = &[
     "update",
     "mutate",
@@ -94,67 +94,67 @@ const FOCUSES: &[&str] = &[
     "commit",
 ];
 
-/// Those who have sessions.
+/// The guests with sessions.
 #[derive(Debug, Clone, Copy)]
 pub struct Sessions {
-    /// How many there are at once.
+    /// The number of guests at once.
     pub guests: u64,
-    /// How many times each of them wants an owner.
+    /// The number of times that each guest wants an owner.
     pub visits: u64,
-    /// Owners that they share.
+    /// The number of owners that they share.
     pub owners: u64,
 }
 
-/// What a seed plays.
+/// The plan of a seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// Game servers.
+    /// The number of game servers.
     pub games: usize,
-    /// Landing workers.
+    /// The number of landing workers.
     pub workers: usize,
-    /// Players at once, and what each of them does.
+    /// The number of players at once.
     pub players: u64,
-    /// Operations of each player.
+    /// The number of operations of each player.
     pub operations_each: u64,
-    /// Owners that they share at a time.
+    /// The number of owners that they share at a time.
     pub owners: u64,
-    /// After so many turns of a player its owners move on by one; never if it is 0.
+    /// The number of turns after which a player's owners move on by one. 0 means never.
     pub moves_on: u64,
-    /// Texts, and counters, that each owner has.
+    /// The number of texts of each owner.
     pub texts: usize,
-    /// As above.
+    /// The number of counters of each owner.
     pub counters: usize,
-    /// Partitions.
+    /// The number of partitions.
     pub partitions: u32,
-    /// How many times as long as others a process takes for everything; one of these.
+    /// The factors by which a process may be slower than others. Each process draws one of these.
     pub slowness: &'static [u64],
-    /// The longest that a player waits between two operations, milliseconds.
+    /// The longest wait of a player between two operations, in milliseconds.
     pub pause_max: u64,
-    /// How long landed data stays.
+    /// The time for which landed data stays.
     pub clean_ttl: Duration,
-    /// How long it is remembered that an owner has no data.
+    /// The time for which Redis remembers that an owner has no data.
     pub absent_ttl: Duration,
-    /// How long locks outlive their holders.
+    /// The time for which locks outlive their holders.
     pub lock_ttl: Duration,
-    /// Marks of one landing transaction.
-    pub batch_rows: usize,
-    /// Rows of an owner that is loaded whole.
+    /// The number of marks of one landing transaction.
+    pub batch_rows: u32,
+    /// The largest number of rows of an owner that is loaded whole.
     pub load_rows_max: u32,
-    /// How long a write is repeated.
+    /// The time for which a write is repeated.
     pub deadline: Duration,
-    /// How long landed marks stay on probation; zero if they don't.
+    /// The time for which landed marks stay on probation. Zero means no probation.
     pub probation: Duration,
-    /// Who has sessions, if anybody has.
+    /// The guests with sessions, if there are any.
     pub sessions: Option<Sessions>,
-    /// For how long a holder of sessions must be silent until they lapse.
+    /// The time for which a holder of sessions must be silent until they lapse.
     pub lease: Duration,
-    /// What players do, each operation as often as its weight.
+    /// The operations of players, each as often as its weight.
     pub operations: Vec<Operation>,
-    /// How long things take, and what befalls single requests and statements.
+    /// The delays, and the faults of single requests and statements.
     pub weather: Weather,
-    /// What comes from outside.
+    /// The faults from outside.
     pub global: Vec<Fault>,
-    /// The longest time between two faults from outside, milliseconds.
+    /// The longest time between two faults from outside, in milliseconds.
     pub calm_max: u64,
 }
 
@@ -207,9 +207,9 @@ impl Plan {
             ]),
             absent_ttl: *chance.one(&[chance.millis(50, 2_000), Duration::from_secs(60)]),
             lock_ttl: chance.millis(500, 3_000),
-            batch_rows: size(1, 8),
-            // Nobody knows the version of an owner that is too large to be loaded whole, once Redis
-            // came back older; no session holds it.
+            batch_rows: u32::try_from(count(1, 8)).unwrap_or(1),
+            // Once Redis came back older, the version of an owner that is too large to be loaded
+            // whole is unknown. No session holds such an owner.
             load_rows_max: if sessions.is_some() || global.iter().any(is_loss) {
                 4_096
             } else {
@@ -234,7 +234,7 @@ impl Plan {
         }
     }
 
-    /// Whether Redis may lose something.
+    /// Whether Redis may lose data.
     #[must_use]
     pub fn redis_loses(&self) -> bool {
         self.global.iter().any(is_loss)
@@ -247,7 +247,7 @@ impl Plan {
     }
 }
 
-/// Whether Redis loses something by it.
+/// Whether Redis loses data by it.
 pub(super) fn is_loss(fault: &Fault) -> bool {
     matches!(
         fault,
@@ -255,7 +255,8 @@ pub(super) fn is_loss(fault: &Fault) -> bool {
     )
 }
 
-/// Of these faults those that may happen together: what both Redis and the database forget is lost.
+/// The faults of these that may happen together. Data that both Redis and the database forget would
+/// be lost.
 fn possible(global: Vec<Fault>, certain: Option<Fault>) -> Vec<Fault> {
     let forgets = certain == Some(Fault::DatabaseForgets) || !global.iter().any(is_loss);
     global

@@ -1,4 +1,4 @@
-//! Players: what they do, and what the oracle is told of it.
+//! Players: their actions, and their reports to the oracle.
 
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture as _};
@@ -20,15 +20,15 @@ use super::world::{Game, World};
 
 /// The logic type of owners that no session holds.
 const PLAIN: &str = "t";
-/// Fields that are set; owners with an odd number have `poison` too.
+/// Fields that are set. Owners with an odd number also have `poison`.
 const TEXTS: [&str; 2] = ["a", "b"];
 const COUNTERS: [&str; 2] = ["n", "m"];
-/// Steps with which a counter leaves what a float holds exactly, and then what 64 bits hold.
+/// Steps with which a counter leaves the exact range of a float, and then the range of 64 bits.
 const LARGE: [i64; 4] = [(1 << 53) + 1, -(1 << 53) - 1, i64::MAX / 2, i64::MIN / 2];
 /// Longer than any call takes.
 const NEVER: Duration = Duration::from_secs(600);
 
-/// The game servers that run now. Players ask for theirs at each operation; the nemesis replaces
+/// The game servers that run now. Players ask for theirs at each operation. The nemesis replaces
 /// them.
 pub type Games = Arc<Mutex<Vec<Game>>>;
 
@@ -39,11 +39,11 @@ pub struct Player {
     pub world: Arc<World>,
     /// The game servers.
     pub games: Games,
-    /// Who it is.
+    /// The number of the player.
     pub number: u64,
 }
 
-/// What a player's operation works with.
+/// The inputs of a player's operation.
 struct Turn<'a> {
     world: &'a World,
     process: Arc<Process>,
@@ -55,19 +55,19 @@ struct Turn<'a> {
     texts: Vec<&'static str>,
     counters: &'static [&'static str],
     value: String,
-    /// What a counter is set to. No two turns have the same.
+    /// The value that a counter is set to. No two turns have the same.
     count: String,
     id: OpId,
 }
 
-/// What an applied write was answered: its owner's version, and how many fields changed.
+/// The answer to an applied write: its owner's version, and the number of changed fields.
 pub(super) type Answer = (Version, u32);
 
 pub(super) fn told(ack: &Ack) -> Answer {
     (ack.version(), ack.changed())
 }
 
-/// Whether a write that failed may have been applied, and a repeat under its id tells.
+/// Whether a failed write may have been applied and a repeat under its id finds it out.
 fn is_repeatable(error: &Error) -> bool {
     (error.outcome(), error.retry()) == (Outcome::Unknown, Retry::SameId)
 }
@@ -75,7 +75,7 @@ fn is_repeatable(error: &Error) -> bool {
 impl Player {
     /// Plays.
     pub async fn play(self) {
-        // The versions that it read last, of each owner.
+        // The last version that it read of each owner.
         let mut known: BTreeMap<u64, Version> = BTreeMap::new();
         for turn in 0..self.world.plan.operations_each {
             if self.world.history.violation().is_some() {
@@ -141,7 +141,7 @@ pub(super) async fn server(games: &Games, number: u64) -> (Arc<Process>, Storage
     }
 }
 
-/// Runs a call in a game server's process; none if it was cut off.
+/// Runs a call in a game server's process. None if it was cut off.
 pub(super) async fn call<T>(
     world: &World,
     process: &Arc<Process>,
@@ -166,7 +166,7 @@ pub(super) fn owner_of(
     number: u64,
 ) -> Result<ByteOwner, Error> {
     storage
-        .scope("app", "eu")
+        .world("app", "eu")
         .and_then(|world| world.bytes().owner(logic_type, number))
 }
 
@@ -278,13 +278,13 @@ impl Turn<'_> {
         }
     }
 
-    /// Runs a call in the game server's process; none if it was cut off.
+    /// Runs a call in the game server's process. None if it was cut off.
     async fn call<T>(&self, run: impl Future<Output = T>) -> Option<T> {
         call(self.world, &self.process, run).await
     }
 
-    /// Sends a write that sets fields to the turn's value and asks for nothing else, mostly under
-    /// no id of the player's.
+    /// Sends a write that only sets fields to the turn's value. In most cases the player gives it
+    /// no id.
     async fn set(&self, write: Write) {
         if self.world.chance.below(4) == 0 {
             return self.write(write).await;
@@ -292,14 +292,14 @@ impl Turn<'_> {
         self.set_to(&self.value, write).await;
     }
 
-    /// Sends a write that sets fields to this value, under no id of the player's.
+    /// Sends a write that sets fields to this value. The player gives it no id.
     async fn set_to(&self, value: &str, write: Write) {
         let begun = self.world.history.begin(&self.name);
         let answered = self.send(write, told).await;
         self.answered(&begun, &value_key(&self.name, value.as_bytes()), answered);
     }
 
-    /// Sends a write that sets a text and is acknowledged only when that is in the database.
+    /// Sends a write that sets a text and is acknowledged only after it is in the database.
     async fn land(&self, write: Write, text: &str) {
         let World {
             history,
@@ -335,7 +335,7 @@ impl Turn<'_> {
         let owners: Vec<_> = (self.number..self.number + count)
             .filter_map(named)
             .collect();
-        let Ok(scope) = self.storage.scope("app", "eu") else {
+        let Ok(scope) = self.storage.world("app", "eu") else {
             return;
         };
         let add = |bulk: Bulk, (owner, _): &(ByteOwner, String)| {
@@ -363,7 +363,7 @@ impl Turn<'_> {
             .await;
     }
 
-    /// Adds a step to a counter that no other turn adds, under no id of the player's.
+    /// Adds a step to a counter that no other turn adds. The player gives it no id.
     async fn add(&self, counter: &str) {
         let step = self.count.parse().unwrap_or_default();
         let begun = self.world.history.begin(&self.name);
@@ -375,8 +375,8 @@ impl Turn<'_> {
         self.answered(&begun, &step_key(&self.name, step), answered);
     }
 
-    /// Sends a write under the turn's id. If what became of it is not known, it may be sent once
-    /// more under that id, by another call.
+    /// Sends a write under the turn's id. If its outcome is unknown, another call may send it once
+    /// more under that id.
     async fn send_as<T: Clone + Send + 'static>(
         &self,
         write: Write<T>,
@@ -389,7 +389,7 @@ impl Turn<'_> {
             ..
         } = self.world;
         let begun = history.begin(&self.name);
-        let answered = self.send(write.clone().with_new_id(self.id), &answer).await;
+        let answered = self.send(write.clone().id(self.id), &answer).await;
         let is_unknown = answered
             .as_ref()
             .is_none_or(|answer| answer.as_ref().is_err_and(is_repeatable));
@@ -398,18 +398,19 @@ impl Turn<'_> {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
             let repeated = history.begin(&self.name);
-            match self.send(write.with_id(self.id), answer).await {
+            match self.send(write.retry_of(self.id), answer).await {
                 Some(Ok((version, changed))) => {
                     history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed)
                 }
-                // What it says of the outcome is of now; an earlier copy may be on its way still.
+                // The outcome that it names is the present one. An earlier copy may still be on its
+                // way.
                 Some(Err(error)) => self.refused(&error),
                 None => {}
             }
         }
     }
 
-    /// Sends a write; none if it was cut off.
+    /// Sends a write. None if it was cut off.
     async fn send<T: Send + 'static>(
         &self,
         write: Write<T>,
@@ -420,7 +421,7 @@ impl Turn<'_> {
         answered.map(|answered| answered.map(|done| answer(&done)))
     }
 
-    /// Tells the oracle what an owner's write was answered.
+    /// Reports the answer to an owner's write to the oracle.
     fn answered(&self, begun: &Begun, key: &[u8], answer: Option<Result<Answer, Error>>) {
         let history = &self.world.history;
         match answer {
@@ -438,10 +439,10 @@ impl Turn<'_> {
         }
     }
 
-    /// A write failed: not for a reason that it can't have here.
+    /// A write failed. Its error must be possible here.
     fn refused(&self, error: &Error) {
-        // A clock that was set back puts deadlines further ahead than ids are remembered, which is
-        // refused.
+        // A clock that was set back puts deadlines further ahead than ids are remembered, and such
+        // a deadline is rejected.
         let refused = error.kind() == Kind::Invalid && !error.to_string().contains("DEADLINE");
         if refused || matches!(error.kind(), Kind::Corrupt | Kind::Denied) {
             self.world.history.fail(&self.name, &format!("V9: {error}"));

@@ -1,4 +1,4 @@
-//! What a request is, for the count of which fault hit what.
+//! The name of a request, for the count of hits.
 
 use super::redis::Server;
 
@@ -19,8 +19,8 @@ scripts! {
     session { open_session claim_session close_session ask_session beat lapse end_grace }
 }
 
-/// The name of the script of this text, whatever shared text and sabotage were put into it: its
-/// second line tells.
+/// The name of the script of this text. Its second line identifies it, whatever shared text and
+/// sabotage are in the script.
 #[must_use]
 pub fn script(source: &str) -> &'static str {
     let is = |file: &str| {

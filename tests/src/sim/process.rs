@@ -1,4 +1,5 @@
-//! A simulated process: it can be stopped for a while, as by SIGSTOP, and killed, as by SIGKILL.
+//! A simulated process. It can be stopped for a while, like by SIGSTOP, and killed, like by
+//! SIGKILL.
 
 use std::future::Future;
 use std::io;
@@ -10,13 +11,13 @@ use std::task::{Context, Poll, Waker, ready};
 use tokio::io::{AsyncRead, AsyncWrite, DuplexStream, ReadBuf};
 use tokio::sync::Notify;
 
-/// What all tasks and connections of one process share. While it is stopped none of them gets on;
-/// once it is killed none ever does.
+/// The state that all tasks and connections of one process share. While it is stopped, none of them
+/// makes progress. Once it is killed, none ever does.
 #[derive(Debug, Default)]
 pub struct Process {
     state: Mutex<State>,
     end: Notify,
-    /// By how much it is slower than others, less one.
+    /// The factor by which it is slower than others, less one.
     slower: AtomicU64,
 }
 
@@ -28,7 +29,7 @@ struct State {
 }
 
 impl Process {
-    /// A process that takes so many times as long as others for everything.
+    /// A process that takes this many times as long as others for everything.
     #[must_use]
     pub fn slow(slowness: u64) -> Arc<Self> {
         let process = Self::default();
@@ -38,7 +39,7 @@ impl Process {
         Arc::new(process)
     }
 
-    /// How many times as long as others it takes for everything.
+    /// The factor by which it is slower than others.
     pub fn slowness(&self) -> u64 {
         self.slower.load(Ordering::Relaxed) + 1
     }
@@ -67,7 +68,7 @@ impl Process {
         waiting.into_iter().for_each(Waker::wake);
     }
 
-    /// Ends the process where it stands.
+    /// Ends the process at once.
     pub fn kill(&self) {
         self.state().killed = true;
         self.end.notify_waiters();
@@ -99,7 +100,7 @@ impl Process {
         }
     }
 
-    /// Waits while the process is stopped; for ever once it is killed.
+    /// Waits while the process is stopped, and for ever once it is killed.
     pub async fn runs(&self) {
         std::future::poll_fn(|context| self.poll_runs(context)).await;
     }
@@ -113,7 +114,7 @@ impl Process {
     }
 }
 
-/// A future that gets on only while its process runs.
+/// A future that makes progress only while its process runs.
 #[derive(Debug)]
 pub struct Task<F> {
     process: Arc<Process>,

@@ -21,23 +21,23 @@ const PLAY_MAX: Duration = Duration::from_secs(3_600);
 /// V8: after the last fault everything lands within this.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 
-/// Longer than any deadline, and than any request is late.
+/// Longer than any deadline, and longer than any request is late.
 const LATE_MAX: Duration = Duration::from_secs(10);
 
-/// What one seed did.
+/// The result of one seed.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// What was checked.
+    /// The counts of the checks.
     pub counts: Counts,
     /// How often each fault hit at each point.
     pub hits: Hits,
-    /// How many events there were.
+    /// The number of events.
     pub events: u64,
-    /// A number that stands for all of them in their order.
+    /// A number that stands for all events in their order.
     pub trace: u64,
-    /// What is wrong, if anything is.
+    /// The violation, if there is one.
     pub violation: Option<String>,
 }
 
@@ -86,7 +86,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
             .collect::<Vec<_>>(),
     ));
     let nemesis = Arc::new(Nemesis::new(world.clone(), games.clone(), workers.clone()));
-    // Ends with the runtime of the seed.
+    // It ends with the runtime of the seed.
     drop(world.operator());
     chance.turn(world.plan.weather.clone());
 
@@ -137,12 +137,12 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     chance.note("run", || "all faults end".to_owned());
     match played {
         Ok(played) => played?,
-        // Faults may have come so often that no storage was opened.
+        // Faults may have come so often that no storage could open.
         Err(_) => timeout(DRAIN_MAX, playing())
             .await
             .unwrap_or_else(|_| Err("V8: a call never ends".to_owned()))?,
     }
-    // Requests that are late may be applied until their deadlines.
+    // Late requests may be applied until their deadlines.
     sleep(LATE_MAX).await;
     if world.history.violation().is_none() {
         for stay in stays {
@@ -163,7 +163,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
-/// V8: waits until nothing is left to be landed, and the database has kept what has.
+/// V8: waits until nothing is left to land, and the database keeps everything that has landed.
 async fn drain(world: &World) -> Result<(), String> {
     let hot = world.hot(&Arc::new(Process::default())).await;
     let drained = timeout(DRAIN_MAX, async {
@@ -186,7 +186,7 @@ async fn drain(world: &World) -> Result<(), String> {
     Ok(())
 }
 
-/// V2: what a fresh game server reads, hot and cold, is the last state.
+/// V2: a fresh game server reads the last state, hot and cold.
 async fn look(world: &Arc<World>) -> Result<(), String> {
     let storage = world
         .storage(&Arc::new(Process::default()))
@@ -198,7 +198,7 @@ async fn look(world: &Arc<World>) -> Result<(), String> {
                 continue;
             };
             let reader = storage
-                .scope(owner.app(), owner.region())
+                .world(owner.app(), owner.region())
                 .and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
             let reader = reader.map_err(|error| error.to_string())?;
             if cold {
@@ -226,7 +226,7 @@ async fn look(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
-/// V8: workers end when they are told to, and nothing of them is left.
+/// V8: workers end when they are told to, and leave nothing behind.
 async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
     workers.iter_mut().for_each(Worker::shut_down);
     let ended = timeout(Duration::from_secs(60), async {
@@ -237,7 +237,7 @@ async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
     ended
         .await
         .map_err(|_| "V8: a worker does not end".to_owned())?;
-    sleep(Duration::from_secs(15)).await; // longer than anything that ends by itself
+    sleep(Duration::from_secs(15)).await; // by then every other key has expired
     let data = world.redis.copy();
     let lasting = [
         "slug-data:",

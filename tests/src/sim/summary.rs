@@ -1,4 +1,4 @@
-//! What many seeds did together.
+//! The result of many seeds together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,30 +9,30 @@ use super::fault::Fault;
 use super::oracle::book::Counts;
 use super::run::Report;
 
-/// From seed 0 on, so many plan each fault for certain three times over: with all of them played, a
-/// fault that never hit does not work.
+/// The number of seeds, from seed 0 on, that plan each fault for certain three times. If a fault
+/// never hit in all of them, it does not work.
 pub const SEEDS_FOR_ALL: u64 = 3 * Fault::ALL.len() as u64;
 
-/// Cells of fault × point, and in how many of 10,000 schedules each was hit. `simulate --count
-/// 10000 --cells FILE` writes it.
+/// The cells of fault × point, and the number of 10,000 schedules that hit each.
+/// `simulate --count 10000 --cells FILE` writes it.
 const CELLS: &str = include_str!("../../fixtures/cells.txt");
-/// Of how many schedules the file tells.
+/// The number of schedules behind the file.
 const CELLS_OF: u64 = 10_000;
-/// A cell that should have been hit by so many schedules and was by none does not work: chance
-/// fails to in one of 10⁸ runs.
+/// If this many schedules should have hit a cell and none did, the cell does not work. By chance
+/// that happens in one of 10⁸ runs.
 const EXPECTED: u64 = 20;
 
-/// What seeds did.
+/// The results of seeds.
 #[derive(Debug, Default)]
 pub struct Summary {
-    /// How many there were.
+    /// The number of seeds.
     pub seeds: u64,
     events: u64,
     counts: Counts,
     hits: Hits,
-    /// How many schedules hit each cell.
+    /// The number of schedules that hit each cell.
     schedules: Hits,
-    /// What was wrong, by seed.
+    /// The violations, by seed.
     pub violations: BTreeMap<u64, String>,
 }
 
@@ -51,7 +51,7 @@ impl Summary {
         }
     }
 
-    /// Adds what other seeds did.
+    /// Adds the results of other seeds.
     pub fn join(&mut self, other: Self) {
         self.seeds += other.seeds;
         self.events += other.events;
@@ -65,7 +65,7 @@ impl Summary {
         self.violations.extend(other.violations);
     }
 
-    /// Faults that never hit, though there were enough seeds for each: a nemesis that does nothing
+    /// Faults that never hit although there were enough seeds for each. A nemesis that does nothing
     /// finds nothing.
     #[must_use]
     pub fn unhit(&self) -> Vec<Fault> {
@@ -81,7 +81,7 @@ impl Summary {
         }
     }
 
-    /// Cells of fault × point that were not hit, though there were enough schedules for each.
+    /// Cells of fault × point that were not hit although there were enough schedules for each.
     ///
     /// # Panics
     /// The list of cells can't be read.
@@ -107,7 +107,7 @@ impl Summary {
         self.schedules.iter().map(line).collect()
     }
 
-    /// The same as a part of a page in Markdown.
+    /// The same result as a part of a page in Markdown.
     #[must_use]
     pub fn markdown(&self) -> String {
         let Counts {
@@ -144,7 +144,7 @@ impl Summary {
         page
     }
 
-    /// How many seeds went by in a second of this time.
+    /// The rate of seeds per second of this time.
     #[must_use]
     pub fn rate(&self, time: Duration) -> String {
         format!(
@@ -160,7 +160,7 @@ impl Summary {
     }
 }
 
-/// The cells of a list that so many schedules must have hit.
+/// The cells of a list that this number of schedules must have hit.
 #[expect(clippy::panic, reason = "a list that can't be read requires nothing")]
 fn required(cells: &str, schedules: u64) -> Vec<&str> {
     let cell = |line| match str::rsplit_once(line, ' ')

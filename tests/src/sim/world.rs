@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_config::Settings;
-use storage_dirty::{HotStore, RedisOptions, RedisStore};
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::{
+    HotSettings, HotUrl, LandingSettings, Login, Node, RedisSettings, SessionSettings, Settings,
+};
+use storage_dirty::redis::Hooks;
+use storage_dirty::{HotStore, RedisStore};
+use storage_landing::LandingWorker;
 use storage_model::SeededIds;
 use storage_sdk::Storage;
 use storage_tiers::{TierError, Tiers};
@@ -25,10 +28,10 @@ use super::plan::Plan;
 use super::process::Process;
 use super::redis::Server;
 
-/// Both servers, and what all processes are started with.
+/// Both servers, and the common inputs of all processes.
 #[derive(Debug)]
 pub struct World {
-    /// What the seed plays.
+    /// The plan of the seed.
     pub plan: Plan,
     /// The one source of chance.
     pub chance: Arc<Chance>,
@@ -38,7 +41,7 @@ pub struct World {
     pub redis: Arc<Server>,
     /// The database.
     pub database: Arc<Database>,
-    /// What happened.
+    /// The events.
     pub history: Arc<History>,
 }
 
@@ -56,13 +59,13 @@ pub struct Worker {
 pub struct Game {
     /// The process.
     pub process: Arc<Process>,
-    /// The storage, once it is open.
+    /// The storage once it is open.
     storage: Arc<Mutex<Option<Storage>>>,
     task: JoinHandle<()>,
 }
 
 impl World {
-    /// A world in which nothing runs yet but the servers.
+    /// A world in which only the servers run.
     #[must_use]
     pub fn new(seed: u64, chance: Arc<Chance>) -> Arc<Self> {
         let plan = Plan::draw(seed, &chance);
@@ -85,7 +88,7 @@ impl World {
         })
     }
 
-    /// A process, as fast as chance has it.
+    /// A process with a random speed.
     fn process(&self) -> Arc<Process> {
         Process::slow(*self.chance.one(self.plan.slowness))
     }
@@ -98,24 +101,30 @@ impl World {
         }
     }
 
-    /// The hot tier, for one process; opened as soon as Redis is there.
+    /// The hot tier, for one process. It opens as soon as Redis is there.
     pub async fn hot(&self, process: &Arc<Process>) -> Arc<dyn HotStore> {
         let link = Link {
             server: self.redis.clone(),
             chance: self.chance.clone(),
             process: process.clone(),
         };
+        let redis = RedisSettings {
+            connections: 2,
+            partitions: self.plan.partitions,
+            ..RedisSettings::new(model())
+        };
+        let hot = HotSettings {
+            clean_ttl: self.plan.clean_ttl,
+            absent_ttl: self.plan.absent_ttl,
+            ..HotSettings::default()
+        };
         loop {
-            let options = RedisOptions {
-                connections: 2,
-                partitions: self.plan.partitions,
-                clean_ttl: self.plan.clean_ttl,
-                absent_ttl: self.plan.absent_ttl,
+            let hooks = Hooks {
                 ids: Arc::new(SeededIds::new(self.chance.below(u64::MAX))),
                 dial: Some(Arc::new(link.clone())),
-                ..RedisOptions::new("redis://model")
+                ..Hooks::default()
             };
-            match RedisStore::open(options).await {
+            match RedisStore::open_through(&redis, &hot, hooks).await {
                 Ok(store) => return Arc::new(store),
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
@@ -130,8 +139,9 @@ impl World {
             .on_probation(self.plan.probation)
     }
 
-    /// Starts an operator, who pairs the tiers on purpose when they are found not to belong
-    /// together: a Redis may come back with its old data after a blank one took over.
+    /// Starts an operator. The operator pairs the tiers on purpose when they are found not to belong
+    /// together. This is needed when a Redis comes back with its old data after a blank one took
+    /// over.
     pub fn operator(self: &Arc<Self>) -> JoinHandle<()> {
         let process = self.process();
         let (world, of) = (self.clone(), process.clone());
@@ -140,7 +150,7 @@ impl World {
             loop {
                 sleep(Duration::from_secs(1)).await;
                 if let Err(TierError::Unpaired(_)) = tiers.compare_pairing().await {
-                    // What fails is tried again at the next look.
+                    // A failure is tried again at the next look.
                     let _ = tiers.adopt().await;
                 }
             }
@@ -164,26 +174,31 @@ impl World {
     async fn land(&self, process: &Arc<Process>, shut: oneshot::Receiver<()>) {
         let tiers = self.tiers(process).await;
         let ids = SeededIds::new(self.chance.below(u64::MAX));
-        let options = LandingOptions {
+        let landing = LandingSettings {
             interval: self.chance.millis(10, 400),
             batch_rows: self.plan.batch_rows,
             connections: 2,
             lock_ttl: self.plan.lock_ttl,
             worker_ttl: self.plan.lock_ttl,
-            lease: self.plan.lease,
             backoff_min: Duration::from_millis(20),
             backoff_max: Duration::from_secs(1),
-            retry_min: Duration::from_millis(100),
-            retry_max: Duration::from_secs(2),
-            ..LandingOptions::default()
+            error_retry_min: Duration::from_millis(100),
+            error_retry_max: Duration::from_secs(2),
+            ..LandingSettings::default()
+        };
+        let sessions = SessionSettings {
+            lease: self.plan.lease,
+            ..SessionSettings::default()
         };
         let shutdown = async {
-            // A worker whose sender is gone is not told to end.
+            // A worker whose sender is gone gets no order to end.
             if shut.await.is_err() {
                 std::future::pending::<()>().await;
             }
         };
-        LandingWorker::new(tiers, options, &ids).run(shutdown).await;
+        LandingWorker::new(tiers, &landing, &sessions, &ids)
+            .run(shutdown)
+            .await;
     }
 
     /// Starts a game server.
@@ -222,7 +237,7 @@ impl World {
         settings.hot.load_rows_max = self.plan.load_rows_max;
         settings.landing.probation = self.plan.probation;
         settings.sessions.lease = self.plan.lease;
-        // Not the machine's and the process' own.
+        // Not the name of the machine and of the process.
         settings.sessions.name = Some("game".to_owned());
         settings.hot.touch_interval = Duration::from_secs(1);
         let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
@@ -240,7 +255,7 @@ impl World {
 }
 
 impl Worker {
-    /// Ends the process where it stands.
+    /// Ends the process at once.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
@@ -270,7 +285,7 @@ impl Game {
             .clone()
     }
 
-    /// Ends the process where it stands.
+    /// Ends the process at once.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
@@ -280,5 +295,18 @@ impl Game {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         drop(killed);
+    }
+}
+
+/// The URL of a Redis that no network leads to.
+fn model() -> HotUrl {
+    HotUrl::Server {
+        node: Node {
+            host: "model".to_owned(),
+            port: 6379,
+        },
+        tls: false,
+        login: Login::default(),
+        database: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! What a run plays in: servers, links between everything, game servers and landing workers.
+//! The place of a run: servers, links between everything, game servers and landing workers.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,7 +12,6 @@ use storage_model::SystemClock;
 use storage_servers::{
     ClusterOptions, MariaDbOptions, MariaDbServer, RedisCluster, RedisOptions, RedisServer,
 };
-use storage_sql::ColdOptions;
 use storage_tiers::Tiers;
 use tempfile::TempDir;
 use tokio::sync::Mutex;
@@ -25,11 +24,11 @@ use super::moment::Micros;
 use super::oracle::Rewind;
 use crate::Link;
 
-/// Game servers.
+/// The number of game servers.
 pub const GAMES: u32 = 2;
-/// Landing workers.
+/// The number of landing workers.
 const WORKERS: u32 = 3;
-/// The node time-out of the cluster: how long a dead master is missed for.
+/// The node timeout of the cluster: the silence after which a master counts as dead.
 const NODE_TIMEOUT: std::time::Duration = std::time::Duration::from_millis(500);
 
 /// The hot tier.
@@ -51,10 +50,10 @@ impl Hot {
         }
     }
 
-    /// The one server, if it is one.
+    /// The server of a single-server tier.
     ///
     /// # Errors
-    /// It is a cluster.
+    /// The tier is a cluster.
     pub fn single(&self) -> Result<&RedisServer> {
         match self {
             Self::Single(server) => Ok(server),
@@ -62,10 +61,10 @@ impl Hot {
         }
     }
 
-    /// The cluster, if it is one.
+    /// The cluster of a cluster tier.
     ///
     /// # Errors
-    /// It is a single server.
+    /// The tier is a single server.
     pub fn cluster(&self) -> Result<&RedisCluster> {
         match self {
             Self::Cluster(cluster) => Ok(cluster),
@@ -74,7 +73,7 @@ impl Hot {
     }
 }
 
-/// The links: those of game servers and of workers, to each tier. A cluster is reached directly.
+/// The links of game servers and of workers to each tier. A cluster is reached directly.
 #[derive(Debug)]
 pub struct Links {
     /// Game servers and workers to Redis.
@@ -83,10 +82,10 @@ pub struct Links {
     pub cold: Vec<Link>,
 }
 
-/// Everything that a run starts.
+/// All parts that a run starts.
 #[derive(Debug)]
 pub struct Arena {
-    /// What was asked for.
+    /// The arguments.
     pub args: Args,
     /// Game servers.
     pub games: Vec<Mutex<Game>>,
@@ -94,7 +93,7 @@ pub struct Arena {
     pub workers: Vec<Mutex<Worker>>,
     /// The links between everything.
     pub links: Links,
-    /// A direct way to both tiers, to look at them.
+    /// A direct way to both tiers, for looks at them.
     pub tiers: Tiers,
     /// Redis.
     pub hot: Hot,
@@ -102,20 +101,21 @@ pub struct Arena {
     pub cold: MariaDbServer,
     /// The database's URL, direct.
     pub database: String,
-    /// Held by whoever puts the database out of order, or needs it in order.
+    /// Held by a fault that disturbs the database, and by a step that needs the database
+    /// undisturbed.
     pub calm: Mutex<()>,
     /// The settings by the direct way.
     pub settings: Settings,
-    /// How often the hot tier came back older.
+    /// The times at which the hot tier came back older.
     pub rewinds: StdMutex<Vec<Rewind>>,
-    /// By how much its clock was turned back in all.
+    /// The time by which the hot tier's clock was turned back in all.
     pub turned_back: AtomicU64,
     /// Settings, histories and logs.
     pub folder: TempDir,
 }
 
-/// The settings of a run: everything happens soon, in few partitions and small batches. Those who
-/// only look are patient.
+/// The settings of a run. All periods are short, with few partitions and small batches. A process
+/// that only looks is patient.
 pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
     let [connect, response, statement] = if is_patient {
         ["5s", "5s", "20s"]
@@ -137,7 +137,7 @@ impl Arena {
     /// Starts servers, links, workers and game servers.
     ///
     /// # Errors
-    /// One of them does not start.
+    /// A part does not start.
     pub async fn start(args: &Args, faults: &[Fault], exe: &Path) -> Result<Self> {
         let folder =
             TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
@@ -213,7 +213,7 @@ impl Arena {
         Ok(arena)
     }
 
-    /// What waits in each partition, and who lands it.
+    /// The marks that wait in each partition, and the partition's worker.
     ///
     /// # Errors
     /// The hot tier is away.
@@ -221,7 +221,7 @@ impl Arena {
         Ok(Backlog::read(self.tiers.hot().as_ref()).await?)
     }
 
-    /// How long the histories are by now, in bytes.
+    /// The present length of the histories, in bytes.
     #[must_use]
     pub fn played(&self) -> u64 {
         let entries = std::fs::read_dir(self.folder.path())
@@ -240,7 +240,7 @@ impl Arena {
             .sum()
     }
 
-    /// Remembers that the hot tier came back older.
+    /// Records that the hot tier came back older.
     pub fn rewound(&self, rewind: Rewind) {
         self.rewinds
             .lock()
@@ -248,8 +248,8 @@ impl Arena {
             .push(rewind);
     }
 
-    /// How long after its last sign of life a write may still be applied: its deadline, and by how
-    /// much the clock was turned back.
+    /// The time after its last sign of life in which a write may still be applied: its deadline,
+    /// and the time by which the clock was turned back.
     #[must_use]
     pub fn grace(&self) -> Micros {
         super::moment::micros(self.settings.hot.operation_deadline)
@@ -259,7 +259,7 @@ impl Arena {
 }
 
 async fn start_hot(topology: Topology) -> Result<Hot> {
-    // A rewrite of the file in the middle of a copy would spoil the copy.
+    // A rewrite of the file in the middle of a copy would damage the copy.
     let args = ["--auto-aof-rewrite-percentage", "0"]
         .map(str::to_owned)
         .to_vec();
@@ -291,7 +291,7 @@ async fn start_cold() -> Result<MariaDbServer> {
 
 async fn open(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open(&ColdOptions::from(&settings.sql)).await?;
+    let cold = storage_sql::open(&settings.sql).await?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?);
     tiers.belong().await?;
     Ok(tiers)

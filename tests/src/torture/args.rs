@@ -1,4 +1,4 @@
-//! What a run is asked for.
+//! The arguments of a run.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::faults::Fault;
 
-/// Where the tiers are.
+/// The place of the tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Topology {
@@ -20,27 +20,27 @@ pub enum Topology {
     Embedded,
 }
 
-/// Plays with game servers and landing workers as processes, injects faults, and compares what is
-/// stored with the oracle.
+/// Plays with game servers and landing workers as processes, injects faults, and compares the
+/// stored data with the oracle.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// Decides what is played and which faults happen
+    /// Decides the play and the faults
     #[arg(long)]
     pub seed: u64,
-    /// For how long faults are injected
+    /// The seconds for which faults are injected
     #[arg(long, default_value_t = 60)]
     pub seconds: u64,
-    /// `all`, or names of faults separated by commas; `none` for none
+    /// `all`, `none`, or names of faults separated by commas
     #[arg(long, default_value = "all")]
     pub faults: String,
-    /// Break the tiers seldom, Redis every few seconds and the database half as often, so that most
-    /// of the time is play
+    /// Break the tiers seldom, so that most of the time is play: Redis every few seconds and the
+    /// database half as often
     #[arg(long)]
     pub seldom: bool,
-    /// Where the tiers are
+    /// The place of the tiers
     #[arg(long, value_enum, default_value_t = Topology::Single)]
     pub topology: Topology,
-    /// Where the verdict goes as JSON, besides the table on the standard output
+    /// The file for the verdict as JSON, besides the table on the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Keep the histories in this folder
@@ -49,10 +49,10 @@ pub struct Args {
 }
 
 impl Args {
-    /// The faults that were asked for and make sense on the topology.
+    /// The requested faults that make sense on the topology.
     ///
     /// # Errors
-    /// A name that no fault has; the message lists them.
+    /// No fault has the name. The message lists them.
     pub fn faults(&self) -> Result<Vec<Fault>> {
         let possible = || {
             Fault::ALL

@@ -9,19 +9,19 @@ use rustix::process::{Pid, Signal, kill_process};
 use tokio::process::{Child, ChildStdin, Command};
 use tokio::time::timeout;
 
-/// How long a process may take to end when it was asked to.
+/// The longest time that a process can take to end after a request.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// What every child is started with.
+/// The common inputs of all children.
 #[derive(Debug, Clone)]
 pub struct Program {
     /// The program itself.
     pub path: PathBuf,
-    /// Where its log goes.
+    /// The folder of their logs.
     pub folder: PathBuf,
 }
 
-/// A process. It ends when its standard input does, so none outlives the run.
+/// A process. It ends with its standard input, so none outlives the run.
 #[derive(Debug)]
 pub struct Running {
     child: Child,
@@ -30,11 +30,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts the program with these arguments and variables; what it prints goes to `log` in the
+    /// Starts the program with these arguments and variables. Its output goes to `log` in the
     /// folder of the run.
     ///
     /// # Errors
-    /// It can't be started.
+    /// The program can't be started.
     pub fn start(
         program: &Program,
         args: &[String],
@@ -62,7 +62,7 @@ impl Running {
         })
     }
 
-    /// Its id, until it has been waited for.
+    /// Its id, until its end was waited for.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
@@ -87,20 +87,20 @@ impl Running {
         Ok(kill_process(id.context("a process without id")?, signal)?)
     }
 
-    /// Ends it with SIGKILL.
+    /// Ends the process with SIGKILL.
     ///
     /// # Errors
-    /// It had ended by itself before.
+    /// The process had ended by itself before.
     pub async fn kill(&mut self) -> Result<()> {
         self.signal(Signal::KILL)?;
         self.child.wait().await?;
         Ok(())
     }
 
-    /// Asks it to end with SIGTERM, and waits.
+    /// Asks the process to end with SIGTERM, and waits.
     ///
     /// # Errors
-    /// It ended before, or does not end.
+    /// The process ended before, or does not end.
     pub async fn terminate(&mut self) -> Result<ExitStatus> {
         self.signal(Signal::TERM)?;
         Ok(timeout(PATIENCE, self.child.wait())
@@ -108,10 +108,10 @@ impl Running {
             .context("a process does not end after SIGTERM")??)
     }
 
-    /// Lets its standard input end, and waits.
+    /// Closes the standard input of the process, and waits.
     ///
     /// # Errors
-    /// It does not end.
+    /// The process does not end.
     pub async fn close(&mut self) -> Result<ExitStatus> {
         drop(self.stdin.take());
         Ok(timeout(PATIENCE, self.child.wait())

@@ -7,20 +7,20 @@ use anyhow::Result;
 
 use super::children::{Program, Running};
 
-/// What all game servers are told.
+/// The common arguments of all game servers.
 #[derive(Debug, Clone, Copy)]
 pub struct Told {
     /// The seed of the run.
     pub seed: u64,
-    /// How many game servers there are.
+    /// The number of game servers.
     pub servers: u32,
-    /// Write values that the database may refuse.
+    /// Write values that the database may reject.
     pub poison: bool,
-    /// Write values that are larger than packets may become.
+    /// Write values that are larger than the packets may be.
     pub large: bool,
 }
 
-/// One game server, over all of its lives.
+/// One game server, with all its lives.
 #[derive(Debug)]
 pub struct Game {
     /// Its present process.
@@ -89,7 +89,7 @@ impl Game {
         )
     }
 
-    /// Starts it again; the process before has ended.
+    /// Starts it again after its last process has ended.
     ///
     /// # Errors
     /// The process can't be started.
@@ -131,7 +131,7 @@ fn history(folder: &Path, number: u32, generation: u32) -> PathBuf {
     folder.join(format!("game-{number}-{generation}.history"))
 }
 
-/// One landing worker, over all of its lives.
+/// One landing worker, with all its lives.
 #[derive(Debug)]
 pub struct Worker {
     /// Its present process.
@@ -169,7 +169,7 @@ impl Worker {
         )
     }
 
-    /// Starts it again; the process before has ended.
+    /// Starts it again after its last process has ended.
     ///
     /// # Errors
     /// The process can't be started.

@@ -1,5 +1,5 @@
-//! The embedded mode: one game server with everything inside it, which is killed, stopped, closed
-//! and opened again.
+//! The embedded mode: one game server with everything inside it. It is killed, stopped, closed and
+//! opened again.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -69,13 +69,13 @@ impl Arena {
     }
 
     async fn inject(&mut self, fault: Fault, rng: &mut StdRng) -> Result<Option<Phase>> {
-        // So that it has played before it is hit again.
+        // The game server plays for a while before it is hit again.
         sleep(Duration::from_millis(rng.random_range(300..1_500))).await;
         match fault {
             Fault::GameKill => {
                 let down = now();
                 self.game.running.kill().await?;
-                // What had landed survives, and nothing else has to.
+                // The landed data survives. All other data may be lost.
                 let rows = rows(&self.database)
                     .await?
                     .into_iter()
@@ -148,7 +148,7 @@ impl Arena {
     }
 }
 
-/// V8: what closed in order had landed everything.
+/// V8: a storage that closed in order has landed everything.
 fn closings(operations: &[Operation]) -> Vec<Flaw> {
     let closed =
         operations
@@ -171,7 +171,7 @@ fn closings(operations: &[Operation]) -> Vec<Flaw> {
 /// One run of the embedded mode.
 ///
 /// # Errors
-/// The run itself failed.
+/// The run itself fails.
 pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let faults = args.faults()?;
     let mut arena = Arena::start(args, exe)?;

@@ -1,4 +1,4 @@
-//! What is stored after a run, seen by plain SQL, by plain commands of Redis, and through the SDK.
+//! The stored data after a run, seen by plain SQL, by plain commands of Redis, and through the SDK.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,14 +13,14 @@ use super::oracle::judge::Values;
 use super::oracle::{Finals, Flaw};
 use crate::rows;
 
-/// How long everything may take to land once all is well.
+/// The longest time that everything can take to land after all faults.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// V8: waits until nothing waits to be landed and nothing is refused any more; answers how long
-/// that took.
+/// V8: waits until no mark waits to land and no mark is rejected any more. Returns the time that it
+/// took.
 ///
 /// # Errors
-/// What is left after a while, as a flaw.
+/// The rest after a while, as a flaw.
 pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
     let begun = Instant::now();
     loop {
@@ -51,7 +51,7 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
     }
 }
 
-/// Some of what is in the error maps.
+/// Some entries of the error maps.
 async fn refused(arena: &Arena) -> String {
     let mut all = Vec::new();
     for partition in 0..arena.settings.redis.partitions {
@@ -72,7 +72,7 @@ async fn refused(arena: &Arena) -> String {
     all.concat()
 }
 
-/// What is stored, after everything has landed and nobody writes any more.
+/// The stored data after everything has landed and no process writes any more.
 ///
 /// # Errors
 /// A tier can't be read.
@@ -108,7 +108,7 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
 
 fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {
     let (logic_type, id) = name.split_once('/').context("an owner's name")?;
-    Ok(storage.scope("game", "eu")?.bytes().owner(logic_type, id)?)
+    Ok(storage.world("game", "eu")?.bytes().owner(logic_type, id)?)
 }
 
 pub(super) async fn read_all(storage: &Storage, owners: &BTreeSet<String>) -> Result<Values> {
@@ -137,8 +137,8 @@ async fn keys(arena: &Arena, pattern: &str) -> Result<Vec<Vec<u8>>> {
     Ok(all)
 }
 
-/// V5 and V8 by plain commands: hashes equal rows, have no marks and a time to live; no map, lock
-/// or eviction is left, nor a lease for good.
+/// V5 and V8 by plain commands: hashes equal rows, have no marks, and have a time to live. No map,
+/// lock or eviction is left, and no lease without an end.
 async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
     let mut flaws = Vec::new();
     for pattern in [
@@ -151,8 +151,8 @@ async fn in_redis(arena: &Arena, finals: &Finals) -> Result<Vec<Flaw>> {
             flaws.push(Flaw::new("V8", &String::from_utf8_lossy(&key), "left over"));
         }
     }
-    // That of a process that died runs out: later where the clock was set back meanwhile. A replica
-    // of a cluster answers no PTTL.
+    // The lease of a dead process expires, later if the clock was set back since. A replica of a
+    // cluster answers no PTTL.
     for key in keys(arena, "torture-lease:*").await? {
         for node in arena.hot.nodes() {
             if let Ok(Reply::Integer(-1)) = node.call(&[b"PTTL".as_slice(), &key]).await {
@@ -224,7 +224,7 @@ fn unequal(key: &str, hash: &[Reply], finals: &Finals) -> Option<Flaw> {
     None
 }
 
-/// What the database itself saw go wrong.
+/// The faults that the database itself saw.
 async fn watched(arena: &Arena) -> Result<Vec<Flaw>> {
     let database = arena.database.rsplit('/').next().unwrap_or_default();
     let seen = arena
@@ -244,7 +244,7 @@ async fn watched(arena: &Arena) -> Result<Vec<Flaw>> {
     Ok(seen.lines().map(flaw).collect())
 }
 
-/// How many keys Redis let expire and evicted since its servers last started.
+/// The number of keys that Redis let expire and evicted since its servers last started.
 ///
 /// # Errors
 /// A server does not answer.

@@ -1,7 +1,7 @@
-//! What game servers did: a line before an operation is sent, a line after it ended.
+//! The operations of game servers: a line before an operation is sent, and a line after it ended.
 //!
-//! A line is written to the file before the call goes on, so a killed game server leaves operations
-//! without an end: their outcome is unknown.
+//! A line is written to the file before the call goes on. So a killed game server leaves operations
+//! without an end, and their outcome is unknown.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::moment::{Micros, now};
 
-/// What a write does to one field.
+/// The effect of a write on one field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Effect {
     /// Sets it to the value of this token.
@@ -26,18 +26,18 @@ pub enum Effect {
     Remove,
     /// Brings it back.
     Restore,
-    /// Gives up the value of what was removed.
+    /// Gives up the last value of a removed field.
     Purge,
 }
 
-/// What an operation asks for.
+/// The request of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
-    /// Changes fields, all or none; under a condition on the version or without.
+    /// Changes fields, all or none, with or without a condition on the version.
     Write {
         /// The fields, in order.
         changes: Vec<(String, Effect)>,
-        /// The version it is built on.
+        /// The version that the write builds on.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         if_version: Option<u64>,
     },
@@ -53,21 +53,21 @@ pub enum Call {
     Close,
 }
 
-/// How an operation ended.
+/// The end of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum End {
-    /// A write was acknowledged: the owner's version, how many fields changed, and the counters'
-    /// new values.
+    /// A write was acknowledged, with the owner's version, the number of changed fields, and the
+    /// counters' new values.
     Acked {
         /// The owner's version after it.
         version: u64,
-        /// How many fields changed.
+        /// The number of changed fields.
         changed: u32,
-        /// The new values of what was incremented, by field.
+        /// The new values of the incremented fields.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         counted: Vec<(String, i64)>,
     },
-    /// A write failed, but with the word that it was applied.
+    /// A write failed, but its error says that it was applied.
     Applied(String),
     /// A read found these fields live, with the owner's version.
     Found {
@@ -78,20 +78,21 @@ pub enum End {
     },
     /// Everything up to this version is in the database.
     Flushed(u64),
-    /// The link was put behind this one (empty: it is the first), as the link of this number.
+    /// The link was put after this one, as the link of this number. It is the first one if the
+    /// token is empty.
     Appended {
         /// The token of the link before.
         behind: String,
         /// The number of the new link, from 1.
         number: u64,
     },
-    /// Nothing happened, says this error.
+    /// Nothing happened, by this error.
     NotApplied(String),
     /// The owner had another version.
     Conflict,
-    /// Nobody knows: it failed with this error, or its process died (empty).
+    /// The outcome is unknown. The operation failed with this error, or its process died (empty).
     Unknown(String),
-    /// An eviction; the storage was closed with so many unlanded marks.
+    /// An eviction, or a close of the storage with this number of unlanded marks.
     Done(u64),
 }
 
@@ -108,20 +109,20 @@ enum Line {
 pub struct Operation {
     /// The game server's process: number and generation.
     pub process: (u32, u32),
-    /// Which of its tasks.
+    /// The number of its task.
     pub task: u32,
     /// `logic_type/owner_id`.
     pub owner: String,
-    /// What was asked.
+    /// The request.
     pub call: Call,
-    /// When it was about to be sent.
+    /// The time before it was sent.
     pub begun: Micros,
-    /// When its end was known; the largest number if it never was.
+    /// The time at which its end was known. The largest number if it never was.
     pub ended: Micros,
-    /// How it ended.
+    /// Its end.
     pub end: End,
-    /// When no copy of it can be applied any more, if it is of unknown outcome and nobody turned a
-    /// clock back.
+    /// The time after which no copy of it can be applied any more, if its outcome is unknown and no
+    /// clock was turned back.
     pub expires: Micros,
 }
 
@@ -156,7 +157,7 @@ impl Log {
             .write_all(&text)?)
     }
 
-    /// Says that an operation is about to be sent; answers its number.
+    /// Records that an operation is about to be sent. Returns its number.
     ///
     /// # Errors
     /// The file can't be written.
@@ -172,7 +173,7 @@ impl Log {
         Ok(number)
     }
 
-    /// Says how it ended.
+    /// Records its end.
     ///
     /// # Errors
     /// The file can't be written.
@@ -181,11 +182,11 @@ impl Log {
     }
 }
 
-/// Reads the history of one process. `grace` is how long after its last sign of life a copy of its
-/// writes may still be applied.
+/// Reads the history of one process. `grace` is the time after its last sign of life in which a
+/// copy of its writes may still be applied.
 ///
 /// # Errors
-/// The file can't be read, or holds something else.
+/// The file can't be read, or has other contents.
 pub fn read(path: &Path, process: (u32, u32), grace: Micros) -> Result<Vec<Operation>> {
     let file = File::open(path).with_context(|| format!("cannot read {}", path.display()))?;
     let mut operations: Vec<Operation> = Vec::new();

@@ -2,18 +2,18 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`args`] | what a run is asked for |
+//! | [`args`] | the arguments of a run |
 //! | [`run`](mod@run) | one run, from the start of the servers to the verdict |
-//! | [`arena`] | what a run plays in: servers, links, processes |
+//! | [`arena`] | the place of a run: servers, links, processes |
 //! | [`children`], [`crew`] | processes; game servers and workers, which are killed and started again |
 //! | [`play`] | a game server's process |
-//! | [`history`] | what game servers did, line by line |
-//! | [`nemesis`], [`faults`] | which faults happen when; each of them |
+//! | [`history`] | the operations of game servers, line by line |
+//! | [`nemesis`], [`faults`] | the order of faults; each of them |
 //! | [`embedded`] | a run of the embedded mode |
-//! | [`finals`] | what is stored after a run |
-//! | [`oracle`] | what must be true of a history and of what is stored after it |
-//! | [`report`], [`total`] | what a run found; what many found together |
-//! | [`value`], [`moment`] | values that say who wrote them; time that processes share |
+//! | [`finals`] | the stored data after a run |
+//! | [`oracle`] | the conditions on a history and on the stored data after it |
+//! | [`report`], [`total`] | the result of a run; the result of many together |
+//! | [`value`], [`moment`] | values that name their writer; time that processes share |
 
 pub mod arena;
 pub mod args;

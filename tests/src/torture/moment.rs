@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Microseconds of the machine's monotonic clock, which is one for all processes.
+/// Microseconds of the machine's monotonic clock. All processes have the same one.
 pub type Micros = u64;
 
 /// Now.

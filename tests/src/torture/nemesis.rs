@@ -1,5 +1,4 @@
-//! Which faults happen when: a plan that the seed decides, then more of them until the time is
-//! over.
+//! The order of faults: a plan that the seed decides, then more of them until the time is over.
 
 use std::time::Duration;
 
@@ -18,15 +17,15 @@ use super::moment::{Micros, now};
 /// A fault that happened.
 #[derive(Debug, Clone)]
 pub struct Injection {
-    /// Which.
+    /// The fault.
     pub fault: Fault,
     /// The phase of landing that it hit.
     pub phase: Phase,
-    /// When it began.
+    /// The time at which it began.
     pub begun: Micros,
-    /// When all was well again.
+    /// The time at which its damage was repaired.
     pub ended: Micros,
-    /// Writes that were under way when it hit; told by the histories.
+    /// Writes that were under way when it hit, by the histories.
     pub writes: usize,
     /// Reads that were under way.
     pub reads: usize,
@@ -35,25 +34,27 @@ pub struct Injection {
 /// A fault that the seed wants, in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Planned {
-    /// Which.
+    /// The fault.
     pub fault: Fault,
     /// The phase that it must hit.
     pub phase: Phase,
 }
 
-/// How long one fault takes, about; a run plans as many as fit.
+/// The approximate time of one fault. A run plans as many as fit.
 const EACH: Duration = Duration::from_millis(1_700);
-/// How long a run may go on beyond its time to do all that it planned.
+/// The longest time beyond its end that a run may take to finish its plan.
 const LONGER: Duration = Duration::from_secs(90);
-/// The longest pause between two faults of a group, and the longest of every fourth: time in which
-/// something lands.
+/// The longest pause between two faults of a group, and the longest of every fourth pause, in which
+/// some data lands.
 const PAUSE_MAX_MS: u64 = 400;
 const REST_MAX_MS: u64 = 2_000;
-/// The longest pauses where faults of the tiers are to be seldom.
+/// The longest pauses if faults of the tiers come seldom, and the part of the run that they take at
+/// most.
 const SELDOM_HOT_MS: u64 = 7_000;
 const SELDOM_COLD_MS: u64 = 14_000;
+const SELDOM_PART: u64 = 5;
 
-/// What each group of faults is to do in this time.
+/// The faults of each group for this time.
 #[must_use]
 pub fn plan(faults: &[Fault], group: Group, time: Duration, seed: u64) -> Vec<Planned> {
     let of_group = faults.iter().filter(|fault| fault.group() == group);
@@ -66,7 +67,7 @@ pub fn plan(faults: &[Fault], group: Group, time: Duration, seed: u64) -> Vec<Pl
         })
         .collect();
     all.shuffle(&mut rng(seed, group));
-    // Each fault once before any comes in another phase.
+    // Each fault comes once before any comes in another phase.
     let earlier = |at: usize, fault| {
         all.iter()
             .take(at)
@@ -94,10 +95,10 @@ fn rng(seed: u64, group: Group) -> StdRng {
     StdRng::seed_from_u64(seed.wrapping_mul(31) ^ (group as u64 + 1) << 60)
 }
 
-/// Injects what is planned for a group, then more, until the time is over.
+/// Injects the planned faults of a group, then more, until the time is over.
 ///
 /// # Errors
-/// A fault can't be made, or what it broke can't be put right.
+/// A fault can't be made, or its damage can't be repaired.
 pub async fn torment(
     args: &Args,
     faults: &[Fault],
@@ -118,7 +119,7 @@ pub async fn torment(
     while !possible.is_empty()
         && (begun.elapsed() < time || (!left.is_empty() && begun.elapsed() < time + LONGER))
     {
-        sleep(pause(args.seldom, group, &mut rng)).await;
+        sleep(pause(args, group, &mut rng)).await;
         let next = left
             .first()
             .copied()
@@ -143,7 +144,8 @@ pub async fn torment(
         }
         if left.first() == Some(&next) {
             left.remove(0);
-            // Whether writes were under way is told afterwards; that it was made at all, now.
+            // The histories show afterwards whether writes were under way. Whether the fault was
+            // made at all is known now.
             let hit =
                 phase.is_some_and(|phase| next.phase == Phase::Writing || phase.is(next.phase));
             if !hit {
@@ -154,11 +156,12 @@ pub async fn torment(
     Ok(injections)
 }
 
-fn pause(seldom: bool, group: Group, rng: &mut StdRng) -> Duration {
-    let longest = match (seldom, group) {
+fn pause(args: &Args, group: Group, rng: &mut StdRng) -> Duration {
+    let part = (args.seconds * 1_000 / SELDOM_PART).max(1);
+    let longest = match (args.seldom, group) {
         (true, Group::Process) => PAUSE_MAX_MS,
-        (true, Group::Hot) => SELDOM_HOT_MS,
-        (true, Group::Cold) => SELDOM_COLD_MS,
+        (true, Group::Hot) => SELDOM_HOT_MS.min(part),
+        (true, Group::Cold) => SELDOM_COLD_MS.min(part),
         (false, _) if rng.random_range(0..4) == 0 => REST_MAX_MS,
         (false, _) => PAUSE_MAX_MS,
     };
@@ -176,7 +179,7 @@ fn any(possible: &[Fault], rng: &mut StdRng) -> Planned {
     Planned { fault, phase }
 }
 
-/// Tells from the histories what was under way when each fault hit.
+/// Finds in the histories the operations that were under way when each fault hit.
 pub fn count_operations(injections: &mut [Injection], operations: &[Operation]) {
     for injection in injections {
         let during = operations.iter().filter(|operation| {
@@ -197,17 +200,17 @@ pub fn count_operations(injections: &mut [Injection], operations: &[Operation]) 
 pub struct Coverage {
     /// The fault.
     pub fault: &'static str,
-    /// How often it happened.
+    /// The number of times that it happened.
     pub times: usize,
-    /// The phases of landing that it hit, and how often.
+    /// The phases of landing that it hit, with their counts.
     pub phases: Vec<(Phase, usize)>,
-    /// Writes that were under way meanwhile.
+    /// Writes that were under way at the time.
     pub writes: usize,
-    /// Reads that were under way meanwhile.
+    /// Reads that were under way at the time.
     pub reads: usize,
 }
 
-/// How often each fault happened, and in which phases.
+/// The counts of each fault and of its phases.
 #[must_use]
 pub fn coverage(faults: &[Fault], injections: &[Injection]) -> Vec<Coverage> {
     let of = |fault: &Fault| {
@@ -237,7 +240,7 @@ pub fn coverage(faults: &[Fault], injections: &[Injection]) -> Vec<Coverage> {
     faults.iter().map(of).collect()
 }
 
-/// What was planned and never hit.
+/// The planned faults that never hit.
 #[must_use]
 pub fn missed(plan: &[Planned], injections: &[Injection]) -> Vec<String> {
     let hit = |planned: &Planned| {

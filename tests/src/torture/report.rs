@@ -1,4 +1,4 @@
-//! What a run found, as a table and as JSON.
+//! The result of a run, as a table and as JSON.
 
 use std::fmt;
 
@@ -11,26 +11,26 @@ use super::moment::Micros;
 use super::nemesis::Coverage;
 use super::oracle::{Flaw, Judgement};
 
-/// Operations by how they ended.
+/// Operations by their end.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Operations {
     /// All of them.
     pub all: usize,
     /// Writes that were acknowledged.
     pub acknowledged: usize,
-    /// Writes that ended with the word that nothing happened; conflicts among them.
+    /// Writes that were reported as not applied, conflicts included.
     pub not_applied: usize,
-    /// Writes of unknown outcome, those of killed game servers among them.
+    /// Writes of unknown outcome, including those of killed game servers.
     pub unknown: usize,
     /// Reads that found something or nothing.
     pub reads: usize,
     /// Reads and flushes that failed.
     pub failed: usize,
-    /// Flushes that said all was in the database.
+    /// Flushes that reported all data in the database.
     pub flushed: usize,
-    /// The longest an operation took, in seconds.
+    /// The longest time of an operation, in seconds.
     pub longest_seconds: f64,
-    /// The longest time in which nothing was acknowledged to anyone, in seconds.
+    /// The longest time without an acknowledgement to any game server, in seconds.
     pub stall_seconds: f64,
 }
 
@@ -82,44 +82,44 @@ impl Operations {
     }
 }
 
-/// What a run found.
+/// The result of a run.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The seed.
     pub seed: u64,
-    /// How long faults were injected.
+    /// The seconds for which faults were injected.
     pub seconds: u64,
-    /// Where.
+    /// The topology.
     pub topology: Topology,
-    /// Operations by how they ended.
+    /// Operations by their end.
     pub operations: Operations,
     /// Faults by kind and by phase.
     pub faults: Vec<Coverage>,
-    /// How long everything took to land after the end, in seconds.
+    /// The time that everything took to land after the end, in seconds.
     pub drain_seconds: f64,
     /// Keys that Redis let expire or evicted since its servers last started.
     pub dropped: u64,
     /// Fields that were judged.
     pub fields: usize,
-    /// Fields with too much of unknown outcome at a time to be judged.
+    /// Fields with too many unknown outcomes at a time to be judged.
     pub undecided: usize,
-    /// Reads of fields that were compared with what they may have found.
+    /// Reads of fields that were compared with their possible results.
     pub reads_compared: usize,
-    /// What is wrong with the storage.
+    /// The flaws of the storage.
     pub flaws: Vec<Flaw>,
-    /// What is wrong with the run: faults that were planned and did not hit.
+    /// The flaws of the run: planned faults that did not hit.
     pub missed: Vec<String>,
 }
 
 impl Report {
-    /// Whether nothing is wrong.
+    /// Whether there is no flaw.
     #[must_use]
     pub fn is_good(&self) -> bool {
         self.flaws.is_empty() && self.missed.is_empty()
     }
 
-    /// How many cells of fault × what was under way were hit: writes, reads, and each phase of
-    /// landing.
+    /// The number of cells of fault × work under way that were hit. The work is writes, reads, and
+    /// each phase of landing.
     #[must_use]
     pub fn cells(&self) -> usize {
         let of = |line: &Coverage| {
@@ -128,7 +128,7 @@ impl Report {
         self.faults.iter().map(of).sum()
     }
 
-    /// How many processes were killed.
+    /// The number of killed processes.
     #[must_use]
     pub fn kills(&self) -> usize {
         let kills = |line: &&Coverage| Fault::named(line.fault).and_then(Fault::kills).is_some();
@@ -139,7 +139,7 @@ impl Report {
             .sum()
     }
 
-    /// Takes over what the oracle says.
+    /// Takes over the verdict of the oracle.
     pub fn judged(&mut self, judgement: Judgement) {
         self.fields = judgement.fields;
         self.undecided = judgement.undecided;
@@ -212,7 +212,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "{} cells of fault × what was under way, {} kills",
+            "{} cells of fault × work under way, {} kills",
             self.cells(),
             self.kills()
         )?;

@@ -18,14 +18,14 @@ use super::oracle::{Flaw, judge};
 use super::report::{Operations, Report};
 use super::{embedded, finals};
 
-/// How long everything plays on, unharmed, after the last fault.
+/// The time for which all processes play on after the last fault.
 const AFTERWARDS: Duration = Duration::from_millis(1_500);
 
 /// Plays, torments, heals, drains, compares. `exe` is this program, or one with its hidden
 /// subcommands.
 ///
 /// # Errors
-/// The run itself failed: a server does not start, a fault can't be made.
+/// The run itself fails: a server does not start, or a fault can't be made.
 pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let report = match args.topology {
         Topology::Embedded => embedded::run(args, exe).await?,
@@ -173,7 +173,7 @@ async fn read_histories(arena: &Arena) -> Result<Vec<Operation>> {
     Ok(operations)
 }
 
-/// Copies histories and logs to where they were asked for.
+/// Copies histories and logs to the requested folder.
 pub(super) fn keep(args: &Args, folder: &Path) -> Result<()> {
     let Some(to) = &args.keep else { return Ok(()) };
     std::fs::create_dir_all(to)?;

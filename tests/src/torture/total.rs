@@ -1,4 +1,4 @@
-//! What many runs found together, as a page to look at in the morning: Markdown, totals first.
+//! The results of many runs together, as a page in Markdown with the totals first.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::args::Topology;
 use super::faults::Fault;
 use super::report::Operations;
 
-/// One run, as its JSON tells.
+/// One run, by its JSON.
 #[derive(Debug, Deserialize)]
 pub struct Run {
     seed: u64,
@@ -32,10 +32,10 @@ struct Times {
 }
 
 impl Run {
-    /// Reads what a run wrote.
+    /// Reads the file of a run.
     ///
     /// # Errors
-    /// The file can't be read, or is no report of a run.
+    /// The file can't be read, or is not the report of a run.
     pub fn read(path: &Path) -> Result<Self> {
         let text =
             std::fs::read(path).with_context(|| format!("cannot read {}", path.display()))?;
@@ -72,7 +72,7 @@ impl Totals {
             .fold(0.0, f64::max)
     }
 
-    /// How often each fault happened.
+    /// The number of times that each fault happened.
     fn faults(&self) -> BTreeMap<&str, usize> {
         let mut faults = BTreeMap::new();
         for fault in self.0.iter().flat_map(|run| &run.faults) {

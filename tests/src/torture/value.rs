@@ -1,18 +1,18 @@
-//! Values that say who wrote them, so that one that was mixed up, cut or made up is recognised.
+//! Values that name their writer, so that a mixed up, cut or invented value is recognised.
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Between the token and the rest of a value.
+/// The separator between the token and the rest of a value.
 const END: u8 = b'~';
-/// What tokens begin with whose values the database may be told to refuse.
+/// The prefix of tokens with values that the database may reject on demand.
 pub const POISON: &str = "poison-";
-/// What tokens begin with whose values are larger than the packets that the database may be told to
-/// take.
+/// The prefix of tokens with values that are larger than the packets that the database may accept
+/// on demand.
 pub const LARGE: &str = "large-";
-/// The size of those.
+/// The size of those values.
 const LARGE_BYTES: usize = 300_000;
 
-/// The value of a token, in all its bytes: mostly short, now and then long.
+/// The value of a token, in all its bytes. Most values are short, and some are long.
 #[must_use]
 pub fn value_of(token: &str) -> Vec<u8> {
     let hash = xxh3_64(token.as_bytes());
@@ -31,7 +31,7 @@ pub fn value_of(token: &str) -> Vec<u8> {
     value
 }
 
-/// What a stored value says: its token, or a counter's number; anything else is shown as what it
+/// The meaning of a stored value: its token, or a counter's number. Any other value is shown as it
 /// is.
 #[must_use]
 pub fn token_of(value: &[u8]) -> String {

@@ -1,5 +1,5 @@
--- What the database itself watches during a run, and the switch that lets it refuse values. Statements are separated by lines of
--- two dashes and an equals sign.
+-- The conditions that the database itself watches during a run, and the switch that makes it reject values. Lines of two dashes and
+-- an equals sign separate the statements.
 CREATE TABLE torture_switch (name VARCHAR(32) PRIMARY KEY) ENGINE = InnoDB;
 --=
 CREATE TABLE torture_flaw (

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
-use storage_model::Owner;
-use storage_model::sabotage::broken;
+use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{Answer, FullLoad, load_of};
@@ -15,13 +14,21 @@ use crate::{TierError, Tiers};
 /// together take longer.
 const LEASE: Duration = Duration::from_secs(2);
 
+/// The result of an observation, as [`Tiers::observe`] gives it.
+type Seen = Result<Option<Observed>, TierError>;
+
+/// The result of one load.
+pub(super) struct Loading {
+    /// By owner. An owner without an answer changed meanwhile, and must be loaded again.
+    pub(super) answers: Result<Vec<Option<Answer>>, TierError>,
+    /// The owners whose leases this process holds.
+    pub(super) held: Vec<Owner>,
+}
+
 impl Tiers {
-    /// Answers owners from the hot tier if their hashes are back, else with one load. An owner
-    /// without an answer changed meanwhile, and must be loaded again.
-    pub(super) async fn load_batch(
-        &self,
-        owners: &[Owner],
-    ) -> Result<Vec<Option<Answer>>, TierError> {
+    /// Answers owners from the hot tier if their hashes are back, else with one load. The caller
+    /// returns the leases by [`Tiers::release`].
+    pub(super) async fn load_batch(&self, owners: &[Owner]) -> Loading {
         let (observed, leased) =
             tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
         let held: Vec<Owner> = owners
@@ -30,26 +37,33 @@ impl Tiers {
             .filter(|(_, leased)| **leased == Ok(true))
             .map(|(owner, _)| owner.clone())
             .collect();
-        // At the memory limit no lease can be taken. Then every process loads.
+        // At the memory limit no lease can be taken. Then every process loads. An owner whose
+        // partition was not prepared is loaded by the next attempt.
         let leased: Vec<bool> = leased
             .into_iter()
-            .map(|leased| leased.unwrap_or(true) || broken("R12-unleased") || broken("R12-alone"))
+            .map(|leased| leased.unwrap_or(true))
+            .zip(&observed)
+            .map(|(leased, seen)| leased && *seen != Ok(None))
             .collect();
         let answers = self.load_leased(owners, observed, &leased).await;
-        // ORDER: after the fill, so that the next lease holder finds the hash.
+        Loading { answers, held }
+    }
+
+    /// Returns the leases of a load.
+    // ORDER: after the fill, so that the next lease holder finds the hash.
+    pub(super) async fn release(&self, held: &[Owner]) {
         if !held.is_empty()
-            && let Err(error) = self.hot.release(&held).await
+            && let Err(error) = self.hot.release(held).await
         {
             tracing::debug!(%error, "load leases were not released: they expire");
         }
-        answers
     }
 
     /// Answers owners whose hash is back. Loads the other owners that this process has a lease for.
     async fn load_leased(
         &self,
         owners: &[Owner],
-        observed: Vec<Result<Observed, TierError>>,
+        observed: Vec<Seen>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
         // The caller's miss can be older than the load that just ended, so the hash is read again.
@@ -63,12 +77,12 @@ impl Tiers {
             })
             .collect();
         let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Result<Observed, TierError>), _)| match seen
-        {
+        let answer = |((owner, seen), hot): ((&Owner, &Seen), _)| match seen {
             // R8: the database had no row a short while ago, and any later write would have
             // replaced this marker.
-            Ok(seen) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
-            Ok(seen) => back(owner, *seen, hot),
+            Ok(Some(seen)) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
+            Ok(Some(seen)) => back(owner, *seen, hot),
+            Ok(None) => None,
             Err(error) => Some(Err(error.clone())),
         };
         let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
@@ -77,7 +91,7 @@ impl Tiers {
             .zip(observed)
             .zip(back.iter().zip(leased))
             .filter(|(_, (back, leased))| back.is_none() && **leased)
-            .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()?)))
+            .filter_map(|((owner, observed), _)| Some((owner.clone(), observed.ok()??)))
             .collect();
         let mut loaded = self.load_cold(&cold).await?.into_iter();
         let next = |(back, leased): (Option<Answer>, &bool)| match back {
@@ -151,7 +165,7 @@ impl Tiers {
 
     /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
     /// unreachable node does not fail the others.
-    async fn observe_each(&self, owners: &[Owner]) -> Vec<Result<Observed, TierError>> {
+    async fn observe_each(&self, owners: &[Owner]) -> Vec<Seen> {
         let seen = self.hot.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
             Err(HotError {
@@ -160,23 +174,16 @@ impl Tiers {
             }) => Some(*partition),
             _ => None,
         };
-        let late: Vec<Owner> = owners
-            .iter()
-            .zip(&seen)
-            .filter(|(_, seen)| unprepared(seen).is_some())
-            .map(|(owner, _)| owner.clone())
-            .collect();
         // In one call, so that each partition is prepared once for all its owners.
+        let late: Vec<Partition> = seen.iter().filter_map(unprepared).collect();
         let prepared = if late.is_empty() {
-            Ok(Vec::new())
+            Ok(())
         } else {
-            self.observe(&late).await
+            self.prepare(&late).await
         };
-        let mut again = prepared.clone().unwrap_or_default().into_iter();
-        let one = |seen: Result<Observed, HotError>| match (unprepared(&seen), &prepared) {
-            (None, _) => Ok(seen?),
-            (Some(_), Err(error)) => Err(error.clone()),
-            (Some(_), Ok(_)) => again.next().map_or_else(|| Ok(seen?), Ok),
+        let one = |seen| match unprepared(&seen) {
+            Some(_) => prepared.clone().map(|()| None),
+            None => Ok(Some(seen?)),
         };
         seen.into_iter().map(one).collect()
     }

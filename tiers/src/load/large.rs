@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use storage_dirty::{Fields, Filled, Header, HotRead, Load, Read};
-use storage_model::{Cell, Field, Owner, Row, Version};
+use storage_model::{Cell, Field, Owner, Row, Version, tries};
 
-use super::{FullLoad, TRIES_MAX, contended, load_of};
+use super::{FullLoad, contended, load_of};
 use crate::{TierError, Tiers, is_suspect};
 
 impl Tiers {
@@ -93,8 +93,8 @@ impl Tiers {
         F: Future<Output = Result<(Vec<Row>, bool), TierError>>,
     {
         let mut healed = false;
-        for _ in 0..TRIES_MAX {
-            let Some(observed) = self.observe(std::slice::from_ref(owner)).await?.pop() else {
+        for _ in 0..tries::OWNER {
+            let Some(observed) = self.observe(owner).await? else {
                 continue;
             };
             let (rows, kept) = rows().await?;

@@ -2,7 +2,7 @@
 //!
 //! Misses of a process queue up. A miss that finds no load of its owner starts a carrier, which is
 //! a task. The carrier takes the waiting owners, observes the markers, reads all the owners in one
-//! statement, fills them, and answers all waiters.
+//! statement, fills them, answers all waiters, and returns its leases.
 //!
 //! A further miss of the same owner joins a load that has not begun. So an answer is never older
 //! than its call. A miss that comes after the load began waits for the next load. That load reads
@@ -10,25 +10,23 @@
 
 mod batch;
 mod large;
-mod queue;
+mod loader;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::{HotKind, HotRead, Load, Observed};
-use storage_model::sabotage::broken;
-use storage_model::{Owner, Row};
+use storage_dirty::{HotRead, Load, Observed};
+use storage_model::{Owner, Row, tries};
 use tokio::time::sleep;
 
-use self::queue::Carrier;
-pub(crate) use self::queue::Loader;
+use self::batch::Loading;
+pub(crate) use self::loader::Loader;
+use self::loader::Waiters;
 use crate::caught::caught;
 use crate::{TierError, Tiers};
 
-/// An attempt fails only if a write of the same owner came in between.
-const TRIES_MAX: u32 = 64;
 /// The waits for another process' load. They double from the first to the last.
 const WAIT_MIN: Duration = Duration::from_millis(1);
 const WAIT_MAX: Duration = Duration::from_millis(64);
@@ -65,69 +63,41 @@ impl Tiers {
     /// # Cancel safety
     /// The load goes on for the other waiters. Nothing else remains.
     pub async fn load(&self, owner: &Owner) -> Answer {
-        if broken("R12-alone")
-            && let Some(Some(answer)) = self.load_batch(std::slice::from_ref(owner)).await?.pop()
-        {
-            return answer;
+        let (answered, carrier) = self.loader.waiting.join(owner.clone(), ());
+        if let Some(carrier) = carrier {
+            let tiers = self.clone();
+            self.home.spawn(async move {
+                let tiers = &tiers;
+                let load = |waiters| async move { tiers.carry(waiters).await };
+                carrier.carry(load).await;
+            });
         }
-        let (mut answer, queued) = self.loader.join(owner);
-        if queued {
-            let (tiers, carrier) = (self.clone(), self.loader.carrier());
-            self.home.spawn(async move { tiers.carry(carrier).await });
-        }
-        answer
-            .recv()
-            .await
-            .unwrap_or_else(|_| Err(contended(owner)))
+        answered.await.unwrap_or_else(|_| Err(contended(owner)))
     }
 
-    /// Carries queued loads in batches, until none is left.
-    async fn carry(&self, _carrier: Carrier) {
-        let Some(_permit) = self.loader.permit().await else {
-            return;
+    /// Loads a batch of owners. A panic fails only these. The other loads go on.
+    async fn carry(&self, waiters: Vec<Waiters>) {
+        let carried = async {
+            self.carry_batch(waiters).await;
+            Ok(())
         };
-        while !self.loader.is_idle() {
-            // A panic fails only the owners of its batch. The other loads go on.
-            let carried = async {
-                self.carry_batch().await;
-                Ok(())
-            };
-            if let Err(error) = caught(self.loader.panics(), carried).await {
-                tracing::error!(%error, "a load failed: its waiters get an error");
-            }
+        if let Err(error) = caught(self.loader.panics(), carried).await {
+            tracing::error!(%error, "a load failed: its waiters get an error");
         }
     }
 
-    async fn carry_batch(&self) {
-        let mut carried = self.loader.take();
+    async fn carry_batch(&self, mut left: Vec<Waiters>) {
         let mut pause = WAIT_MIN;
-        for _ in 0..TRIES_MAX {
-            if carried.owners.is_empty() {
+        for _ in 0..tries::OWNER {
+            if left.is_empty() {
                 return;
             }
-            let before = carried.owners.len();
-            match self.load_batch(&carried.owners).await {
-                Ok(answers) => {
-                    let mut answers = answers.into_iter();
-                    carried
-                        .owners
-                        .retain(|owner| match answers.next().flatten() {
-                            Some(answer) => {
-                                self.loader.answer(owner, answer);
-                                false
-                            }
-                            None => true,
-                        });
-                }
-                Err(error) => {
-                    carried
-                        .owners
-                        .drain(..)
-                        .for_each(|owner| self.loader.answer(&owner, Err(error.clone())));
-                    return;
-                }
-            }
-            if carried.owners.len() == before {
+            let before = left.len();
+            let owners: Vec<Owner> = left.iter().map(|waiters| waiters.key().clone()).collect();
+            let Loading { answers, held } = self.load_batch(&owners).await;
+            left = answered(left, answers);
+            self.release(&held).await;
+            if left.len() == before {
                 // Another process loads the owners, or concurrent writes came first.
                 sleep(pause).await;
                 pause = (pause * 2).min(WAIT_MAX);
@@ -135,29 +105,14 @@ impl Tiers {
         }
     }
 
-    /// Observes owners before the database is asked. Prepares partitions that need it.
-    pub(crate) async fn observe(&self, owners: &[Owner]) -> Result<Vec<Observed>, TierError> {
-        for _ in 0..TRIES_MAX {
-            let mut unprepared = Vec::new();
-            let mut observed = Vec::with_capacity(owners.len());
-            for result in self.hot.observe(owners).await {
-                match result {
-                    Ok(seen) => observed.push(seen),
-                    Err(error) => match error.kind {
-                        HotKind::Unprepared(partition) => unprepared.push(partition),
-                        _ => return Err(error.into()),
-                    },
-                }
-            }
-            if unprepared.is_empty() {
-                return Ok(observed);
-            }
-            self.prepare(&unprepared).await?;
+    /// Observes an owner before the database is asked. `None` if its partition had to be prepared
+    /// first. Then the caller begins its attempt again.
+    pub(crate) async fn observe(&self, owner: &Owner) -> Result<Option<Observed>, TierError> {
+        match self.hot.observe(std::slice::from_ref(owner)).await.pop() {
+            Some(Ok(observed)) => Ok(Some(observed)),
+            Some(Err(error)) => self.prepare_after(error).await.map(|()| None),
+            None => Ok(None),
         }
-        Err(TierError::Contended {
-            what: "observe".into(),
-            tries: TRIES_MAX,
-        })
     }
 
     /// All rows of an observed owner, for a call that brings them to the hot tier itself. `None` if
@@ -193,10 +148,29 @@ impl Tiers {
     }
 }
 
+/// Answers the waiters. Returns those of owners without an answer.
+fn answered(
+    waiters: Vec<Waiters>,
+    answers: Result<Vec<Option<Answer>>, TierError>,
+) -> Vec<Waiters> {
+    let mut answers = match answers {
+        Ok(answers) => answers.into_iter(),
+        Err(error) => vec![Some(Err(error)); waiters.len()].into_iter(),
+    };
+    let mut left = Vec::new();
+    for waiters in waiters {
+        match answers.next().flatten() {
+            Some(answer) => waiters.answer_all(answer),
+            None => left.push(waiters),
+        }
+    }
+    left
+}
+
 pub(crate) fn contended(owner: &Owner) -> TierError {
     TierError::Contended {
         what: format!("load {owner}"),
-        tries: TRIES_MAX,
+        tries: tries::OWNER,
     }
 }
 

@@ -1,8 +1,9 @@
-//! An answer of a load is valid as long as the hash behind it is there.
+//! The result of a load is valid as long as its hash is there.
 
 use std::sync::Arc;
 
-use storage_dirty::{Adopt, Fields, HotStore, MemorySettings, MemoryStore, Mutated, Read};
+use storage_config::{HotSettings, HotUrl, RedisSettings};
+use storage_dirty::{Adopt, Fields, MemoryStore, Mutated, Owners, Partitions, Read};
 use storage_model::{
     Bytes, Cell, Change, Epoch, Field, ManualClock, Mutation, OpId, Owner, Partition, Row,
     Timestamp, Version,
@@ -14,13 +15,11 @@ use super::load_of;
 #[tokio::test]
 async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot = MemoryStore::new(
-        MemorySettings {
-            partitions: 1,
-            ..MemorySettings::default()
-        },
-        clock,
-    );
+    let settings = RedisSettings {
+        partitions: 1,
+        ..RedisSettings::new(HotUrl::Memory)
+    };
+    let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     let seen = hot
         .partition_states(&[Partition(0)])
         .await

@@ -1,4 +1,4 @@
-//! Which tiers are used together, case by case.
+//! The tiers that may be used together, case by case.
 
 use storage_model::{SeededIds, Timestamp};
 

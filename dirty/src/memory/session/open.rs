@@ -1,14 +1,14 @@
 //! The opening of a session.
 
-use storage_model::sabotage::broken;
+use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Fence, Owner, Partition, Version};
 
 use super::super::fill::{Merged, is_proved, keep, merge};
-use super::super::mutate::next_version;
+use super::super::partition::current;
 use super::super::read::select;
-use super::super::record::current;
 use super::super::room;
 use super::super::state::{PartState, Present};
+use super::super::writes::next_version;
 use crate::session::one_word;
 use crate::{Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Session};
 
@@ -37,7 +37,10 @@ pub fn open(
         .as_ref()
         .filter(|load| load.owner == open.owner && is_proved(state, &record, load));
     let merged = load.map(|load| merge(state, &record, load));
-    if !is_whole(state, &record, &open.owner, merged.as_ref()) && !broken("S2-part") {
+    if !keeps(
+        "S2-part",
+        is_whole(state, &record, &open.owner, merged.as_ref()),
+    ) {
         return Ok(Opened::Load(state.observed(&open.owner, record.epoch)));
     }
     let version = next_version(
@@ -76,7 +79,7 @@ fn of_holder(state: &PartState, record: &PartitionRecord, open: &OpenSession) ->
     }
     let is_named = open
         .takes
-        .is_some_and(|fence| fence == session.fence || broken("S2-any"));
+        .is_some_and(|fence| keeps("S2-any", fence == session.fence));
     (!is_named && !session.is_lapsed()).then(|| Opened::Held(session.clone()))
 }
 
@@ -147,7 +150,7 @@ fn take(
     };
     state.sessions.held.insert(open.owner.clone(), session);
     state.sessions.expect_beats(open.holder);
-    if !broken("S2-unpinned") {
+    if is_kept("S2-unpinned") {
         state.hashes.edit(&open.owner, |hash| hash.expires = None);
     }
     opened(state, record, &open.owner, fence)

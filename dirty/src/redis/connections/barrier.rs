@@ -7,15 +7,13 @@
 //! So if the connection breaks, the durability of its writes is unknown. A retry waits again,
 //! behind a write of its own.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
 use redis::Value;
+use storage_coalesce::{Coalescer, Group};
 use storage_model::Durability;
-use storage_model::sabotage::broken;
-use tokio::sync::oneshot;
 
-use super::common::locked;
 use super::connect::Node;
 use super::lane::{Lane, Ready};
 use super::server::ServerInfo;
@@ -52,39 +50,21 @@ impl Barrier {
     }
 }
 
-/// The writes to one node that wait for one kind of durability.
-#[derive(Default)]
+/// The durability that a group waits for, and whether an ASKING goes before each command.
+type Kind = (Durability, bool);
+
+/// The writes to one node that wait for one kind of durability. One group is under way at a time.
 pub(in crate::redis) struct Waiting {
     pub(in crate::redis) lane: Arc<Lane>,
-    /// Filled by callers, emptied by the next group.
-    queue: Mutex<Vec<Request>>,
-    /// Held by the group under way.
-    turn: tokio::sync::Mutex<()>,
+    groups: Coalescer<Kind, Vec<Command>, Vec<Answer>>,
 }
 
-/// The commands of one caller.
-struct Request {
-    until: Durability,
-    asking: bool,
-    commands: Vec<Command>,
-    answer: oneshot::Sender<Vec<Answer>>,
-}
-
-impl Waiting {
-    /// The next group: all requests that wait for the same as the first one.
-    fn group(&self) -> Vec<Request> {
-        let mut queue = locked(&self.queue);
-        queue.retain(|request| !request.answer.is_closed());
-        let Some((until, asking)) = queue.first().map(|first| (first.until, first.asking)) else {
-            return Vec::new();
-        };
-        let mut commands = 0;
-        let fits = |request: &mut Request| {
-            let alike = (request.until, request.asking) == (until, asking);
-            commands += if alike { request.commands.len() } else { 0 };
-            alike && (commands == request.commands.len() || commands <= GROUP_MAX)
-        };
-        queue.extract_if(.., fits).collect()
+impl Default for Waiting {
+    fn default() -> Self {
+        Self {
+            lane: Arc::default(),
+            groups: Coalescer::of_weight(1, 1, GROUP_MAX, Vec::len),
+        }
     }
 }
 
@@ -96,18 +76,21 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Vec<Answer> {
-        let (answer, answered) = oneshot::channel();
-        let request = Request {
-            until,
-            asking,
-            commands: commands.iter().map(|command| (*command).clone()).collect(),
-            answer,
-        };
-        locked(&self.waiting(until).queue).push(request);
-        // In a task, so that a caller that goes away harms no other. There are as many tasks as
-        // requests, so none is left.
+        let all = commands.iter().map(|command| (*command).clone()).collect();
+        let groups = &self.waiting(until).groups;
+        let (answered, carrier) = groups.join_with_carrier((until, asking), all);
+        // Each caller's runtime has a carrier. So the end of one runtime leaves no other caller
+        // without one.
         let node = Arc::clone(self);
-        tokio::spawn(async move { node.carry(until).await });
+        tokio::spawn(async move {
+            let node = &*node;
+            let commit = |batch: Vec<_>| async move {
+                for group in batch {
+                    node.carry(group).await;
+                }
+            };
+            carrier.carry(commit).await;
+        });
         let lost = |_| {
             commands
                 .iter()
@@ -117,66 +100,48 @@ impl Node {
         answered.await.unwrap_or_else(lost)
     }
 
-    async fn carry(&self, until: Durability) {
-        let waiting = self.waiting(until);
-        let _turn = waiting.turn.lock().await;
-        let group = waiting.group();
-        let commands: Vec<&Command> = group.iter().flat_map(|request| &request.commands).collect();
-        let Some((first, last)) = group.first().zip(commands.last()) else {
-            return;
-        };
-        let mut answers = self
-            .commit_group(waiting, first, &commands, last)
-            .await
-            .into_iter();
-        for request in group {
-            let part = answers.by_ref().take(request.commands.len()).collect();
-            // If an answer can't be given, its caller no longer waits.
-            let _ = request.answer.send(part);
-        }
+    async fn carry(&self, group: Group<Kind, Vec<Command>, Vec<Answer>>) {
+        let commands: Vec<&Command> = group.inputs().flatten().collect();
+        let mut answers = self.commit_group(*group.key(), &commands).await.into_iter();
+        let parts: Vec<Vec<Answer>> = group
+            .inputs()
+            .map(|commands| answers.by_ref().take(commands.len()).collect())
+            .collect();
+        group.answer(parts);
     }
 
-    async fn commit_group(
-        &self,
-        waiting: &Waiting,
-        like: &Request,
-        commands: &[&Command],
-        last: &Command,
-    ) -> Vec<Answer> {
+    async fn commit_group(&self, (until, asking): Kind, commands: &[&Command]) -> Vec<Answer> {
         let all = |failure: Failure| commands.iter().map(|_| Err(failure.clone())).collect();
-        let (mut ready, wait) = match self.prepared(waiting, like.until).await {
+        let (mut ready, wait) = match self.prepared(until).await {
             Ok(prepared) => prepared,
             Err(failure) => return all(failure),
         };
         if commands
             .iter()
-            .all(|command| self.refusal(command, &ready, like.asking).is_some())
+            .all(|command| self.refusal(command, &ready, asking).is_some())
         {
             // Nothing is sent, so there is nothing to wait for.
-            return self.send_on(ready, commands, like.asking).await;
+            return self.send_on(ready, commands, asking).await;
         }
-        let Some(sync) = last.barrier.as_ref().map(|barrier| &*barrier.sync) else {
+        let last = commands.last().and_then(|last| last.barrier.as_ref());
+        let Some(sync) = last.map(|barrier| &*barrier.sync) else {
             return all(Failure::Nonsense(
                 "a write in a group waits for nothing".to_owned(),
             ));
         };
-        ready.patience(self.response_timeout().saturating_add(timeout(like.until)));
+        ready.patience(self.response_timeout().saturating_add(timeout(until)));
         let mut sent: Vec<&Command> = commands.to_vec();
         // ORDER: the write goes behind the scripts and before the WAIT. The WAIT covers the last
         // write of its own connection, and a script that only found its id again wrote nothing.
         sent.push(sync);
-        let elsewhere = broken("H19-elsewhere");
-        sent.extend(wait.as_ref().filter(|_| !elsewhere));
-        let mut answers = self.send_on(ready, &sent, like.asking).await;
-        if let Some(wait) = wait.as_ref().filter(|_| elsewhere) {
-            answers.extend(self.pipeline(&[wait], like.asking).await);
-        }
+        sent.extend(wait.as_ref());
+        let mut answers = self.send_on(ready, &sent, asking).await;
         let mut barrier = answers
             .split_off(commands.len().min(answers.len()))
             .into_iter();
         let synced = barrier.next().unwrap_or(Err(Failure::TimedOut)).map(drop);
         let reached = synced.and_then(|()| match wait {
-            Some(_) => reached(like.until, barrier.next().unwrap_or(Err(Failure::TimedOut))),
+            Some(_) => reached(until, barrier.next().unwrap_or(Err(Failure::TimedOut))),
             None => Ok(()),
         });
         answers
@@ -187,12 +152,8 @@ impl Node {
 
     /// The connection of writes that wait, and the command that waits, if one is needed. Checks the
     /// server first, so that an impossible durability is rejected before anything is written.
-    async fn prepared(
-        &self,
-        waiting: &Waiting,
-        until: Durability,
-    ) -> Result<(Ready, Option<Command>), Failure> {
-        let ready = self.ready_in(&waiting.lane).await?;
+    async fn prepared(&self, until: Durability) -> Result<(Ready, Option<Command>), Failure> {
+        let ready = self.ready_in(&self.waiting(until).lane).await?;
         let replicated = matches!(until, Durability::Replicated { .. });
         // A wait for nothing. It answers at once, and shows whether the command exists and is
         // allowed.
@@ -233,11 +194,7 @@ impl Node {
             _ if probe.is_ok() => Some(wait("WAITAOF", &[1, 0, millis(timeout(until))])),
             // Then the server answers no write before it is on the disk, unless the server stops
             // that while it rewrites the file.
-            _ if setting(fsync)? == "always"
-                && (setting(pauses)? == "no" || broken("H53-rewrite")) =>
-            {
-                None
-            }
+            _ if setting(fsync)? == "always" && setting(pauses)? == "no" => None,
             _ => return Err(no_waitaof(&info)),
         };
         Ok((ready, wait))

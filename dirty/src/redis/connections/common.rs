@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
+use storage_config::RedisSettings;
 use storage_model::{Intercept, Partition};
 
 use super::space::Space;
 use super::transport::Dial;
-use crate::redis::RedisOptions;
+use crate::redis::Hooks;
 use crate::redis::error::Failure;
 
 /// The state that all nodes of one engine share.
@@ -34,16 +35,16 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(options: &RedisOptions) -> Arc<Self> {
+    pub(crate) fn new(settings: &RedisSettings, hooks: Hooks, read_only: bool) -> Arc<Self> {
         Arc::new(Self {
-            connections: options.connections.max(1),
-            connect_timeout: options.connect_timeout,
-            response_timeout: options.response_timeout,
-            wait_timeout: options.wait_timeout,
-            read_only: options.read_only,
-            some_key: Space::new(&options.prefix, 1).keys.part(Partition(0)),
-            intercept: options.intercept.clone(),
-            dial: options.dial.clone(),
+            connections: usize::try_from(settings.connections.max(1)).unwrap_or(usize::MAX),
+            connect_timeout: settings.connect_timeout,
+            response_timeout: settings.response_timeout,
+            wait_timeout: settings.wait_timeout,
+            read_only,
+            some_key: Space::new(&settings.prefix, 1).keys.part(Partition(0)),
+            intercept: hooks.intercept,
+            dial: hooks.dial,
             incarnations: Mutex::new(HashMap::new()),
             serials: AtomicU64::new(0),
         })

@@ -1,10 +1,12 @@
 //! The partitions that were verified to belong to the server that holds them now (R14).
+//!
+//! This view serves reads and connections, and any doubt withdraws it. `Tiers` keeps the epoch in
+//! which writes are sent, by which a lost write is judged, so a doubt must not change it.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use storage_model::sabotage::broken;
-use storage_model::{Epoch, Partition};
+use storage_model::{Epoch, Partition, tries};
 
 use super::common::locked;
 use super::transport::{Answer, Command, Under};
@@ -93,7 +95,6 @@ impl Guard {
     fn is_outdated(&self, partition: Partition, epoch: Epoch) -> bool {
         self.entry(partition)
             .is_some_and(|entry| entry.epoch.load(Ordering::Acquire) < epoch.0)
-            && !broken("R14-untold")
     }
 
     /// Forces a look at the record before the next read, since hashes may have become suspect.
@@ -119,11 +120,10 @@ impl RedisStore {
         partitions: &[Partition],
         together: bool,
     ) -> Vec<Answer> {
-        const TRIES: usize = 3; // the server may change again while its record is compared
         let mut answers: Vec<Answer> = commands.iter().map(|_| Err(Failure::Unverified)).collect();
         let mut pending: Vec<usize> = (0..commands.len()).collect();
-        for round in 0..TRIES {
-            if round + 1 == TRIES {
+        for round in 1..=tries::VERIFICATIONS {
+            if round == tries::VERIFICATIONS {
                 // The partitions were verified, and the commands were refused again. So connections
                 // are older than the present incarnation of their server.
                 futures::future::join_all(self.router.nodes().iter().map(|node| node.ask_all()))
@@ -241,9 +241,7 @@ impl RedisStore {
             .filter_map(|(partition, state)| match state {
                 // Without a record there is nothing to believe: the scripts reject writes, and
                 // reads find nothing.
-                Ok(state)
-                    if state.record.is_none() || state.is_current() || broken("R14-unverified") =>
-                {
+                Ok(state) if state.record.is_none() || state.is_current() => {
                     self.verified(partition, asked, &state);
                     None
                 }

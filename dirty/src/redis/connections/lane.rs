@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use deadpool_redis::Connection;
 use redis::aio::MultiplexedConnection;
+use storage_coalesce::SingleFlight;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use super::common::locked;
-use super::flight::Flight;
 use crate::redis::error::Failure;
 
 /// A place for one connection.
@@ -21,7 +21,7 @@ pub(in crate::redis) struct Lane {
     line: Mutex<Option<Line>>,
     /// The opening under way, or the question whether the connection still leads to the same
     /// server.
-    pub(in crate::redis) opening: Flight<Result<Ready, Failure>>,
+    pub(in crate::redis) opening: SingleFlight<Result<Ready, Failure>>,
     /// How many calls are under way over this connection.
     calls: AtomicUsize,
 }

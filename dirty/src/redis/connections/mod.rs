@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `address` | the URL, taken apart |
+//! | `address` | the addresses of the settings, as the driver takes them |
 //! | `transport` | one command and its answer, and [`Dial`](super::Dial), which opens connections |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
@@ -10,14 +10,12 @@
 //! | `server`, `rights`, `unreached` | a server's INFO, the rights that its user lacks, the reasons why it can't be reached |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `guard` | partitions whose server was replaced (R14) |
-//! | `flight` | single flight: work that is done once for all callers that wait for it |
 
 pub(in crate::redis) mod address;
 pub(in crate::redis) mod barrier;
 pub(in crate::redis) mod cluster;
 pub(in crate::redis) mod common;
 pub(in crate::redis) mod connect;
-pub(in crate::redis) mod flight;
 pub(in crate::redis) mod guard;
 pub(in crate::redis) mod lane;
 pub(in crate::redis) mod opening;

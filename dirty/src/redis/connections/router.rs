@@ -12,21 +12,19 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use redis::ConnectionInfo;
-use storage_model::Durability;
+use storage_coalesce::SingleFlight;
+use storage_model::{Durability, tries};
 use tokio::time::{Instant, sleep};
 
 use super::address::{self, Addresses};
 use super::cluster;
 use super::common::Common;
 use super::connect::Node;
-use super::flight::Flight;
 use super::sentinel::Sentinels;
 use super::topology::Topology;
 use super::transport::{Answer, Command};
 use crate::redis::error::Failure;
 
-/// How often a command is sent at most, redirections included.
-const TRIES: u32 = 12;
 /// The longest pause before a node that could not run a command is asked again.
 const PAUSE_MAX: Duration = Duration::from_millis(80);
 
@@ -47,7 +45,7 @@ pub(crate) struct Router {
     /// Read by every call, replaced whole by `refresh`.
     topology: Arc<RwLock<Arc<Topology>>>,
     /// The lookup of the table that is under way.
-    refreshing: Flight<Result<(), Failure>>,
+    refreshing: SingleFlight<Result<(), Failure>>,
 }
 
 /// A node, and the commands of a round that go there, with their places in the call.
@@ -86,7 +84,7 @@ impl Router {
             common,
             source: Arc::new(source),
             topology,
-            refreshing: Flight::default(),
+            refreshing: SingleFlight::default(),
         };
         router.refresh(0).await?;
         Ok(router)
@@ -125,7 +123,7 @@ impl Router {
         let mut pending: Vec<(usize, Option<Arc<Node>>)> =
             (0..commands.len()).map(|index| (index, None)).collect();
         let until = Instant::now() + self.common.patience();
-        for attempt in 0..TRIES {
+        for attempt in 0..tries::SENDS {
             let topology = self.topology();
             let (mut again, mut timed_out) = (Vec::new(), false);
             for (index, answer) in self.round(&topology, commands, &pending).await {
@@ -145,7 +143,7 @@ impl Router {
                 // A failure to refresh shows in the next attempt, or not at all.
                 let _ = self.refresh(topology.generation).await;
             }
-            if again.is_empty() || attempt + 1 == TRIES || Instant::now() > until {
+            if again.is_empty() || attempt + 1 == tries::SENDS || Instant::now() > until {
                 break;
             }
             let now = self.topology();
@@ -334,7 +332,7 @@ mod tests {
         let milliseconds = |attempt| pause(attempt, true).map(|pause| pause.as_millis());
         assert_eq!([0, 1, 2].map(milliseconds), [None, Some(10), Some(20)]);
         assert_eq!(
-            [3, 4, TRIES].map(milliseconds),
+            [3, 4, tries::SENDS].map(milliseconds),
             [Some(40), Some(80), Some(80)]
         );
         assert_eq!(pause(3, false), None);

@@ -13,7 +13,6 @@ use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use redis::aio::ConnectionLike;
 use redis::{Client, ConnectionInfo};
-use storage_model::sabotage::broken;
 use tokio::time::timeout;
 
 use super::address;
@@ -96,7 +95,7 @@ impl Sentinels {
             .filter(|(_, count)| *count == most)
             .map(|(address, _)| address)
             .collect();
-        if named.len() > 1 && !broken("H52-tie") {
+        if named.len() > 1 {
             let all = named
                 .iter()
                 .map(|(host, port)| format!("{host}:{port}"))

@@ -1,7 +1,5 @@
 //! The state that a server reports by INFO.
 
-use storage_model::sabotage::broken;
-
 use crate::MemoryUse;
 use crate::redis::error::Failure;
 
@@ -43,7 +41,7 @@ impl ServerInfo {
             return Err(Failure::server("READONLY", "the server is a replica"));
         }
         let policy = required("maxmemory_policy")?;
-        let unsafe_policy = (policy.starts_with("allkeys-") && !broken("R2-policy")).then(|| {
+        let unsafe_policy = policy.starts_with("allkeys-").then(|| {
             format!("maxmemory-policy is {policy}, which evicts unlanded data; set it to noeviction or one of volatile-*")
         });
         let incarnation = incarnation(required("run_id")?, required("master_replid")?);

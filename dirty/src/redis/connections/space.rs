@@ -38,4 +38,9 @@ impl Space {
     pub(crate) fn partition(&self, owner: &Owner) -> Partition {
         owner.partition(self.partitions())
     }
+
+    /// The partition of each owner.
+    pub(crate) fn partitions_of(&self, owners: &[Owner]) -> Vec<Partition> {
+        owners.iter().map(|owner| self.partition(owner)).collect()
+    }
 }

@@ -57,12 +57,15 @@ impl Topology {
 
 #[cfg(test)]
 mod tests {
+    use storage_config::RedisSettings;
+
     use super::*;
-    use crate::redis::RedisOptions;
+    use crate::redis::Hooks;
 
     #[tokio::test]
     async fn a_slot_that_another_node_serves_now_is_told_from_one_that_stayed() {
-        let common = Common::new(&RedisOptions::new("redis://localhost"));
+        let settings = RedisSettings::new("redis://localhost".parse().unwrap());
+        let common = Common::new(&settings, Hooks::default(), false);
         let node = |port| {
             Node::new(
                 format!("redis://localhost:{port}").parse().unwrap(),

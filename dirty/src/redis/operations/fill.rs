@@ -3,14 +3,13 @@
 use std::collections::BTreeMap;
 
 use redis::Value;
-use storage_model::sabotage::broken;
 
 use super::read;
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Filled, HotError, HotRead, Load};
+use crate::{Filled, HotError, HotRead, Load, key};
 
 impl RedisStore {
     pub(in crate::redis) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
@@ -25,7 +24,8 @@ impl RedisStore {
         let mut answers = self.router.send(&commands, false).await;
         // At the memory limit Redis rejects the script before it starts. The proof needs no memory
         // (R13).
-        let full = |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM" && !broken("R13-unread"));
+        let full =
+            |answer: &_| matches!(answer, Err(Failure::Server { code, .. }) if code == "OOM");
         let unwritten: Vec<usize> = (0..answers.len())
             .filter(|index| answers.get(*index).is_some_and(full))
             .collect();
@@ -82,6 +82,6 @@ fn proved(hash: Value, puts: Value, drops: Value, head: Value) -> Result<HotRead
         all.remove(&reply::bytes(name)?);
     }
     all.extend(reply::pairs(puts)?);
-    all.insert(read::HEAD.into(), head);
+    all.insert(key::HEAD.into(), head);
     read::whole(all.into_iter().collect())
 }

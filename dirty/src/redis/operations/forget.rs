@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use redis::Value;
-use storage_model::Partition;
+use storage_model::{ID_WINDOW, Partition};
 use tokio::time::Instant;
 
 use crate::HotError;
@@ -17,7 +17,7 @@ use crate::redis::scripts;
 
 /// A store that made no call for so long is gone. It is twice as long as a copy of a call may be
 /// under way until its deadline.
-const GONE_AFTER: Duration = scripts::ID_WINDOW.saturating_mul(2);
+const GONE_AFTER: Duration = ID_WINDOW.saturating_mul(2);
 /// The shortest time between two looks at a partition.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 

@@ -2,18 +2,25 @@
 //!
 //! | module | concept |
 //! | --- | --- |
+//! | `owner` | [`Owners`](crate::Owners): leases, evictions, times to live |
 //! | `read`, `observe`, `fill` | reads of owners, and the proof and the fill of a load |
-//! | `landing`, `probation` | marks: snapshots, pages, settling, the error map, the probation |
-//! | `partition`, `pairing` | the records of partitions, locks, workers, and the pairing of both tiers |
-//! | `session` | sessions |
+//! | `landing` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
+//! | `park`, `probation` | the error map, the probation of landed marks |
+//! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
 //! | `forget` | numbered calls of stores that are gone |
+//! | `tier`, `pairing` | [`Tier`](crate::Tier): the servers as a whole, and the pairing of both tiers |
+//! | `session`, `holder` | [`Sessions`](crate::Sessions) and [`Holders`](crate::Holders) |
 
 pub(in crate::redis) mod fill;
 pub(in crate::redis) mod forget;
+mod holder;
 pub(in crate::redis) mod landing;
 pub(in crate::redis) mod observe;
-pub(in crate::redis) mod pairing;
+mod owner;
+mod pairing;
+pub(in crate::redis) mod park;
 pub(in crate::redis) mod partition;
-pub(in crate::redis) mod probation;
+mod probation;
 pub(in crate::redis) mod read;
 pub(in crate::redis) mod session;
+mod tier;

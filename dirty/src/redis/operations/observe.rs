@@ -6,14 +6,16 @@
 //! that is made in between gives the marker another number, so that load is refused, too.
 
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Partition};
 
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
-use crate::{HotError, Marker, Observed};
+use crate::{HotError, Marker, Observed, key};
+
+/// The fields of a partition's record that an observation needs.
+const RECORD: [&str; 3] = [key::INCARNATION, key::EPOCH, key::GENERATION];
 
 /// How many commands observe one owner.
 const COMMANDS: usize = 3;
@@ -23,10 +25,7 @@ impl RedisStore {
         &self,
         owners: &[Owner],
     ) -> Vec<Result<Observed, HotError>> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
+        let partitions = self.space.partitions_of(owners);
         let commands = owners
             .iter()
             .zip(&partitions)
@@ -38,14 +37,12 @@ impl RedisStore {
             .collect();
         // ORDER: together. Otherwise a redirected part would come after the others.
         let mut answers = self
-            .send_verified(commands, &of_each, !broken("R7-apart"))
+            .send_verified(commands, &of_each, true)
             .await
             .into_iter();
         let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
         let observed = partitions.iter().map(|partition| {
-            let mut parts = [next(), next(), next()];
-            reorder(&mut parts);
-            let [record, marker, hash] = parts;
+            let [record, marker, hash] = [next(), next(), next()];
             let seen = self.observed(*partition, record, marker, hash)?;
             // ORDER: before the caller reads the hash, which this observation judges.
             self.answered(*partition, seen.epoch);
@@ -62,13 +59,11 @@ impl RedisStore {
             Command::read("observe", slot, cmd)
         };
         // ORDER: the record, the marker, the hash.
-        let mut commands = [
-            command("HMGET", keys.part(partition), &["inc", "epoch", "gen"]),
+        [
+            command("HMGET", keys.part(partition), &RECORD),
             command("GET", keys.exist(partition, owner), &[]),
             command("EXISTS", keys.data(partition, owner), &[]),
-        ];
-        reorder(&mut commands);
-        commands
+        ]
     }
 
     fn observed(
@@ -80,7 +75,7 @@ impl RedisStore {
     ) -> Result<Observed, Failure> {
         let (incarnation, epoch, generation) = record_of(record?)?;
         let made_under = self.router.common.number_of(&incarnation);
-        if !self.guard.is_verified(partition, made_under) && !broken("R14-incarnation") {
+        if !self.guard.is_verified(partition, made_under) {
             return Err(Failure::Unverified);
         }
         Ok(Observed {
@@ -88,16 +83,6 @@ impl RedisStore {
             present: reply::yes(hash?)?,
             epoch,
         })
-    }
-}
-
-/// Puts the parts of an observation into an order that breaks a rule, or back.
-fn reorder<T>(parts: &mut [T; COMMANDS]) {
-    if broken("R7-order") {
-        parts.swap(1, 2);
-    }
-    if broken("R15-order") {
-        parts.swap(0, 2);
     }
 }
 
@@ -121,9 +106,7 @@ pub(in crate::redis) fn marker_of(marker: Value, generation: Epoch) -> Result<Ma
     };
     match text.strip_prefix(b"-") {
         // A negative answer from before a rewind says nothing of landed data (R14).
-        Some(of) if reply::epoch(of) == Ok(generation) || broken("R14-absent") => {
-            Ok(Marker::Absent)
-        }
+        Some(of) if reply::epoch(of) == Ok(generation) => Ok(Marker::Absent),
         Some(_) => Ok(Marker::Unknown),
         None => reply::version(&text).map(Marker::At),
     }

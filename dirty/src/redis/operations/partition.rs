@@ -2,28 +2,34 @@
 
 use std::time::Duration;
 
+use async_trait::async_trait;
 use redis::Value;
-use storage_model::{Epoch, Partition, Timestamp, Version};
+use storage_model::{Epoch, Partition, Version};
 
 use crate::redis::RedisStore;
-use crate::redis::connections::transport::Command;
-use crate::redis::error::{Failure, hot_error};
+use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Adopt, HotError, Lock, MemoryUse, PartitionPeek, PartitionRecord, PartitionState};
+use crate::{Adopt, HotError, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
 
-impl RedisStore {
-    pub(in crate::redis) async fn states(
+#[async_trait]
+impl Partitions for RedisStore {
+    fn partition_count(&self) -> u32 {
+        self.space.partitions()
+    }
+
+    async fn partition_states(
         &self,
         partitions: &[Partition],
     ) -> Vec<Result<PartitionState, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::part_state(&self.space, *partition))
-            .collect();
         let asked = self.asking();
         let states = self
-            .each("partition_states", partitions, commands, state_of)
+            .each_partition(
+                "partition_states",
+                partitions,
+                |at| scripts::part_state(&self.space, at),
+                state_of,
+            )
             .await;
         for (partition, state) in partitions.iter().zip(&states) {
             if let Ok(state) = state.as_ref()
@@ -35,10 +41,7 @@ impl RedisStore {
         states
     }
 
-    pub(in crate::redis) async fn adopt_all(
-        &self,
-        adopts: &[Adopt],
-    ) -> Vec<Result<bool, HotError>> {
+    async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
         let partitions: Vec<_> = adopts.iter().map(|adopt| adopt.partition).collect();
         let commands = adopts
             .iter()
@@ -53,7 +56,7 @@ impl RedisStore {
         adopted
     }
 
-    pub(in crate::redis) async fn raise(
+    async fn raise_landed(
         &self,
         partition: Partition,
         epoch: Epoch,
@@ -64,123 +67,58 @@ impl RedisStore {
             .await
     }
 
-    pub(in crate::redis) async fn peek_all(
-        &self,
-        partitions: &[Partition],
-    ) -> Vec<Result<PartitionPeek, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::peek(&self.space, *partition))
-            .collect();
-        self.each("peek", partitions, commands, peek_of).await
-    }
-
-    pub(in crate::redis) async fn lock_all(
-        &self,
-        partitions: &[Partition],
-        lock: &Lock,
-        ttl: Duration,
-    ) -> Vec<Result<bool, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::lock(&self.space, *partition, lock, ttl))
-            .collect();
-        self.each("lock", partitions, commands, reply::yes).await
-    }
-
-    pub(in crate::redis) async fn renew_all(
-        &self,
-        partitions: &[Partition],
-        lock: &Lock,
-        ttl: Duration,
-    ) -> Vec<Result<bool, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::renew(&self.space, *partition, lock, ttl))
-            .collect();
-        self.each("renew", partitions, commands, reply::yes).await
-    }
-
-    pub(in crate::redis) async fn unlock_all(
-        &self,
-        partitions: &[Partition],
-        lock: &Lock,
-    ) -> Vec<Result<(), HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::unlock(&self.space, *partition, lock))
-            .collect();
-        self.each("unlock", partitions, commands, |_| Ok(())).await
-    }
-
-    pub(in crate::redis) async fn announce_worker(
-        &self,
-        worker: &str,
-        ttl: Duration,
-    ) -> Result<Vec<String>, HotError> {
-        let names = |value| {
-            reply::list(value)?
-                .into_iter()
-                .map(reply::text)
-                .collect::<Result<Vec<_>, Failure>>()
-        };
-        let mut names = self
-            .one(
-                "announce",
-                None,
-                scripts::announce(&self.space, worker, ttl),
-                names,
-            )
-            .await?;
-        names.sort_unstable();
-        Ok(names)
-    }
-
-    pub(in crate::redis) async fn retire_worker(&self, worker: &str) -> Result<(), HotError> {
-        let key = self.space.keys.workers();
-        let slot = crate::redis::connections::slot::slot_of(key.as_bytes());
-        let mut cmd = redis::cmd("ZREM");
-        cmd.arg(key).arg(worker);
-        self.one("retire", None, Command::write("retire", slot, cmd), |_| {
-            Ok(())
-        })
-        .await
-    }
-
-    pub(in crate::redis) async fn memory_use(&self) -> Result<Option<MemoryUse>, HotError> {
-        let nodes = self.router.nodes();
-        let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
-        let (there, away): (Vec<_>, Vec<_>) = infos.into_iter().partition(Result::is_ok);
-        match away
-            .into_iter()
-            .find_map(Result::err)
-            .filter(|_| there.is_empty())
-        {
-            Some(failure) => Err(hot_error(failure, "memory", false, None)),
-            None => Ok(there
-                .into_iter()
-                .flatten()
-                .filter_map(|info| info.memory)
-                .max_by_key(MemoryUse::percent)),
-        }
-    }
-
-    pub(in crate::redis) async fn server_time(&self) -> Result<Timestamp, HotError> {
-        let decode = |value| {
-            let [seconds, micros] = reply::array(value)?;
-            let (seconds, micros): (u64, u64) = (reply::number(seconds)?, reply::number(micros)?);
-            Ok(Timestamp(
-                seconds.saturating_mul(1_000_000).saturating_add(micros),
-            ))
-        };
-        let slot = crate::redis::connections::slot::slot_of(self.space.keys.meta().as_bytes());
-        self.one(
-            "time",
-            None,
-            Command::read("time", slot, redis::cmd("TIME")),
-            decode,
+    async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>> {
+        self.each_partition(
+            "peek",
+            partitions,
+            |at| scripts::peek(&self.space, at),
+            peek_of,
         )
         .await
+    }
+
+    async fn lock(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        self.each_partition(
+            "lock",
+            partitions,
+            |at| scripts::lock(&self.space, at, lock, ttl),
+            reply::yes,
+        )
+        .await
+    }
+
+    async fn renew(
+        &self,
+        partitions: &[Partition],
+        lock: &Lock,
+        ttl: Duration,
+    ) -> Vec<Result<bool, HotError>> {
+        self.each_partition(
+            "renew",
+            partitions,
+            |at| scripts::renew(&self.space, at, lock, ttl),
+            reply::yes,
+        )
+        .await
+    }
+
+    async fn unlock(&self, partitions: &[Partition], lock: &Lock) -> Vec<Result<(), HotError>> {
+        self.each_partition(
+            "unlock",
+            partitions,
+            |at| scripts::unlock(&self.space, at, lock),
+            |_| Ok(()),
+        )
+        .await
+    }
+
+    async fn forget_calls(&self, partitions: &[Partition]) -> Result<(), HotError> {
+        self.forget_stores(partitions).await
     }
 }
 

@@ -1,11 +1,9 @@
-//! Reads of owner hashes, and the leases, evictions and times to live of owners.
+//! Reads of owner hashes.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::sabotage::broken;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Version};
 
 use crate::redis::RedisStore;
@@ -13,14 +11,7 @@ use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Evicted, Fields, Header, HotError, HotRead, Read, key};
-
-/// The reserved name that every read carries: version, generation and flag.
-pub(in crate::redis) const HEAD: &str = ":v";
-
-/// The reserved name that a worker's reads carry, too. It tells when the hash was born, if a map
-/// named its owner then.
-const BORN: &str = ":b";
+use crate::{Fields, Header, HotError, HotRead, Read, key};
 
 impl RedisStore {
     pub(in crate::redis) async fn read_all(
@@ -117,9 +108,9 @@ impl RedisStore {
             (count, bytes)
         };
         let mut cmd = redis::Cmd::with_capacity(3 + count, key.len() + 16 + bytes);
-        cmd.arg("HMGET").arg(key).arg(HEAD);
+        cmd.arg("HMGET").arg(key).arg(key::HEAD);
         if cells {
-            cmd.arg(BORN);
+            cmd.arg(key::BORN);
         }
         for field in asked {
             cmd.arg(&*key::stored(field));
@@ -129,146 +120,12 @@ impl RedisStore {
         }
         Command::read("read", slot, cmd)
     }
-
-    /// By plain commands. A caller that gets no lease only waits, so no step must be atomic.
-    pub(in crate::redis) async fn lease_all(
-        &self,
-        owners: &[Owner],
-        ttl: Duration,
-    ) -> Vec<Result<bool, HotError>> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
-        let take = |owner: &Owner| {
-            let mut command = self.on_lease("lease", owner, "SET");
-            command
-                .cmd
-                .arg("")
-                .arg("NX")
-                .arg("PX")
-                .arg(scripts::millis(ttl));
-            command
-        };
-        let took = |value| Ok(!matches!(value, Value::Nil));
-        let taken = self
-            .each(
-                "lease",
-                &partitions,
-                owners.iter().map(take).collect(),
-                took,
-            )
-            .await;
-        // If the clock was set back, the lease of a dead holder would last longer by as much (H8).
-        let shorten = |owner: &Owner| {
-            let mut command = self.on_lease("lease", owner, "PEXPIRE");
-            command.cmd.arg(scripts::millis(ttl)).arg("LT");
-            command
-        };
-        let refused: Vec<_> = owners
-            .iter()
-            .zip(&taken)
-            .filter(|(_, taken)| **taken == Ok(false))
-            .map(|(owner, _)| shorten(owner))
-            .collect();
-        if !refused.is_empty() {
-            self.router.send(&refused, false).await;
-        }
-        taken
-    }
-
-    pub(in crate::redis) async fn release_all(&self, owners: &[Owner]) -> Result<(), HotError> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
-        let release = |owner: &Owner| self.on_lease("release", owner, "DEL");
-        let answers = self
-            .each(
-                "release",
-                &partitions,
-                owners.iter().map(release).collect(),
-                |_| Ok(()),
-            )
-            .await;
-        answers.into_iter().collect()
-    }
-
-    /// A command on the lease of an owner.
-    fn on_lease(&self, operation: &'static str, owner: &Owner, name: &str) -> Command {
-        let partition = self.space.partition(owner);
-        let mut cmd = redis::cmd(name);
-        cmd.arg(self.space.keys.lease(partition, owner));
-        Command::write(operation, self.space.slot(partition), cmd)
-    }
-
-    pub(in crate::redis) async fn evict_all(
-        &self,
-        owners: &[Owner],
-    ) -> Vec<Result<Evicted, HotError>> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
-        let commands = owners
-            .iter()
-            .map(|owner| scripts::evict(&self.space, owner))
-            .collect();
-        let gone = |value| {
-            Ok(if reply::yes(value)? {
-                Evicted::Gone
-            } else {
-                Evicted::WhenLanded
-            })
-        };
-        self.each("evict", &partitions, commands, gone).await
-    }
-
-    pub(in crate::redis) async fn marked_all(
-        &self,
-        owners: &[Owner],
-        epoch: Option<Epoch>,
-    ) -> Vec<Result<bool, HotError>> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
-        let commands = owners
-            .iter()
-            .map(|owner| scripts::marked(&self.space, owner, epoch))
-            .collect();
-        self.each("marked", &partitions, commands, reply::yes).await
-    }
-
-    pub(in crate::redis) async fn touch_all(&self, owners: &[Owner]) -> Result<(), HotError> {
-        let partitions: Vec<_> = owners
-            .iter()
-            .map(|owner| self.space.partition(owner))
-            .collect();
-        let touch = |owner: &Owner| {
-            let partition = self.space.partition(owner);
-            let mut cmd = redis::cmd("PEXPIRE");
-            cmd.arg(self.space.keys.data(partition, owner))
-                .arg(scripts::millis(self.clean_ttl))
-                .arg((!broken("R2-touch")).then_some("XX"));
-            Command::write("touch", self.space.slot(partition), cmd)
-        };
-        let answers = self
-            .each(
-                "touch",
-                &partitions,
-                owners.iter().map(touch).collect(),
-                |_| Ok(()),
-            )
-            .await;
-        answers.into_iter().collect()
-    }
 }
 
 /// The read. Its hash is suspect if its generation is lower than the partition's.
 pub(in crate::redis) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
     if let Some(header) = &mut read.header {
-        header.suspect = header.generation < generation && !broken("R14-trusting");
+        header.suspect = header.generation < generation;
     }
     read
 }
@@ -315,14 +172,14 @@ pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Fai
     let (mut header, mut born) = (None, None);
     let mut cells = BTreeMap::new();
     for (name, value) in pairs {
-        match &*name {
-            b":v" => header = Some(header_of(&value)?),
-            b":b" => born = Some(value),
-            other => match (other.strip_prefix(key::TOMBSTONE.as_bytes()), other.first()) {
-                (Some(field), _) => drop(cells.insert(field_of(field)?, buried(&value)?)),
-                (None, Some(b':')) => {}
-                (None, _) => drop(cells.insert(field_of(other)?, Cell::Live(value))),
-            },
+        if name == key::HEAD {
+            header = Some(header_of(&value)?);
+        } else if name == key::BORN {
+            born = Some(value);
+        } else if let Some(field) = name.strip_prefix(key::TOMBSTONE.as_bytes()) {
+            cells.insert(field_of(field)?, buried(&value)?);
+        } else if !key::is_reserved(&name) {
+            cells.insert(field_of(&name)?, Cell::Live(value));
         }
     }
     let header = header
@@ -343,7 +200,10 @@ pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Fai
 /// hash is complete.
 pub(in crate::redis) fn header_of(head: &[u8]) -> Result<Header, Failure> {
     let nonsense = || {
-        Failure::Nonsense("the reserved field :v is not version, generation and flag".to_owned())
+        let head = key::HEAD;
+        Failure::Nonsense(format!(
+            "the reserved field {head} is not version, generation and flag"
+        ))
     };
     let (flag, rest) = head.split_last().ok_or_else(nonsense)?;
     let complete = match flag {

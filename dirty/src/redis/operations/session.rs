@@ -1,27 +1,21 @@
-//! Sessions.
+//! The sessions of owners.
 
-use std::collections::BTreeMap;
-
-use bytes::Bytes;
+use async_trait::async_trait;
 use redis::Value;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Fence, OpId, Owner, Partition};
 
 use super::read;
 use crate::redis::RedisStore;
+use crate::redis::connections::transport::Command;
 use crate::redis::error::{Failure, hot_error};
 use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::writes::marker_of;
-use crate::{
-    Asked, Beats, ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, mark,
-};
+use crate::{ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, Sessions};
 
-/// The most owners of one call of `lapse.lua` or `forget_lapsed.lua`.
-const CALL_MAX: usize = 200;
-
-impl RedisStore {
-    pub(in crate::redis) async fn open_one(&self, open: &OpenSession) -> Result<Opened, HotError> {
-        let partition = self.space.partition(&open.owner);
+#[async_trait]
+impl Sessions for RedisStore {
+    async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
         // Another owner's load proves nothing about this one.
         let load = open.load.clone().filter(|load| load.owner == open.owner);
         let command = scripts::open_session(
@@ -32,60 +26,30 @@ impl RedisStore {
             },
             self.absent_ttl,
         );
-        let answer = self.send_one_verified(command, partition).await;
-        answer
-            .and_then(|value| opened_of(value, open.token))
-            .map_err(|failure| hot_error(failure, "open_session", true, Some(partition)))
+        self.about("open_session", &open.owner, command, |value| {
+            opened_of(value, open.token)
+        })
+        .await
     }
 
-    pub(in crate::redis) async fn claim_one(
-        &self,
-        claim: &ClaimSession,
-    ) -> Result<Claimed, HotError> {
-        let partition = self.space.partition(&claim.owner);
-        let answer = self
-            .send_one_verified(scripts::claim_session(&self.space, claim), partition)
-            .await;
-        answer
-            .and_then(claimed_of)
-            .map_err(|failure| hot_error(failure, "claim_session", true, Some(partition)))
+    async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError> {
+        let command = scripts::claim_session(&self.space, claim);
+        self.about("claim_session", &claim.owner, command, claimed_of)
+            .await
     }
 
-    pub(in crate::redis) async fn close_one(
-        &self,
-        owner: &Owner,
-        fence: Fence,
-    ) -> Result<bool, HotError> {
-        let partition = self.space.partition(owner);
+    async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError> {
         let command = scripts::close_session(&self.space, owner, fence, self.clean_ttl);
-        let answer = self.send_one_verified(command, partition).await;
-        answer
-            .and_then(reply::yes)
-            .map_err(|failure| hot_error(failure, "close_session", true, Some(partition)))
+        self.about("close_session", owner, command, reply::yes)
+            .await
     }
 
-    pub(in crate::redis) async fn ask_one(
-        &self,
-        owner: &Owner,
-        fence: Fence,
-        by: &str,
-    ) -> Result<bool, HotError> {
-        let partition = self.space.partition(owner);
-        let answer = self
-            .send_one_verified(
-                scripts::ask_session(&self.space, owner, fence, by),
-                partition,
-            )
-            .await;
-        answer
-            .and_then(reply::yes)
-            .map_err(|failure| hot_error(failure, "ask_session", true, Some(partition)))
+    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+        let command = scripts::ask_session(&self.space, owner, fence, by);
+        self.about("ask_session", owner, command, reply::yes).await
     }
 
-    pub(in crate::redis) async fn look_at_sessions(
-        &self,
-        owners: &[Owner],
-    ) -> Vec<Result<Option<Session>, HotError>> {
+    async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>> {
         let commands = owners
             .iter()
             .flat_map(|owner| scripts::sessions_of(&self.space, owner))
@@ -114,131 +78,22 @@ impl RedisStore {
             })
             .collect()
     }
+}
 
-    pub(in crate::redis) async fn beat_all(
+impl RedisStore {
+    /// Sends one command about the session of an owner and reads its answer.
+    async fn about<T>(
         &self,
-        partitions: &[Partition],
-        raise: Option<(OpId, u64)>,
-    ) -> Vec<Result<Beats, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::beat(&self.space, *partition, raise))
-            .collect();
-        self.each("beat", partitions, commands, beats_of).await
-    }
-
-    pub(in crate::redis) async fn asked_of(
-        &self,
-        partitions: &[Partition],
-        holder: OpId,
-    ) -> Vec<Result<Vec<Asked>, HotError>> {
-        let commands = partitions
-            .iter()
-            .map(|partition| scripts::asked(&self.space, *partition))
-            .collect();
-        self.each("asked", partitions, commands, move |value| {
-            asked_of(value, holder)
-        })
-        .await
-    }
-
-    pub(in crate::redis) async fn lapse_holder(
-        &self,
-        partition: Partition,
-        holder: OpId,
-        beat: u64,
-    ) -> Result<u32, HotError> {
-        let sessions = self
-            .sessions_in(partition, false, |session| session.holder == holder)
-            .await?;
-        let owners: Vec<Owner> = sessions.into_iter().map(|(owner, _)| owner).collect();
-        let mut lapsed = 0;
-        let chunks = owners
-            .chunks(CALL_MAX)
-            .map(|chunk| (chunk, false))
-            .chain([(&[][..], true)]);
-        for (chunk, last) in chunks {
-            let command = scripts::lapse(
-                &self.space,
-                partition,
-                holder,
-                beat,
-                chunk,
-                (self.clean_ttl, last),
-            );
-            match self
-                .one("lapse", Some(partition), command, reply::number::<i64>)
-                .await?
-            {
-                count @ 0.. => lapsed += u32::try_from(count).unwrap_or(u32::MAX),
-                _ => break,
-            }
-        }
-        Ok(lapsed)
-    }
-
-    /// The wanted sessions of a partition, from the lapsed ones or from the others.
-    pub(in crate::redis) async fn sessions_in(
-        &self,
-        partition: Partition,
-        lapsed: bool,
-        wanted: impl Fn(&Session) -> bool,
-    ) -> Result<Vec<(Owner, Fence)>, HotError> {
-        let (mut sessions, mut cursor) = (BTreeMap::new(), 0);
-        loop {
-            let command = scripts::scan_sessions(&self.space, partition, lapsed, cursor);
-            let decode = |value| {
-                let [next, pairs] = reply::array(value)?;
-                Ok((reply::number::<u64>(next)?, reply::pairs(pairs)?))
-            };
-            let (next, pairs) = self
-                .one("scan_sessions", Some(partition), command, decode)
-                .await?;
-            for (name, text) in pairs {
-                let session = session_of(&text).ok().filter(&wanted);
-                if let (Some(owner), Some(session)) = (mark::owner_of(&name), session) {
-                    sessions.insert(owner, session.fence);
-                }
-            }
-            if next == 0 {
-                return Ok(sessions.into_iter().collect());
-            }
-            cursor = next;
-        }
-    }
-
-    pub(in crate::redis) async fn forget_sessions(
-        &self,
-        partition: Partition,
-        sessions: &[(Owner, Fence)],
-    ) -> Result<u32, HotError> {
-        let mut forgotten = 0;
-        for chunk in sessions.chunks(CALL_MAX) {
-            let command = scripts::forget_lapsed(&self.space, partition, chunk);
-            forgotten += self
-                .one(
-                    "forget_lapsed",
-                    Some(partition),
-                    command,
-                    reply::number::<u32>,
-                )
-                .await?;
-        }
-        Ok(forgotten)
-    }
-
-    pub(in crate::redis) async fn grace_ends(
-        &self,
-        partition: Partition,
-        epoch: Epoch,
-    ) -> Result<bool, HotError> {
-        self.one(
-            "end_grace",
-            Some(partition),
-            scripts::end_grace(&self.space, partition, epoch),
-            reply::yes,
-        )
-        .await
+        operation: &'static str,
+        owner: &Owner,
+        command: Command,
+        decode: impl FnOnce(Value) -> Result<T, Failure>,
+    ) -> Result<T, HotError> {
+        let partition = self.space.partition(owner);
+        let answer = self.send_one_verified(command, partition).await;
+        answer
+            .and_then(decode)
+            .map_err(|failure| hot_error(failure, operation, true, Some(partition)))
     }
 }
 
@@ -263,7 +118,7 @@ pub(in crate::redis) fn session_of(text: &[u8]) -> Result<Session, Failure> {
     })
 }
 
-fn id_of(text: &str) -> Option<OpId> {
+pub(super) fn id_of(text: &str) -> Option<OpId> {
     let digits = text.as_bytes().as_chunks::<2>().0;
     let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
     let bytes: Option<Vec<u8>> = digits.iter().map(byte).collect();
@@ -347,45 +202,4 @@ fn claimed_of(value: Value) -> Result<Claimed, Failure> {
             String::from_utf8_lossy(other)
         ))),
     }
-}
-
-fn beats_of(value: Value) -> Result<Beats, Failure> {
-    let [epoch, graced, beats] = reply::array(value)?;
-    let beat = |(holder, beat): (Bytes, Bytes)| {
-        let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
-        let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
-        Ok((holder, reply::digits(&beat)?))
-    };
-    Ok(Beats {
-        epoch: reply::epoch(&reply::bytes(epoch)?)?,
-        graced: &*reply::bytes(graced)? == b"1",
-        beats: reply::pairs(beats)?
-            .into_iter()
-            .map(beat)
-            .collect::<Result<_, Failure>>()?,
-    })
-}
-
-/// The requests for the owners of one holder. The value of each owner is "holder version token by".
-fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
-    let mut all = Vec::new();
-    for (name, text) in reply::pairs(value)? {
-        let nonsense = || Failure::Nonsense("a request for an owner can't be read".to_owned());
-        let text = std::str::from_utf8(&text).map_err(|_| nonsense())?;
-        let [of, version, token, by] =
-            <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>())
-                .map_err(|_| nonsense())?;
-        let fence = Fence {
-            version: reply::version(version.as_bytes())?,
-            token: id_of(token).ok_or_else(nonsense)?,
-        };
-        if id_of(of) == Some(holder) {
-            all.push(Asked {
-                owner: mark::owner_of(&name).ok_or_else(nonsense)?,
-                fence,
-                by: by.to_owned(),
-            });
-        }
-    }
-    Ok(all)
 }

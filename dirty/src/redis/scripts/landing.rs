@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use storage_model::sabotage::broken;
 use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::lock::lock_value;
@@ -74,7 +73,7 @@ pub(crate) fn settle(
         .arg(settle.snapshot.0)
         .arg(settle.landed.get());
     cmd.arg(millis(head.clean_ttl))
-        .arg(u8::from(settle.probation && !broken("H33-forgotten")))
+        .arg(u8::from(settle.probation))
         .arg(marks.len());
     for mark in marks {
         cmd.arg(mark.name);

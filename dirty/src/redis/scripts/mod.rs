@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use redis::{Cmd, ToRedisArgs};
-use storage_model::sabotage::broken;
 use storage_model::{
-    Cell, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version,
+    Cell, Change, Condition, Epoch, ID_WINDOW, Mutation, Owner, Partition, Timestamp, Version,
 };
 
 use crate::mark::SEPARATOR;
@@ -31,9 +30,6 @@ pub(crate) use session::{
     ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse,
     open_session, scan_sessions, sessions_of,
 };
-
-/// How long operation ids are remembered at least. No deadline lies further ahead.
-pub(crate) const ID_WINDOW: Duration = Duration::from_secs(60);
 
 const PRELUDE: &str = include_str!("../../lua/shared/prelude.lua");
 const OWNER: &str = include_str!("../../lua/shared/owner.lua");
@@ -339,10 +335,7 @@ fn deadline_of(deadline: Timestamp) -> u64 {
 
 /// The epoch in which a mutation may be applied.
 fn epoch<'a>(cmd: &'a mut Cmd, mutation: Option<&Mutation>) -> &'a mut Cmd {
-    match mutation
-        .and_then(|mutation| mutation.epoch)
-        .filter(|_| !broken("R11-outlived"))
-    {
+    match mutation.and_then(|mutation| mutation.epoch) {
         Some(epoch) => cmd.arg(epoch.0),
         None => cmd.arg(""),
     }

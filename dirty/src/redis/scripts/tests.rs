@@ -1,5 +1,7 @@
 //! Every script declares its inputs, is called with them, and keeps the rules.
 
+mod names;
+
 use std::collections::BTreeSet;
 
 use redis::Arg;
@@ -11,7 +13,7 @@ use crate::{
     PartitionState, Settle, SnapshotId, Window,
 };
 
-/// The KEYS or ARGV that a header declares: how many are fixed, and whether more may follow.
+/// The KEYS or ARGV that a header declares: the number of fixed ones, and whether more may follow.
 fn declared(source: &str, what: &str) -> (usize, bool) {
     let prefix = format!("-- {what}[");
     let mut numbers = source.lines().filter_map(|line| {
@@ -331,12 +333,12 @@ fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
             // error leaves a change half done (H2).
             for banned in ["pcall", "tostring", "..", "%d"] {
                 let harmless = match banned {
-                    // Digits in a pattern, or integers where they are wide enough.
+                    // Digits in a pattern, or integers that fit.
                     "%d" => code.contains("%d+") || code.contains("and '%d' or '%.0f'"),
-                    // A read leaves nothing half done, and neither does a script that may not
-                    // write.
+                    // A read leaves nothing half done, and neither does a script without the right
+                    // to write.
                     "pcall" => script.name == "rights",
-                    // Both are texts.
+                    // Both operands are texts.
                     ".." => [
                         "base_text .. all_of, base_text .. part_of",
                         "= digits14 .. named",

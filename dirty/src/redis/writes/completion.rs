@@ -1,5 +1,5 @@
 //! The answers to writes that wait in a queue. Each caller gets its answer, or learns that the
-//! answer is lost.
+//! answer is lost. One caller may wait for writes of several partitions, whose calls end apart.
 
 use std::sync::{Arc, Mutex};
 

@@ -6,14 +6,16 @@
 //! The writes of a call share the time, the record and the marks. Each of these costs the server
 //! one command for the whole call. So the cost of a write falls as the load rises. Each call has a
 //! number ([`Calls`]).
+//!
+//! This is no `Coalescer`: a lone write is sent by its caller, and waiting writes overtake a call
+//! that stands still, since the number of the next call ends it.
 
 use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use redis::Value;
-use storage_model::sabotage::broken;
-use storage_model::{Change, Mutation, OpId, Partition};
+use storage_model::{Change, Mutation, OpId, Partition, tries};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -31,9 +33,6 @@ use crate::redis::scripts;
 /// else during a call.
 const WRITES_MAX: usize = 128;
 const BYTES_MAX: usize = 256 * 1024;
-
-/// How often a call asks for a number at most. It gets none if another call began first.
-const NUMBERS_MAX: u32 = 16;
 
 /// After the response timeout divided by this, waiting writes go without the call before them. A
 /// call takes so long only if its caller's future is not polled, for example beside the running
@@ -330,10 +329,9 @@ impl RedisStore {
 
     /// The number of the next call. An earlier call is ended first if its answer is lost.
     async fn number(&self, partition: Partition, members: &mut [Waiting]) -> Result<u64, Failure> {
-        for _ in 0..NUMBERS_MAX {
+        for _ in 0..tries::NUMBERS {
             match self.begin_call(partition, members) {
                 Ok(number) => return Ok(number),
-                Err(Some(open)) if broken("R11-unended") => self.close(partition, open),
                 Err(Some(open)) => {
                     let ended = Box::pin(self.end_call(partition, open)).await;
                     ended
@@ -431,9 +429,6 @@ impl RedisStore {
             }
             state.calls.open_with(id)
         };
-        if broken("R11-unended") {
-            return Ok(Fate::Void);
-        }
         let ended = match open {
             Some(number) => self.end_call(partition, number).await,
             None => Ok(()),

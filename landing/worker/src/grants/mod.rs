@@ -12,7 +12,7 @@ use std::io::Write as _;
 
 use storage_config::{ColdUrl, Settings};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::open;
 

@@ -31,7 +31,7 @@ use tokio::io::BufReader;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout_at};
 
-use crate::cli::ConfigArgs;
+use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::{open, progress, signal};

@@ -58,7 +58,7 @@ impl Writer {
             owner: name,
             fields,
         } = entry;
-        let scope = match self.storage.scope(name.app(), name.region()) {
+        let scope = match self.storage.world(name.app(), name.region()) {
             Ok(scope) => scope,
             Err(error) => return Ended::Bad(error.to_string()),
         };
@@ -105,9 +105,9 @@ impl Writer {
                 .deadline(left);
             let id = sent.unwrap_or_else(|| self.storage.next_id());
             let write = if sent.is_some() {
-                write.with_id(id)
+                write.retry_of(id)
             } else {
-                write.with_new_id(id)
+                write.id(id)
             };
             let Err(error) = write.await else {
                 return Ok(());

@@ -1,5 +1,5 @@
-//! The keys of one owner: its partition, its hash's key without and with characters that are
-//! escaped, and all six keys of a write.
+//! The keys of one owner: its partition, the key of its hash without and with escaped characters,
+//! and all six keys of a write.
 
 use std::hint::black_box;
 

@@ -1,8 +1,8 @@
-//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8.
-//! Values of 64 bytes; none is copied here, so their size does not matter.
+//! A batch of 1,000 rows through landing's own decisions: 1,000 owners of 1 field, or 125 of 8. The
+//! values have 64 bytes. No value is copied here, so their size does not matter.
 //!
-//! `cut` makes one group of one partition's marks, `wanted` lists what is to be read, `rows` pairs
-//! it with what was read, and `judge` settles all of it.
+//! `cut` makes one group of one partition's marks, and `wanted` lists the fields to read. `rows`
+//! pairs that list with the collected values, and `judge` settles all marks.
 
 use std::hint::black_box;
 
@@ -10,7 +10,7 @@ use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead, SnapshotId};
-use storage_landing::batch::{self, Faults, Part};
+use storage_landing::marks::{self, Faults, Part};
 use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Version};
 
 use crate::shape::{self, ROWS};
@@ -20,7 +20,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         let part = part(count)?;
         let wanted = part.wanted();
         let collected = collected(&wanted)?;
-        let rows = batch::rows(&wanted, &collected);
+        let rows = marks::rows(&wanted, &collected);
         let faults = Faults::new();
         ensure!(
             rows.rows.len() == ROWS,
@@ -28,7 +28,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
             rows.rows.len()
         );
         ensure!(
-            batch::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(),
+            marks::judge(&part, &rows, &faults, false).settle.len() == part.entries.len(),
             "not all is settled"
         );
 
@@ -38,22 +38,22 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
         group.bench_function(id("cut"), |b| {
             b.iter_batched(
                 || vec![part.clone()],
-                |parts| batch::cut(parts, ROWS),
+                |parts| marks::cut(parts, ROWS),
                 BatchSize::LargeInput,
             );
         });
         group.bench_function(id("wanted"), |b| b.iter(|| black_box(&part).wanted()));
         group.bench_function(id("rows"), |b| {
-            b.iter(|| batch::rows(black_box(&wanted), black_box(&collected)))
+            b.iter(|| marks::rows(black_box(&wanted), black_box(&collected)))
         });
-        let judged = || batch::judge(black_box(&part), black_box(&rows), &faults, false);
+        let judged = || marks::judge(black_box(&part), black_box(&rows), &faults, false);
         group.bench_function(id("judge"), |b| b.iter(judged));
         group.finish();
     }
     Ok(())
 }
 
-/// The marks of a batch, as a scan brings them: one an owner.
+/// The marks of a batch as a scan returns them: one for each owner.
 fn part(count: usize) -> anyhow::Result<Part> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
@@ -73,7 +73,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
     })
 }
 
-/// What the hot tier answers if it holds all that is wanted.
+/// The answer of a hot tier that holds all wanted fields.
 fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let (epoch, version) = (Epoch(1), shape::version()?);
     let header = Header {

@@ -1,17 +1,17 @@
-//! Micro-benchmarks: what the hot paths cost in CPU time where no server takes part.
+//! Micro-benchmarks: the CPU time of the hot paths without a server.
 //!
-//! | module | what is measured |
+//! | module | measures |
 //! | --- | --- |
 //! | `keys` | the keys of an owner and of a write |
-//! | `marks` | the name of a mark, there and back |
-//! | `objects` | a stored object, there and back; its MessagePack and its header apart |
+//! | `marks` | encoding and decoding the name of a mark |
+//! | `objects` | encoding and decoding a stored object, and its MessagePack and its header alone |
 //! | `landing` | a batch from marks to rows, and the verdict on it |
 //! | `upserts` | rows to ordered rows, arguments and bound arguments |
-//! | `shape` | what they are measured with |
+//! | `shape` | the data of the measurements |
 //!
-//! A figure counts what is made and what it costs to drop it. It says nothing of a whole operation,
-//! which waits for servers most of its time; those are measured by `storage-tests`' `bench`. An
-//! argument picks benchmarks by a part of their names.
+//! A figure counts the making of a result and the cost to drop it. It does not describe a whole
+//! operation, which waits for servers most of its time. `bench` of `storage-tests` measures those.
+//! An argument picks benchmarks by a part of their names.
 
 mod keys;
 mod landing;

@@ -1,4 +1,4 @@
-//! The name of a mark, there and back: of 1 field, of 8, and of 8 whose names are escaped.
+//! Encoding and decoding the name of a mark: of 1 field, of 8, and of 8 with escaped names.
 
 use std::hint::black_box;
 

@@ -1,10 +1,10 @@
-//! A stored object, there and back: structs of 1 and 8 texts of 64 bytes or 1 KiB, and one of 1 KiB
-//! in a byte vector.
+//! Encoding and decoding a stored object: structs of 1 and 8 texts of 64 bytes or 1 KiB, and one of
+//! 1 KiB in a byte vector.
 //!
-//! `encode` and `decode` are those of the codec, `encode_checked` is what a save calls.
-//! `message_pack_…` is the same payload alone, and `header` the refusal of an object of a newer
-//! schema, which comes behind header and checksum and before the payload. What is left of `decode`
-//! is the walk that measures the payload's nesting.
+//! `encode` and `decode` are those of the codec, and a save calls `encode_checked`.
+//! `message_pack_…` is the same payload alone. `header` is the rejection of an object of a newer
+//! schema, after header and checksum and before the payload. The rest of `decode` is the walk that
+//! measures the payload's nesting.
 
 use std::hint::black_box;
 
@@ -60,7 +60,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
             one(criterion, &shape.to_string(), &eight)?;
         }
     }
-    // Of all 256 bytes: the serializer sees them one by one.
+    // All 256 byte values occur, and the serializer sees them one by one.
     one(
         criterion,
         "1x1024B_bytes",
@@ -119,7 +119,7 @@ fn one<T: Serialize + DeserializeOwned + PartialEq>(
     Ok(())
 }
 
-/// The payload as the codec writes it, into a buffer that is as large at first.
+/// The payload as the codec writes it, into a buffer of the same initial size.
 fn message_pack<T: Serialize>(value: &T) -> Result<Vec<u8>, rmp_serde::encode::Error> {
     let mut payload = Vec::with_capacity(512);
     let mut serializer = rmp_serde::Serializer::new(&mut payload)

@@ -1,14 +1,15 @@
-//! What is measured: owners of 1 or 8 fields, values of 64 bytes or 1 KiB, batches of 1,000 rows.
+//! The data of the measurements: owners of 1 or 8 fields, values of 64 bytes or 1 KiB, batches of
+//! 1,000 rows.
 
 use std::fmt;
 
 use anyhow::Context;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
-/// The rows of a batch, as many as a landing takes by default.
+/// The number of rows of a batch. A landing takes as many by default.
 pub(crate) const ROWS: usize = 1_000;
 
-/// How many fields an owner has, each with a value of how many bytes.
+/// The number of fields of an owner, and the size of each value in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shape {
     pub(crate) fields: usize,
@@ -42,20 +43,20 @@ impl fmt::Display for Shape {
     }
 }
 
-/// A player of the usual names.
+/// A player with usual names.
 pub(crate) fn owner(id: &str) -> anyhow::Result<Owner> {
     Ok(Owner::new("mygame", "eu-1", "player", id)?)
 }
 
-/// Fields in order, their names of about ten bytes.
+/// Fields in order. Their names have about ten bytes.
 pub(crate) fn fields(count: usize) -> anyhow::Result<Vec<Field>> {
     (0..count)
         .map(|number| Ok(Field::new(&format!("inventory{number}"))?))
         .collect()
 }
 
-/// The owners of a batch of [`ROWS`] rows, each with so many fields. They come in no order, as
-/// marks do from a scan, but in the same one each time.
+/// The owners of a batch of [`ROWS`] rows, each with this number of fields. They come in no order,
+/// as marks do from a scan, but in the same one each time.
 pub(crate) fn owners(fields: usize) -> anyhow::Result<Vec<Owner>> {
     const STRIDE: usize = 617; // prime, so that each owner comes once
     let count = ROWS / fields;
@@ -64,7 +65,7 @@ pub(crate) fn owners(fields: usize) -> anyhow::Result<Vec<Owner>> {
         .collect()
 }
 
-/// The rows of a batch, each owner's beside each other. No two share a value in memory.
+/// The rows of a batch. Rows of one owner are neighbours. No two share a value in memory.
 pub(crate) fn rows(shape: Shape) -> anyhow::Result<Vec<Row>> {
     let version = version()?;
     let mut rows = Vec::new();

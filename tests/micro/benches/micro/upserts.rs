@@ -1,9 +1,9 @@
 //! A batch of 1,000 rows on its way into statements for MySQL: 1,000 owners of 1 field or 125 of 8,
 //! values of 64 bytes or 1 KiB.
 //!
-//! `ordered` brings the rows into key order; `arguments` cuts ordered rows into upserts and lists
-//! what each is given; `bound` does that and encodes it as the driver sends it, which copies each
-//! value once.
+//! `ordered` brings the rows into key order. `arguments` cuts ordered rows into upserts and lists
+//! the arguments of each. `bound` does the same and encodes the arguments as the driver sends them,
+//! which copies each value once.
 
 use std::hint::black_box;
 

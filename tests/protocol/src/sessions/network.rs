@@ -1,4 +1,4 @@
-//! Openings, and what the network does with calls: it carries them out late, or once more.
+//! Openings, and calls that the network carries out late or once more.
 
 use storage_dirty::memory::session;
 use storage_dirty::{ClaimSession, Load, OpenSession, Opened};
@@ -15,7 +15,7 @@ pub(super) enum Call {
         server: usize,
         token: OpId,
         takes: Option<Fence>,
-        /// As it was when the call was sent.
+        /// The load at the time of sending.
         load: Option<Load>,
     },
     Claim(ClaimSession),
@@ -25,7 +25,8 @@ pub(super) enum Call {
 }
 
 impl World {
-    /// The same, with a copy of a call that was just sent; none if the network keeps no more.
+    /// The same world, with a copy of a call that was just sent. None if the network keeps no more
+    /// copies.
     pub(super) fn with_copy(&self, call: impl FnOnce() -> Call) -> Option<Self> {
         let late = self.left.late.checked_sub(1)?;
         let mut next = self.clone();
@@ -34,7 +35,7 @@ impl World {
         Some(next)
     }
 
-    /// Carries out an opening, with this load if one is asked for; answers the session that it
+    /// Carries out an opening, with this load if one is asked for. Returns the session that it
     /// opened.
     fn open(
         &mut self,
@@ -94,7 +95,7 @@ impl World {
         }))
     }
 
-    /// A server hears what became of its opening.
+    /// A server learns the result of its opening.
     fn hears(&mut self, at: usize, answer: Option<Known>) {
         let Some(server) = self.servers.get_mut(at) else {
             return;
@@ -104,7 +105,7 @@ impl World {
         server.at = answer.map_or(At::Idle, At::Open);
     }
 
-    /// A session ends without a save, if it is the owner's; answers whether it was.
+    /// Ends a session without a save, if it is the owner's session. Returns whether it was.
     pub(super) fn end(&mut self, fence: Fence) -> bool {
         let present = self.present();
         let ended = session::close(self.part(), &present, PARTITION, &owner(), fence) == Ok(true);
@@ -115,7 +116,7 @@ impl World {
         ended
     }
 
-    /// Carries out a copy, whose answer nobody hears.
+    /// Carries out a copy. No server gets the answer.
     fn carry_out(&mut self, call: Call) -> Result<(), String> {
         match call {
             Call::Open {
@@ -127,7 +128,7 @@ impl World {
                 self.open(server, token, takes, load)?;
             }
             Call::Claim(claim) => {
-                // Refused by an incarnation that nobody has adopted; then nothing came of it.
+                // An incarnation without an adoption rejects it. Then it has no effect.
                 let _ = session::claim(self.part(), PARTITION, &claim);
             }
             Call::Close { fence } => {
@@ -139,7 +140,7 @@ impl World {
 }
 
 impl Sessions {
-    /// A server wants the owner: it opens a session, or takes the place of another.
+    /// A server wants the owner. It opens a session, or takes the place of another one.
     pub(super) fn wants(&self, world: &World, at: usize, take: Take<'_>) {
         let seen = world.servers.get(at).and_then(|server| server.seen);
         let held = session::session_of(&world.hot.part, &owner());
@@ -151,7 +152,7 @@ impl Sessions {
             if let Some(server) = next.servers.get_mut(at) {
                 server.seen = Some(held.fence);
             }
-            take(step("server", at, "sees who holds the owner"), Ok(next));
+            take(step("server", at, "sees the holder of the owner"), Ok(next));
         }
         let steal = seen.map(|seen| (Some(seen), "steals the owner"));
         for (takes, what) in [(None, "opens a session")].into_iter().chain(steal) {
@@ -206,7 +207,7 @@ impl Sessions {
         }
     }
 
-    /// What becomes of an opening that was sent: it is carried out, its answer comes, or its server
+    /// The fates of an opening that was sent: it is carried out, its answer comes, or its server
     /// gives it up.
     pub(super) fn opening(&self, world: &World, at: usize, take: Take<'_>) {
         let Some(At::Opening {
@@ -245,7 +246,7 @@ impl Sessions {
         }
     }
 
-    /// Copies come whenever they like.
+    /// Copies come at any time.
     pub(super) fn copies(&self, world: &World, take: Take<'_>) {
         if !world.is_ready() {
             return;

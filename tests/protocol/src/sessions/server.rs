@@ -1,4 +1,4 @@
-//! What a server does with its session: it saves, claims and loses it.
+//! The steps of a server with its session: it saves, claims and loses it.
 
 use storage_dirty::memory::session;
 use storage_dirty::{Claimed, Mutated, Refusal};
@@ -88,8 +88,8 @@ impl Sessions {
         }
     }
 
-    /// A session ends without a save; or its server gives that up, and the call comes late or
-    /// never.
+    /// Ends a session without a save. Its server may also give the end up, and then the call comes
+    /// late or never.
     pub(super) fn end(&self, world: &World, at: usize, known: &Known, take: Take<'_>) {
         if self.late == 0 {
             return;
@@ -106,8 +106,8 @@ impl Sessions {
         take(step("server", at, "ends its session"), Ok(next));
     }
 
-    /// The grace has ended: the session goes on if the owner is as it left it or older, and not of
-    /// an epoch that the session has not seen.
+    /// The grace has ended. The session goes on if the owner is as the session left it or older,
+    /// and not of an epoch that the session has not seen.
     fn resume(
         &self,
         mut next: World,
@@ -160,7 +160,7 @@ impl Sessions {
 }
 
 impl World {
-    /// What a session does with the answer to its save.
+    /// The reaction of a session to the answer to its save.
     fn heard(
         &mut self,
         at: usize,
@@ -171,9 +171,9 @@ impl World {
     ) -> Result<(), String> {
         match answer {
             Mutated::Applied(applied) => {
-                // S1: no write of a former holder. One that missed a grace may go on if nothing
-                // that is stored is newer than what it knows: that there was a successor is known
-                // to nobody then.
+                // S1: a former holder's write is not applied. A session that missed a grace may go
+                // on if the stored data is not newer than its knowledge. In that case no part knows
+                // that there was a successor.
                 let is_gone = self
                     .hot
                     .truth
@@ -200,7 +200,7 @@ impl World {
                 self.set(at, if closes { At::Idle } else { At::Open(known) });
             }
             Mutated::Refused(Refusal::Fenced(other)) => {
-                // The hot tier may have forgotten it.
+                // The hot tier may have forgotten the session.
                 if self.hot_epoch() == known.epoch {
                     return self.lose(at, known, other.as_ref().map(|session| session.fence));
                 }
@@ -223,14 +223,15 @@ impl World {
                     }),
                 );
             }
-            // Somebody wrote between its look and its save.
+            // Another writer changed the owner between the session's look and its save.
             Mutated::Refused(Refusal::Version(_)) => return self.lose(at, known, None),
             other => return Err(format!("a save is answered {other:?}")),
         }
         Ok(())
     }
 
-    /// A session is lost. It must have been taken by a later one, or changed by somebody else.
+    /// A session is lost. A later session must have taken its owner, or another writer must have
+    /// changed the owner.
     fn lose(&mut self, at: usize, known: &Known, to: Option<Fence>) -> Result<(), String> {
         let newer =
             self.stored().0 > known.acked || self.hot.truth.is_news_to(known, self.hot_epoch());
@@ -238,8 +239,8 @@ impl World {
         if to.is_some_and(|to| to < known.fence) && !missed {
             return Err("a live session is lost to an earlier one".to_owned());
         }
-        // One that missed a grace loses to whoever may have come since, whatever the fences say:
-        // the clock may have been set back.
+        // A session that missed a grace may lose to any session since, whatever the fences are,
+        // because the clock may have been set back.
         if missed {
             self.set(at, At::Lost);
             return Ok(());

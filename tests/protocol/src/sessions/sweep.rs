@@ -1,14 +1,14 @@
-//! The cure for sessions that no server knows: a server lists what the hot tier says that it holds,
-//! and ends what it does not know.
+//! The cure for sessions that no server knows. A server lists its sessions by the hot tier's
+//! record, and ends those that it does not know.
 //!
-//! The hot tier ends none before the grace of the epoch has ended. Before, a session that it has
-//! ended may be all that tells the hot tier of a steal: without it, the session that was stolen
-//! from would be claimed, and go on.
+//! The hot tier ends none before the grace of the epoch has ended. Before that, an ended session
+//! may be the hot tier's only trace of a steal. Without it, the session that was stolen from would
+//! be claimed and go on.
 //!
-//! The list and the ends are one step here. Tokens are drawn anew for each opening, so one that a
-//! server does not know it never will; and an end names its fence.
+//! The list and the ends are one step here. Each opening draws a new token, so a server will never
+//! know a token that it does not know now. An end names its fence.
 
-use storage_dirty::memory::session;
+use storage_dirty::memory::{holder, session};
 use storage_dirty::{OpenSession, Opened};
 use storage_model::OpId;
 
@@ -20,7 +20,7 @@ use crate::names::{PARTITION, owner};
 const FRESH: OpId = OpId::new([250; 16]);
 
 impl Server {
-    /// Whether it has the session of this token, or is about to.
+    /// Whether the server has the session of this token, or is about to open it.
     fn knows(&self, token: OpId, sweeps: Sweeps) -> bool {
         match &self.at {
             At::Open(known) => known.fence.token == token,
@@ -31,8 +31,8 @@ impl Server {
 }
 
 impl Sessions {
-    /// Ends the session that the hot tier says a server holds, if the server does not know it.
-    /// Answers whether there was one.
+    /// Ends the session that the hot tier records for a server, if the server does not know it.
+    /// Returns whether there was one.
     fn ends_unknown(&self, world: &mut World, at: usize) -> Result<bool, String> {
         let held = session::session_of(&world.hot.part, &owner());
         let held = held.filter(|held| held.holder == holder(at) && !held.is_lapsed());
@@ -61,9 +61,9 @@ impl Sessions {
         }
     }
 
-    /// Why the owner can't be had again without a steal, once nothing comes late any more: those
-    /// who are awake have ended their sessions and swept, those who are paused for ever are called
-    /// gone, and the grace is over.
+    /// The reason why the owner can't be opened again without a steal once no late call is left. By
+    /// then, each server that is awake has ended its session and swept. Each server that is paused
+    /// for ever is called gone, and the grace is over.
     pub(super) fn stuck(&self, world: &World) -> Option<String> {
         session::session_of(&world.hot.part, &owner()).filter(|held| !held.is_lapsed())?;
         let mut next = world.clone();
@@ -71,13 +71,13 @@ impl Sessions {
             next.adopt();
         }
         let (present, epoch) = (next.present(), next.hot_epoch());
-        session::end_grace(next.part(), PARTITION, epoch).ok()?;
+        holder::end_grace(next.part(), PARTITION, epoch).ok()?;
         for at in 0..next.servers.len() {
             let Some(server) = next.servers.get(at).cloned() else {
                 continue;
             };
             if server.paused {
-                session::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
+                holder::lapse(next.part(), &present, PARTITION, holder(at), 0).ok()?;
                 continue;
             }
             if let At::Open(known) = server.at {
@@ -109,7 +109,7 @@ impl Sessions {
             );
         }
         let Ok(Opened::Open { read, .. }) = answer else {
-            return Some(format!("the owner can't be had again: {answer:?}"));
+            return Some(format!("the owner can't be opened again: {answer:?}"));
         };
         let value = read
             .cells

@@ -1,9 +1,9 @@
-//! What happens to the hot tier beside its servers: landings, plain writes, what runs out, and what
-//! comes back older or empty.
+//! Events of the hot tier apart from its servers: landings, plain writes, expiry, and a return with
+//! older or no data.
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, landing, lock, record, session};
+use storage_dirty::memory::{PartState, holder, landing, lock, partition, session};
 use storage_dirty::{Adopt, Claimed, Entry, Lock, Map, Mutated, Refusal, Settle};
 use storage_model::{Epoch, Timestamp};
 
@@ -12,7 +12,7 @@ use super::{Sessions, Take, step};
 use crate::names::{LATER, PARTITION, owner};
 
 impl World {
-    /// What has been marked lands, all at once.
+    /// Lands all marked data at once.
     pub(super) fn land(&mut self) -> Option<()> {
         let present = self.present();
         let held = Lock {
@@ -34,7 +34,7 @@ impl World {
         let marks: Vec<Entry> = landing::scan(&self.hot.part, Map::Snapshot, 0, 10).entries;
         let collected =
             landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])]).ok()?;
-        record::collects(self.part());
+        partition::collects(self.part());
         let read = collected.reads.first()?;
         if let Some(header) = read.header {
             let value = read.cells.iter().find_map(|(_, cell)| number_of(cell))?;
@@ -60,7 +60,7 @@ impl World {
 
     pub(super) fn adopt(&mut self) {
         self.epoch = Epoch(self.epoch.0 + 1);
-        let seen = record::partition_state(&self.hot.part);
+        let seen = partition::partition_state(&self.hot.part);
         let adopt = Adopt {
             partition: PARTITION,
             seen,
@@ -71,7 +71,7 @@ impl World {
             database: None,
         };
         let present = self.present();
-        self.adopted = record::adopt(self.part(), &present, &adopt);
+        self.adopted = partition::adopt(self.part(), &present, &adopt);
     }
 }
 
@@ -94,7 +94,7 @@ impl Sessions {
             next.copy = None;
             next.adopted = false;
             next.hot = back(copy.clone(), next.replaced);
-            // Rows are newer than what it has, if they are.
+            // The row's value is the present one if the row is newer than the hot tier's data.
             if let Some((version, value)) =
                 next.row.filter(|(version, _)| *version > next.stored_hot())
             {
@@ -177,13 +177,13 @@ impl Sessions {
             let mut next = world.clone();
             next.left.lapses -= 1;
             let present = next.present();
-            if session::lapse(next.part(), &present, PARTITION, holder(at), 0)
+            if holder::lapse(next.part(), &present, PARTITION, holder(at), 0)
                 .is_ok_and(|lapsed| lapsed > 0)
             {
                 take(step("worker", at, "says that the holder is gone"), Ok(next));
             }
         }
-        // Every session that is awake has claimed by then, or learned that it lost.
+        // By then, every session that is awake has claimed, or learned that it is lost.
         let claims = |(at, server): (usize, &Server)| match &server.at {
             At::Open(known) if !server.paused => {
                 let mut part = PartState::clone(&world.hot.part);
@@ -209,8 +209,7 @@ impl Sessions {
             next.servers
                 .iter_mut()
                 .for_each(|server| server.missed |= server.paused);
-            if session::end_grace(next.part(), PARTITION, epoch) == Ok(true)
-                && next.hot != world.hot
+            if holder::end_grace(next.part(), PARTITION, epoch) == Ok(true) && next.hot != world.hot
             {
                 take(step("worker", 0, "ends the grace"), Ok(next));
             }

@@ -1,9 +1,9 @@
-//! The state: the hot tier and the database, the servers, and what may still happen.
+//! The state: the hot tier and the database, the servers, and the rest of the bounds.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, Present, fill, mutate, read, record};
+use storage_dirty::memory::{PartState, Present, fill, observe, partition, read, writes};
 use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated, Observed};
 use storage_model::{
     Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version,
@@ -19,7 +19,7 @@ pub(super) struct Known {
     pub(super) fence: Fence,
     /// The epoch in which it was opened or last confirmed.
     pub(super) epoch: Epoch,
-    /// The greatest version that it was told of.
+    /// The greatest version that it knows.
     pub(super) acked: Version,
     pub(super) value: u8,
     pub(super) claims: bool,
@@ -42,21 +42,21 @@ impl Known {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum At {
     Idle,
-    /// Its call is under way; or was carried out, and the answer is.
+    /// Its call is under way, or its answer is.
     Opening {
         token: OpId,
         takes: Option<Fence>,
         answer: Option<Known>,
     },
     Open(Known),
-    /// Somebody else has the owner, says the hot tier.
+    /// By the hot tier, another session has the owner.
     Lost,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Server {
     pub(super) at: At,
-    /// The session that it saw last, when it wanted the owner.
+    /// The last session that it saw when it wanted the owner.
     pub(super) seen: Option<Fence>,
     pub(super) paused: bool,
     /// Whether it was paused when a grace ended.
@@ -65,35 +65,37 @@ pub(super) struct Server {
     pub(super) epoch: Epoch,
 }
 
-/// What must come true of this history of the hot tier.
+/// The conditions that this history of the hot tier must fulfil.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Truth {
-    /// The fence of the session that was opened last.
+    /// The fence of the last session that was opened.
     pub(super) last: Option<Fence>,
-    /// The epoch in which it was ended, if it never saved: in the next it is as if it had not been.
+    /// The epoch in which it was ended, if it never saved. In the next epoch it counts as if it had
+    /// never been.
     pub(super) undone: Option<Epoch>,
-    /// The value that was written last.
+    /// The last value that was written.
     pub(super) value: u8,
     /// The epoch of that write and the token of its session, if any.
     pub(super) wrote: Option<(Epoch, Option<OpId>)>,
 }
 
 impl Truth {
-    /// Whether another than this session wrote last, in this epoch, and the session never saw it.
+    /// Whether the last writer in this epoch was another than this session, and the session never
+    /// saw that write.
     pub(super) fn is_news_to(&self, known: &Known, epoch: Epoch) -> bool {
         let is_of_another = |(wrote_in, by)| wrote_in == epoch && by != Some(known.fence.token);
         self.wrote.is_some_and(is_of_another) && self.value != known.value
     }
 }
 
-/// The hot tier, and what must come true of it.
+/// The hot tier, and the conditions on it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Hot {
     pub(super) part: Arc<PartState>,
     pub(super) truth: Truth,
 }
 
-/// The whole.
+/// The whole state.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct World {
     pub(super) hot: Hot,
@@ -104,13 +106,13 @@ pub struct World {
     pub(super) servers: Vec<Server>,
     /// Calls that the network may carry out later, or once more.
     pub(super) calls: Vec<Call>,
-    /// The tokens of sessions that have saved, also what the hot tier forgot since.
+    /// The tokens of sessions that have saved, including those that the hot tier forgot since.
     pub(super) wrote: BTreeSet<OpId>,
     pub(super) next_value: u8,
     pub(super) next_token: u8,
     pub(super) replaced: u8,
     pub(super) adopted: bool,
-    /// What may still happen; the bounds that nothing uses up are not looked at.
+    /// The rest of the bounds. Bounds that nothing uses up are not looked at.
     pub(super) left: Sessions,
 }
 
@@ -187,9 +189,9 @@ impl World {
         }
     }
 
-    /// What a load brings: the owner's row, with a proof.
+    /// The result of a load: the owner's row, with a proof.
     pub(super) fn load(&self) -> Option<Load> {
-        let observed: Observed = read::observe(&self.hot.part, PARTITION, &owner()).ok()?;
+        let observed: Observed = observe::observe(&self.hot.part, PARTITION, &owner()).ok()?;
         let rows = self.row.iter().map(|(version, value)| {
             (
                 field(),
@@ -205,7 +207,7 @@ impl World {
         })
     }
 
-    /// The owner as the hot tier has it, or the row where that is newer or it has nothing.
+    /// The owner by the hot tier, or by the row if that is newer or the hot tier has nothing.
     pub(super) fn stored(&self) -> (Version, Option<u8>) {
         let mut part = PartState::clone(&self.hot.part);
         let read: HotRead = match self
@@ -223,16 +225,16 @@ impl World {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.adopted && read::observe(&self.hot.part, PARTITION, &owner()).is_ok()
+        self.adopted && observe::observe(&self.hot.part, PARTITION, &owner()).is_ok()
     }
 
     pub(super) fn mutate(&mut self, mutation: &Mutation) -> Option<Mutated> {
         let present = self.present();
-        let answer = mutate::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
+        let answer = writes::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
         match answer {
             Mutated::Load(_) => {
                 let load = self.load()?;
-                mutate::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
+                writes::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
             }
             other => Some(other),
         }
@@ -245,7 +247,7 @@ impl World {
 
     /// The epoch of the hot tier's record.
     pub(super) fn hot_epoch(&self) -> Epoch {
-        record::partition_state(&self.hot.part)
+        partition::partition_state(&self.hot.part)
             .record
             .map(|record| record.epoch)
             .unwrap_or_default()

@@ -12,7 +12,7 @@ use crate::bench::load::Operation;
 use crate::bench::place::Arena;
 use crate::bench::plain::{Command, Plain, fields};
 
-/// Owners of one call.
+/// The number of owners of one call.
 const AT_ONCE: usize = 8;
 const TASKS: usize = 64;
 
@@ -83,7 +83,7 @@ impl Case for Bulk {
         let (place, fields) = (arena.place().await?, fields(1, 64, 0));
         let ours = Ours::warm(&place, owner_count(arena), &fields, Call::Update).await?;
         let ours = OurBulk {
-            storage: place.storage.scope("game", "eu")?.bytes(),
+            storage: place.storage.world("game", "eu")?.bytes(),
             ours,
         };
         let baseline = Plain::new(&place, self.command, owner_count(arena), fields).await?;

@@ -10,7 +10,7 @@ use crate::bench::lander::Landers;
 use crate::bench::place::Place;
 use crate::bench::plain::fields;
 
-/// Fields of each owner, of 64 B.
+/// The number of fields of each owner. Each has 64 B.
 pub(super) const FIELDS: usize = 8;
 
 /// Writes owners, lands them, and drops them from Redis.
@@ -23,7 +23,7 @@ pub(super) async fn cold_owners(place: &Place, count: usize) -> Result<Vec<ByteO
     Ok(owners)
 }
 
-/// Drops owners from Redis that have landed.
+/// Drops landed owners from Redis.
 pub(super) async fn chill(place: &Place, owners: &[ByteOwner]) -> Result<()> {
     let owners: Vec<Owner> = owners.iter().map(|owner| owner.owner().clone()).collect();
     for evicted in place.storage.tiers().hot().evict(&owners).await {
@@ -32,7 +32,7 @@ pub(super) async fn chill(place: &Place, owners: &[ByteOwner]) -> Result<()> {
     Ok(())
 }
 
-/// Reads all of these at once; each read loads its owner.
+/// Reads all of these owners at once. Each read loads its owner.
 pub(super) async fn read_all(owners: &[ByteOwner]) -> Result<()> {
     let records = try_join_all(owners.iter().map(ByteOwner::get_all)).await?;
     let whole = records.iter().all(|record| record.len() == FIELDS);

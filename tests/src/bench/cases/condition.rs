@@ -1,4 +1,4 @@
-//! Writes that look before they write: update-if-version and incr.
+//! Writes with a condition on the present state: update-if-version and incr.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,7 +27,7 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
 }
 
 /// Updates under the version of the last one. The number of owners is a multiple of the number of
-/// tasks, so each owner is one task's and no update conflicts.
+/// tasks. So only one task writes each owner, and no update conflicts.
 #[derive(Clone)]
 struct IfVersion {
     ours: Ours,

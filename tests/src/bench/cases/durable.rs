@@ -1,5 +1,5 @@
-//! What a game server sees of durable writes: how many are acknowledged a second while a worker
-//! lands them, against a database alone.
+//! Durable writes as a game server sees them: the rate of acknowledged writes while a worker lands
+//! them, against a database alone.
 
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ impl Rig for DurableRig {
 
     async fn run(&mut self, side: Side) -> Result<Sample> {
         match side {
-            // What has not landed by then is no more than one write of each owner.
+            // At most one write of each owner has not landed by then.
             Side::Ours => drive(&self.ours, TASKS, self.time).await,
             Side::Baseline => self.straight.upsert(&self.rows).await,
         }

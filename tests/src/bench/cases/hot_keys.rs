@@ -1,8 +1,10 @@
-//! Hot keys: how few rows reach the database when the same owners are written again and again.
+//! Hot keys: the number of rows that reach the database when the same owners are written again and
+//! again.
 
 use anyhow::Result;
 use async_trait::async_trait;
-use storage_landing::{LandingOptions, LandingWorker};
+use storage_config::LandingSettings;
+use storage_landing::LandingWorker;
 use storage_model::RandomIds;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -54,11 +56,12 @@ impl Case for HotKeys {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place().await?;
         let ours = Ours::warm(&place, OWNERS, &fields(1, 64, 0), Call::Incr).await?;
-        let options = LandingOptions {
-            name: "bench".to_owned(),
-            ..LandingOptions::from(&place.settings)
+        let landing = LandingSettings {
+            worker_name: Some("bench".to_owned()),
+            ..place.settings.landing.clone()
         };
-        let worker = LandingWorker::new(place.storage.tiers().clone(), options, &RandomIds);
+        let (tiers, sessions) = (place.storage.tiers().clone(), &place.settings.sessions);
+        let worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();
         let running = worker.clone();
         let running = tokio::spawn(async move { running.run(async { drop(stopped.await) }).await });

@@ -1,4 +1,4 @@
-//! Concurrent misses of different owners, against the same one by one.
+//! Concurrent misses of different owners, against the same misses one by one.
 
 use std::time::Instant;
 
@@ -11,7 +11,7 @@ use super::cold::{chill, cold_owners, read_all};
 use crate::bench::case::{Case, Figure, Plan, Processes, Repetitions, Rig, Sample, Side};
 use crate::bench::place::{Arena, Place};
 
-/// Misses at once.
+/// The number of concurrent misses.
 const AT_ONCE: usize = 16;
 
 struct HotLoad;

@@ -1,4 +1,4 @@
-//! How late writes are in the database while half of what landing can do is written.
+//! The delay of writes on their way to the database, at half of the highest landing rate.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::bench::place::{Arena, Place};
 use crate::bench::plain::fields;
 use crate::bench::stats::percentile;
 
-/// How often writes are sent, and how many at most in one call.
+/// The interval of writes, and the largest number of writes of one call.
 const TICK: Duration = Duration::from_millis(10);
 const AT_ONCE: usize = 100;
-/// How often it is looked how old the oldest unlanded write is.
+/// The time between two looks at the age of the oldest unlanded write.
 const LOOK: Duration = Duration::from_millis(20);
 
 struct Lag;
@@ -34,7 +34,7 @@ struct LagRig {
     landers: Landers,
     fill: Fill,
     owners: usize,
-    /// Writes of each tick: half of what was landed in that time.
+    /// Writes of each tick: half of the number that landed in that time.
     each_tick: usize,
     time: Duration,
 }

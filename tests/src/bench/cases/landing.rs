@@ -14,7 +14,7 @@ use crate::bench::place::{Arena, Place, owner_id, value};
 use crate::bench::plain::fields;
 use crate::bench::straight::{PlainRow, Straight};
 
-/// Landing of one field of so many bytes of each owner.
+/// Landing of one field of each owner, with values of this number of bytes.
 #[derive(Debug, Clone)]
 pub struct Landing {
     name: String,
@@ -28,13 +28,13 @@ pub struct Landing {
     repetitions: Repetitions,
 }
 
-/// What one would do without a hot tier.
+/// The alternative without a hot tier.
 #[derive(Debug, Clone, Copy)]
 enum Without {
-    /// Each row in its own statement and transaction, as they come, over 16 connections.
+    /// Each row in its own statement and transaction, in order of arrival, over 16 connections.
     Single,
-    /// 1,000 rows in a statement, in key order, over 2 connections: the least that landing can
-    /// cost.
+    /// 1,000 rows in a statement, in key order, over 2 connections: the least possible cost of
+    /// landing.
     Batches,
 }
 

@@ -1,4 +1,4 @@
-//! What landing costs Redis, against the bare commands that read and clear as many marks.
+//! The cost of landing for Redis, against the bare commands that read and clear as many marks.
 
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ struct MarksRig {
 
 /// The one dirty map of the baseline.
 const MAP: &str = "plain-dirty";
-/// Marks that are read at once, and that are cleared at once.
+/// The number of marks that are read at once, and that are cleared at once.
 const PAGE: usize = 1_000;
 const CLEARED: usize = 200;
 
@@ -84,7 +84,7 @@ pub(super) async fn mark(
     Ok(())
 }
 
-/// Reads what is marked in the map of the baseline, and clears it.
+/// Reads the marks in the map of the baseline, and clears them.
 pub(super) async fn clear(connection: &mut MultiplexedConnection) -> Result<()> {
     let mut cursor = 0_u64;
     loop {

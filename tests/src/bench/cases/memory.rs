@@ -31,7 +31,7 @@ impl Case for Memory {
         let (name, ours, baseline, unit, goal) = match self {
             Self::Mark => (
                 "memory-mark",
-                "what the dirty maps hold for each mark of 1 field, ids of 12 bytes, by MEMORY USAGE",
+                "the bytes of the dirty maps for each mark of 1 field, ids of 12 bytes, by MEMORY USAGE",
                 "the names of the same owners in sets",
                 "B/mark",
                 Goal {
@@ -42,7 +42,7 @@ impl Case for Memory {
             ),
             Self::Owner => (
                 "memory-owner",
-                "what Redis allocates for each clean owner with 8 fields of 64 B, without remembered operation ids",
+                "the allocation of Redis for each clean owner with 8 fields of 64 B, without remembered operation ids",
                 "plain hashes of the same fields under keys as long",
                 "B/owner",
                 Goal {
@@ -89,7 +89,7 @@ impl Case for Memory {
     }
 }
 
-/// Members of one SADD.
+/// The number of members of one SADD.
 const AT_ONCE: usize = 1_000;
 
 struct MarkRig {
@@ -175,7 +175,7 @@ struct OwnerRig {
 const TASKS: usize = 64;
 
 impl OwnerRig {
-    /// What Redis has allocated, without the ids of the operations of the last two minutes.
+    /// The allocated memory of Redis, without the ids of the operations of the last two minutes.
     async fn bytes(&self) -> Result<f64> {
         for partition in 0..self.place.settings.redis.partitions {
             for window in 0..2 {

@@ -1,4 +1,4 @@
-//! Many misses of one owner in several processes: how often the database is asked.
+//! Many misses of one owner in several processes, and the number of requests to the database.
 
 use anyhow::{Context as _, Result};
 use async_trait::async_trait;

@@ -52,7 +52,7 @@ pub fn all() -> Vec<Box<dyn Case>> {
     let recovery = [recovery::cases()];
     let cold = [hot_load::cases(), misses::cases()];
     let worlds = world::Shared::default();
-    // The backlog is what made the large world, so this case comes first.
+    // The backlog comes from the writes that make the large world, so this case comes first.
     let sizes = [
         memory::cases(),
         backlog::cases(&worlds),

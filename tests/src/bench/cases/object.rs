@@ -13,7 +13,7 @@ use crate::bench::place::Arena;
 
 const TASKS: usize = 64;
 
-/// A player as games store them: numbers, a few names, a bag. About 1 KiB as bytes.
+/// A typical player of a game: numbers, a few names, a bag. About 1 KiB as bytes.
 #[derive(Debug, Clone, Serialize, Deserialize, SaveObject)]
 #[save_object(logic_type = "player")]
 struct Player {
@@ -90,7 +90,7 @@ struct AsBytes {
 
 impl Operation for AsBytes {
     async fn run(&mut self, turn: usize) -> Result<u64> {
-        // The object's storage makes an owner for each call, too.
+        // The object's storage also makes an owner for each call.
         let owner = self
             .storage
             .owner(Player::LOGIC_TYPE, u64::try_from(turn % self.owners)?)?;
@@ -126,7 +126,7 @@ impl Case for Objects {
 
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let (place, owners) = (arena.place().await?, owner_count(arena));
-        let world = place.storage.scope("game", "eu")?;
+        let world = place.storage.world("game", "eu")?;
         let (players, storage) = (world.objects::<Player>(), world.bytes());
         let ours = AsObject {
             players,

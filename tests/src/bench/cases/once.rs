@@ -15,13 +15,13 @@ use crate::bench::load::count;
 use crate::bench::place::{Arena, Place};
 use crate::bench::plain::{Command, Plain, fields};
 
-/// Each owner is written once, after all that was written before has landed.
+/// Each owner is written once, after all earlier writes have landed.
 struct Once {
     name: &'static str,
     /// Tasks that write, and those of the baseline.
     tasks: usize,
     plain_tasks: usize,
-    /// Whether what was written lands in the same measurement.
+    /// Whether the writes land in the same measurement.
     lands: bool,
     figure: Figure,
     goal: Goal,
@@ -29,7 +29,7 @@ struct Once {
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
     let (micros, rate) = (Figure::RedisMicros, Figure::Rate);
-    // 128 tasks over 8 partitions are 16 writes a call.
+    // 128 tasks over 8 partitions are 16 writes for each call.
     let alone = Once {
         name: "clean-redis-cpu",
         tasks: 128,

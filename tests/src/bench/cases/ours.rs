@@ -39,7 +39,7 @@ impl Ours {
         }
     }
 
-    /// Operations on as many owners, each of which was written once.
+    /// Operations on this number of owners, each of which was written once.
     pub(super) async fn warm(
         place: &Place,
         owners: usize,
@@ -69,7 +69,7 @@ impl Ours {
     }
 }
 
-/// Tasks that fill a place.
+/// The number of tasks that fill a place.
 const TASKS: usize = 64;
 
 pub(super) fn owner_of(owners: &[ByteOwner], turn: usize) -> Result<&ByteOwner> {

@@ -1,4 +1,4 @@
-//! Two operations that the same number of tasks do for the same time.
+//! Two operations by the same number of tasks for the same time.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use crate::bench::case::{Processes, Rig, Sample, Side};
 use crate::bench::load::{Operation, drive};
 use crate::bench::place::{Arena, Place};
 
-/// Owners that operations go over: those of a busy game server. A multiple of every number of
-/// tasks.
+/// The number of owners that operations use: those of a busy game server. A multiple of every
+/// number of tasks.
 pub(super) const OWNERS: usize = 4_096;
 
-/// As many, but in a smoke test.
+/// The same number, except in a smoke test.
 pub(super) fn owner_count(arena: &Arena) -> usize {
     arena.scale.pick(256, OWNERS, OWNERS)
 }

@@ -1,4 +1,4 @@
-//! Reads of what is hot, against plain HMGETs.
+//! Reads of hot owners, against plain HMGETs.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -13,7 +13,7 @@ use crate::bench::plain::{Command, Plain, fields};
 
 const TASKS: usize = 64;
 
-/// A read of so many fields.
+/// A read of this number of fields.
 struct Read(usize);
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {

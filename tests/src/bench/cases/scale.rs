@@ -1,4 +1,4 @@
-//! What the number of owners costs: the same work among few and among many.
+//! The cost of a number of owners: the same work among few and among many.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,7 +31,7 @@ struct AmongOwners {
     worlds: Shared,
 }
 
-/// What is done among few and among many owners.
+/// The work among few and among many owners.
 #[derive(Debug, Clone, Copy)]
 enum Work {
     Update,
@@ -39,7 +39,7 @@ enum Work {
     Idle,
 }
 
-/// An update of another owner each time, all over the world.
+/// An update of another owner each time, across the whole world.
 #[derive(Clone)]
 struct Scattered {
     fill: Arc<Fill>,
@@ -131,7 +131,7 @@ impl ScaleRig {
 #[async_trait]
 impl Rig for ScaleRig {
     async fn prepare(&mut self, side: Side) -> Result<()> {
-        // The other world's worker would only be in the way.
+        // The other world's worker would only take time away.
         self.worlds.few.running()?.hold().await?;
         self.worlds.many.running()?.hold().await?;
         let (work, rows) = (self.work, self.rows);
@@ -166,7 +166,7 @@ impl Rig for ScaleRig {
                 };
                 let sample = drive(&operation, TASKS, time).await?;
                 world.written += usize::try_from(sample.operations)?;
-                // What was written here must not wait in the next repetition.
+                // The writes of this repetition must not wait in the next one.
                 world.running()?.let_go()?;
                 Ok(sample)
             }

@@ -12,12 +12,12 @@ use crate::bench::case::{Case, Figure, Plan, Processes, Repetitions, Rig, Sample
 use crate::bench::place::{Arena, Place};
 use crate::bench::server::{Server, TASKS};
 
-/// So many game servers.
+/// This number of game servers.
 #[derive(Debug, Clone, Copy)]
 pub struct Servers(usize);
 
 impl Servers {
-    /// Measured by their rate, without a goal of their own.
+    /// A case that is measured by its rate, without a goal of its own.
     #[must_use]
     pub fn point(count: usize) -> Self {
         Self(count)

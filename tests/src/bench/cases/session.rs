@@ -35,7 +35,7 @@ async fn session(owner: &ByteOwner) -> Result<ByteSession> {
     Ok(owner.session(options).await?)
 }
 
-/// Sessions of owners, so many at once.
+/// Sessions of owners, this many at once.
 async fn sessions(owners: &[ByteOwner]) -> Result<Vec<ByteSession>> {
     let starts = stream::iter(owners.to_vec()).map(|owner| async move { session(&owner).await });
     starts
@@ -132,7 +132,7 @@ impl Case for SessionStart {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place().await?;
         let owners = cold_owners(&place, arena.scale.pick(16, 200, 1_000)).await?;
-        // The first session makes the server heard of.
+        // The first session makes the server known.
         session(&place.owners("first", 1)?.pop().context("no owner")?)
             .await?
             .end()

@@ -10,7 +10,7 @@ use crate::bench::case::{Case, Figure, Goal, Plan, Repetitions, Rig};
 use crate::bench::place::Arena;
 use crate::bench::plain::{Command, Plain, fields};
 
-/// An update of so many fields of so many bytes by so many tasks.
+/// An update of this number of fields and bytes by this number of tasks.
 #[derive(Debug, Clone)]
 pub struct Update {
     name: String,
@@ -24,7 +24,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// One that is measured by its rate, and has no goal of its own.
+    /// A case that is measured by its rate, without a goal of its own.
     #[must_use]
     pub fn point(tasks: usize, fields: usize, bytes: usize, owners: usize) -> Self {
         let name = format!("update-{tasks}x{fields}x{bytes}");

@@ -1,4 +1,4 @@
-//! Worlds of few and of many owners, which take minutes to make: the cases that need them share
+//! Worlds of few and of many owners. They take minutes to make, so the cases that need them share
 //! them.
 
 use std::sync::Arc;
@@ -11,19 +11,19 @@ use crate::bench::lander::{HELD, Landers};
 use crate::bench::place::{Arena, Place};
 use crate::bench::plain::fields;
 
-/// Owners of series "o" with 1 field of 64 B, all of them in Redis.
+/// Owners of series "o" with 1 field of 64 B. All of them are in Redis.
 pub(super) struct World {
     pub(super) place: Place,
-    /// None yet while all that was written waits for the first worker.
+    /// None as long as all writes wait for the first worker.
     landers: Option<Landers>,
     pub(super) owners: usize,
-    /// How many writes came after those that made the world.
+    /// The number of writes after those that made the world.
     pub(super) written: usize,
     pub(super) round: u64,
 }
 
 impl World {
-    /// A world that nothing of has landed.
+    /// A world of which no write has landed.
     async fn open(arena: &Arena, owners: usize) -> Result<Self> {
         let place = arena.place_with(HELD).await?;
         arena.say(format_args!("writing {owners} owners"));
@@ -58,8 +58,8 @@ impl World {
         self.landers.iter().flat_map(Landers::pids).collect()
     }
 
-    /// Lets so many marks wait for a worker that has just been started. The first time it is the
-    /// writes that made the world.
+    /// Makes this number of marks wait for a worker that has just been started. The first time,
+    /// these are the writes that made the world.
     pub(super) async fn backlog(&mut self, marks: usize) -> Result<()> {
         if let Some(mut landers) = self.landers.take() {
             landers.landed().await?;
@@ -77,7 +77,7 @@ pub(super) struct Worlds {
     pub(super) many: World,
 }
 
-/// The worlds, made when the first case needs them and dropped with the last one.
+/// The worlds. The first case that needs them makes them, and the last one drops them.
 #[derive(Clone, Default)]
 pub(super) struct Shared(Arc<Mutex<Option<Worlds>>>);
 

@@ -1,10 +1,10 @@
-//! A model of the database, in place of the SQL engine: transactions with locks, the fence and the
-//! versioned upsert, and the ways in which a database fails.
+//! A model of the database, in place of the SQL engine. It has transactions with locks, the fence
+//! and the versioned upsert, and the failures of a database.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`tables`] | what was committed |
-//! | [`server`] | [`Database`]: one server, its locks, and what it is not well of |
+//! | [`tables`] | the committed data |
+//! | [`server`] | [`Database`]: one server, its locks, and its ailments |
 //! | [`transaction`] | statements and transactions of one process, and their faults |
 //! | [`store`] | [`ModelStore`]: the engine |
 

@@ -1,4 +1,4 @@
-//! One database server: what it holds, its locks, and what it is not well of.
+//! One database server: its data, its locks, and its ailments.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -12,13 +12,13 @@ use tokio::time::Instant;
 
 use super::tables::Tables;
 
-/// Is told of every landing that commits.
+/// Learns of every landing that commits.
 pub trait Commits: Send + Sync + fmt::Debug {
-    /// A landing is committed; the tables are as they are after it.
+    /// A landing is committed. The tables are those after it.
     fn committed(&self, batch: &Batch, tables: &Tables);
 }
 
-/// What a transaction locks.
+/// The subject of a lock.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Lockable {
     /// A partition's record.
@@ -32,14 +32,14 @@ pub enum Lockable {
 /// A lock, held until this is dropped.
 pub type Held = OwnedMutexGuard<()>;
 
-/// What the server is not well of.
+/// The ailments of the server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ails {
     /// It can't be reached.
     pub away: bool,
     /// It takes no writes.
     pub read_only: bool,
-    /// It refuses rows of the field `poison`.
+    /// It rejects rows of the field `poison`.
     pub refuses: bool,
 }
 
@@ -49,14 +49,14 @@ struct State {
     ails: Ails,
     /// How often connections broke.
     lives: u64,
-    /// What commits were made durable after, and what was there before those that may be forgotten,
-    /// each with when it ended.
+    /// The time until a commit is durable, and the tables before each commit that may be forgotten.
+    /// Each has the time at which the commit replaced it.
     durable_after: Duration,
     before: VecDeque<(Instant, Tables)>,
 }
 
 impl State {
-    /// Something is about to be committed.
+    /// A commit is about to happen.
     fn remember(&mut self) {
         let now = Instant::now();
         while self
@@ -95,25 +95,25 @@ impl Database {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What was committed.
+    /// Reads the committed data.
     pub fn tables<T>(&self, read: impl FnOnce(&Tables) -> T) -> T {
         read(&self.state().tables)
     }
 
-    /// Changes what was committed.
+    /// Changes the committed data.
     pub fn change<T>(&self, change: impl FnOnce(&mut Tables) -> T) -> T {
         let mut state = self.state();
         state.remember();
         change(&mut state.tables)
     }
 
-    /// From now on a commit is durable only after this.
+    /// From now on a commit is durable only after this time.
     pub fn durable_after(&self, time: Duration) {
         self.state().durable_after = time;
     }
 
     /// The process dies, and another takes its place without the last of the commits that were not
-    /// durable yet: as many as `choose` says of so many.
+    /// durable yet. `choose` gets the number of such commits and returns the number to forget.
     pub fn forget(&self, choose: impl FnOnce(usize) -> usize) {
         let mut state = self.state();
         state.remember();
@@ -124,8 +124,8 @@ impl Database {
             .get(commits.saturating_sub(choose(commits)))
             .cloned()
         {
-            // Not the pairing: a database that forgets which hot tier took over needs an operator,
-            // who is not simulated.
+            // The pairing is kept. If a database forgets which hot tier took over, an operator must
+            // help. The simulator does not play that case.
             let pairing = std::mem::take(&mut state.tables.pairing);
             state.tables = kept;
             state.tables.pairing = pairing;
@@ -145,13 +145,13 @@ impl Database {
         }
     }
 
-    /// What it is not well of.
+    /// Its ailments.
     #[must_use]
     pub fn ails(&self) -> Ails {
         self.state().ails
     }
 
-    /// Changes what it is not well of.
+    /// Changes its ailments.
     pub fn ail(&self, change: impl FnOnce(&mut Ails)) {
         change(&mut self.state().ails);
     }
@@ -161,13 +161,13 @@ impl Database {
         self.state().lives += 1;
     }
 
-    /// Counts how often connections broke: a transaction of another number is no more.
+    /// The number of times that connections broke. A transaction with another number has ended.
     #[must_use]
     pub fn lives(&self) -> u64 {
         self.state().lives
     }
 
-    /// Whether it refuses a row.
+    /// Whether it rejects a row.
     #[must_use]
     pub fn refuses(&self, row: &Row) -> bool {
         self.state().ails.refuses && row.field.as_str() == "poison"

@@ -13,9 +13,9 @@ use storage_sql::{
 use super::server::Lockable;
 use super::transaction::{Way, unwell};
 
-/// The most bytes of a value.
+/// The largest number of bytes of a value.
 const VALUE_BYTES_MAX: usize = 8 << 20;
-/// Rows of one statement.
+/// The rows of one statement.
 const ROWS_AT_ONCE: usize = 4;
 
 /// The cold tier on the model of the database, for one process.

@@ -1,4 +1,4 @@
-//! What was committed.
+//! The committed data.
 
 use std::collections::BTreeMap;
 
@@ -28,9 +28,9 @@ struct Record {
 pub struct Tables {
     rows: BTreeMap<Owner, BTreeMap<Field, Kept>>,
     partitions: BTreeMap<Partition, Record>,
-    /// How often the process was started again.
+    /// The number of times that the process was started again.
     pub starts: u64,
-    /// Which hot tier it belongs to.
+    /// The hot tier that it belongs to.
     pub pairing: ColdPairing,
 }
 
@@ -81,7 +81,7 @@ impl Tables {
             .map(|(owner, _)| owner)
     }
 
-    /// A partition's record; of epoch 0 without one.
+    /// A partition's record. It has epoch 0 if there is none.
     #[must_use]
     pub fn record(&self, partition: Partition) -> PartitionRecord {
         let Record {
@@ -98,7 +98,7 @@ impl Tables {
         }
     }
 
-    /// Whether a fence matches. Nothing matches a partition without a record.
+    /// Whether a fence matches. No fence matches a partition without a record.
     #[must_use]
     pub fn matches(&self, fence: &Fence) -> bool {
         let record = self.partitions.get(&fence.partition);
@@ -118,8 +118,7 @@ impl Tables {
         DatabaseId(self.starts + 1)
     }
 
-    /// Takes a batch whose fences match: rows that are newer, and how far each partition has
-    /// landed.
+    /// Takes a batch whose fences match: the newer rows, and how far each partition has landed.
     pub fn take(&mut self, batch: &Batch) {
         for fence in &batch.fences {
             let (epoch, last_version) = (fence.epoch, fence.landed.max(fence.reaches));
@@ -149,7 +148,7 @@ impl Tables {
         }
     }
 
-    /// Makes a hot tier the current one, if the one before it is the one seen; answers whether it
+    /// Makes a hot tier the current one, if the one before it is the one seen. Returns whether it
     /// did.
     pub fn pair(&mut self, seen: &ColdPairing, pair: &Pair) -> bool {
         let held = &self.pairing;
@@ -182,7 +181,7 @@ impl Tables {
         fits
     }
 
-    /// Raises the epochs of partitions that still have the one seen; of a partition named twice,
+    /// Raises the epochs of partitions that still have the one seen. If a partition is named twice,
     /// the higher one counts.
     pub fn raise(&mut self, raises: &[Raise]) -> Vec<Raised> {
         let moves = |raise: &Raise| {

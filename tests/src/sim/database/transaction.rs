@@ -1,4 +1,4 @@
-//! Statements and transactions of one process, and what befalls them.
+//! Statements and transactions of one process, and their faults.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,21 +12,21 @@ use crate::sim::chance::Chance;
 use crate::sim::fault::Fault;
 use crate::sim::process::Process;
 
-/// After so long a transaction gives up waiting for a lock.
+/// The time after which a transaction gives up waiting for a lock.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
 
-/// One process' way to the database.
+/// The way of one process to the database.
 #[derive(Debug, Clone)]
 pub struct Way {
-    /// Where it leads.
+    /// The database.
     pub database: Arc<Database>,
-    /// What befalls it.
+    /// The source of faults.
     pub chance: Arc<Chance>,
-    /// Whose it is.
+    /// The process.
     pub process: Arc<Process>,
 }
 
-/// A transaction under way; dropped, it is rolled back.
+/// A transaction under way. Dropping it rolls it back.
 #[derive(Debug)]
 pub struct Transaction {
     life: u64,
@@ -34,14 +34,14 @@ pub struct Transaction {
 }
 
 impl Transaction {
-    /// What [`Database::lives`] was when it began.
+    /// The value of [`Database::lives`] when it began.
     #[must_use]
     pub fn life(&self) -> u64 {
         self.life
     }
 }
 
-/// A database that is not well.
+/// The error of a database that is not well.
 #[must_use]
 pub fn unwell(operation: &'static str, message: &str) -> ColdError {
     ColdError {
@@ -63,8 +63,8 @@ impl Way {
         })
     }
 
-    /// Sends a statement; ready when it is carried out. `life` is the transaction's, if it is in
-    /// one: that ends with the process.
+    /// Sends a statement. It is ready when the statement is carried out. `life` belongs to the
+    /// transaction, if there is one. A transaction ends with the server's process.
     pub async fn statement(&self, point: &'static str, life: Option<u64>) -> Result<(), ColdError> {
         tokio::select! {
             biased;
@@ -122,7 +122,7 @@ impl Way {
         Ok(())
     }
 
-    /// Commits. Once it is sent it goes on without its sender.
+    /// Commits. A commit that was sent goes on without its sender.
     pub async fn commit<T: Send + 'static>(
         &self,
         transaction: Transaction,

@@ -1,4 +1,4 @@
-//! What callers were told, against what happened.
+//! The answers to callers, compared with the true events.
 
 use storage_model::{Field, Outcome, Version};
 
@@ -6,7 +6,7 @@ use super::book::Book;
 use super::history::{History, owner_of};
 use crate::sim::database::Database;
 
-/// What was known of an owner when a call began.
+/// The knowledge of an owner when a call began.
 #[derive(Debug, Clone)]
 pub struct Begun {
     owner: String,
@@ -21,12 +21,12 @@ impl Begun {
         self.era == book.era
     }
 
-    /// The greatest version that anybody was told of before.
+    /// The greatest version that any caller knew before.
     pub(super) fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Whose call it is.
+    /// The owner of the call.
     #[must_use]
     pub fn owner(&self) -> &str {
         &self.owner
@@ -34,7 +34,7 @@ impl Begun {
 }
 
 impl Book {
-    /// Somebody is told of this version.
+    /// A caller learns of this version.
     fn tell(&mut self, owner: &str, version: u64) {
         let told = self.told(owner);
         told.seen = told.seen.max(version);
@@ -59,7 +59,7 @@ impl History {
         }
     }
 
-    /// A write was acknowledged, with how many changes.
+    /// A write was acknowledged, with its number of changes.
     pub fn acknowledged(&self, begun: &Begun, id: &[u8], version: Version, changed: u32) {
         let (owner, version) = (&begun.owner, version.get());
         self.note(owner, || {
@@ -92,9 +92,8 @@ impl History {
         state.tell(owner, version);
     }
 
-    /// A write that another call had sent before was acknowledged when it was repeated. What it was
-    /// applied as must be there; where Redis came back older between the two calls, that may be
-    /// less than what had landed.
+    /// A repeat of a write of another call was acknowledged. The applied write must be there. If
+    /// Redis came back older between the two calls, its version may be below a landed one.
     pub fn repeated(
         &self,
         first: &Begun,
@@ -118,7 +117,7 @@ impl History {
         }
     }
 
-    /// A write failed, which its id stands for, or the value that it sets.
+    /// A write failed. Its id stands for it, or the value that it sets.
     pub fn failed(&self, begun: &Begun, id: &[u8], outcome: Outcome, why: &str) {
         let owner = &begun.owner;
         self.note(owner, || format!("{outcome:?}: {why}"));
@@ -182,7 +181,7 @@ impl History {
         }
     }
 
-    /// Everything of an owner that was there when the call began is said to be in the database.
+    /// The database is said to have all data of an owner from before the call.
     pub fn landed(&self, begun: &Begun, database: &Database) {
         let mut state = self.state();
         if (state.era, state.forgets) != (begun.era, begun.forgets) {
@@ -210,7 +209,7 @@ impl History {
         }
     }
 
-    /// A write of a field is said to be in the database, whatever became of the hot tier meanwhile.
+    /// The database is said to have a write of a field, whatever happened to the hot tier since.
     pub fn wrote_row(&self, begun: &Begun, field: &str, version: Version, database: &Database) {
         let mut state = self.state();
         let (Some(owner), Ok(name)) = (owner_of(&begun.owner), Field::new(field)) else {

@@ -1,4 +1,4 @@
-//! Mutations as the script that applied them saw them.
+//! Mutations, as the script that applied them saw them.
 
 use super::sessions::{Fence, fence_of};
 use super::slot::Change;
@@ -8,7 +8,7 @@ use crate::sim::redis::reply::Reply;
 /// An applied mutation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Applied {
-    /// Its operation id, or what stands for it.
+    /// Its operation id, or a name for it.
     pub id: Vec<u8>,
     /// The owner's part of keys and marks.
     pub owner: String,
@@ -16,17 +16,17 @@ pub struct Applied {
     pub version: u64,
     /// The version that the owner had to have.
     pub wanted: Option<u64>,
-    /// The session that it is a save of.
+    /// The session, if the mutation is a save.
     pub fence: Option<Fence>,
     /// Whether the session ended with it.
     pub closes: bool,
-    /// The fields that it names, with what it did to each.
+    /// The fields that it names, with its effect on each.
     pub changes: Vec<(String, Change)>,
 }
 
 impl Applied {
-    /// Reads a script that ran: what it changed of owners, and what it says of changes that it or
-    /// another copy made before.
+    /// Reads a script that ran: its changes of owners, and its answers about changes of earlier
+    /// copies.
     pub fn all(executed: &Executed<'_>) -> Vec<Self> {
         match (executed.name, executed.reply) {
             ("update", Reply::Bulk(reply)) => updates(executed, reply),
@@ -37,8 +37,8 @@ impl Applied {
 }
 
 /// The changes of `update.lua`: seven arguments, an owner for each write, and then the writes
-/// themselves. A write has no id but the name of its store, its partition, the number of its call
-/// and its place in it.
+/// themselves. A write has no id. The name of its store, its partition, the number of its call and
+/// its place in the call stand for it.
 fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
     let (Some([store, number]), Some(record)) = (executed.argv.get(5..7), executed.keys.get(1))
@@ -51,7 +51,7 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
         let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else {
             break;
         };
-        // Several fields are named together first.
+        // If there are several fields, their names come first.
         let pairs_at = if count == 1 { 1 } else { 2 };
         let Some((update, after)) = rest.split_at_checked(pairs_at + 2 * count) else {
             break;
@@ -78,7 +78,7 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     applied
 }
 
-/// "N", "N=VERSION", "N@FENCE" or "N+": how many fields, and what is done to them under which
+/// "N", "N=VERSION", "N@FENCE" or "N+": the number of fields, the operation on them, and its
 /// condition.
 fn count_and_kind(head: &str) -> Option<(usize, &str)> {
     let (count, kind) = head.split_at(head.find(['=', '+', '@']).unwrap_or(head.len()));
@@ -122,7 +122,7 @@ fn updated(
     })
 }
 
-/// The change of `mutate.lua`. A reply without a count of changes was remembered.
+/// The change of `mutate.lua`. A reply without a count of changes is a remembered one.
 fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     let Executed { keys, argv, .. } = executed;
     let mut answer = text(reply)?.split(' ');
@@ -146,8 +146,7 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
     })
 }
 
-/// The owner, id and version of a mutation of which `mutate.lua` says that it was applied before,
-/// and nothing more.
+/// The owner, id and version of a mutation if `mutate.lua` only says that it was applied before.
 pub fn said_to_be_applied(executed: &Executed<'_>) -> Option<(String, Vec<u8>, u64)> {
     let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else {
         return None;

@@ -1,4 +1,4 @@
-//! What is known of all owners, checked as mutations are applied and rows are committed.
+//! The known state of all owners, checked when mutations are applied and rows are committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,37 +19,37 @@ pub const PAIR: [&str; 2] = ["left", "right"];
 pub(super) struct Told {
     /// The version of the last mutation that was applied and not lost.
     pub(super) version: u64,
-    /// Whether Redis came back older since: then nobody knows which version the owner has until it
-    /// is written again.
+    /// Whether Redis came back older since. Then the owner's version is unknown until it is written
+    /// again.
     pub(super) rewound: bool,
-    /// The greatest version that anybody was told of.
+    /// The greatest version that any caller knows.
     pub(super) seen: u64,
     pub(super) fields: BTreeMap<String, Line>,
     pub(super) sessions: Sessions,
-    /// What happened, in words.
+    /// The events, in words.
     pub(super) events: Vec<String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct Book {
     pub(super) owners: BTreeMap<String, Told>,
-    /// Applied mutations and the versions they gave: by their ids, and by the values that they set,
-    /// which no two share ([`value_key`]).
+    /// Applied mutations and the versions they gave. The key is an id, or a set value that no two
+    /// share ([`value_key`]).
     pub(super) ids: BTreeMap<Vec<u8>, u64>,
-    /// The owner and the fields of each applied mutation, by the same.
+    /// The owner and the fields of each applied mutation, by the same keys.
     pub(super) fields: BTreeMap<Vec<u8>, (String, Vec<String>)>,
-    /// Mutations that Redis has forgotten, of which the rows that it was filled from hold
-    /// something. None may be applied again; what landed later than Redis came back is not among
+    /// Mutations that Redis has forgotten, although rows from before its return contain a part of
+    /// them. None may be applied again. Mutations that landed after Redis came back are not among
     /// them.
     pub(super) survived: BTreeSet<Vec<u8>>,
-    /// Mutations whose callers were told that they are not applied.
+    /// Mutations whose callers learned that they are not applied.
     pub(super) denied: BTreeSet<Vec<u8>>,
-    /// Mutations whose callers were told that there was nothing to change, since Redis last came
-    /// back older.
+    /// Mutations whose callers learned that there was nothing to change, since Redis last came back
+    /// older.
     pub(super) void: BTreeSet<Vec<u8>>,
     /// How often Redis came back older.
     pub(super) era: u64,
-    /// How often the database forgot what it had committed.
+    /// How often the database forgot its commits.
     pub(super) forgets: u64,
     pub(super) counts: Counts,
     pub(super) violation: Option<String>,
@@ -58,7 +58,7 @@ pub(super) struct Book {
     pub(super) leases: Leases,
 }
 
-/// What was checked.
+/// The counts of the checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counts {
     /// Mutations applied.
@@ -67,7 +67,7 @@ pub struct Counts {
     pub rows: u64,
     /// Writes acknowledged.
     pub acknowledged: u64,
-    /// Writes that were said not to be applied.
+    /// Writes that were reported as not applied.
     pub denied: u64,
     /// Writes of unknown outcome.
     pub unknown: u64,
@@ -88,7 +88,7 @@ impl Counts {
 }
 
 impl Book {
-    /// Remembers the first violation, with what happened to the owner.
+    /// Remembers the first violation, with the events of the owner.
     pub(super) fn fail(&mut self, owner: &str, what: &str) {
         if self.violation.is_none() {
             let events = self
@@ -96,9 +96,7 @@ impl Book {
                 .get(owner)
                 .map(|told| told.events.join("\n    "))
                 .unwrap_or_default();
-            self.violation = Some(format!(
-                "{owner}: {what}\n  what happened to it:\n    {events}"
-            ));
+            self.violation = Some(format!("{owner}: {what}\n  its events:\n    {events}"));
         }
     }
 
@@ -122,7 +120,7 @@ impl Book {
         } = applied;
         self.counts.applied += 1;
         let named = changes.iter().filter_map(|(_, change)| match change {
-            // A session may save again what it holds.
+            // A session may save the same values again.
             Change::Set(value) if fence.is_none() => Some(value_key(owner, value)),
             Change::Incr(step, _) if NAMING_STEPS.contains(step) => Some(step_key(owner, *step)),
             _ => None,
@@ -189,7 +187,7 @@ impl Book {
         }
     }
 
-    /// The mutations which are not among these, though rows hold something of them.
+    /// The mutations that are missing here although rows contain a part of them.
     pub(super) fn surviving(&self, kept: &BTreeMap<Vec<u8>, u64>, tables: &Tables) -> Vec<Vec<u8>> {
         let has_row = |owner: &Owner, field: &String, version: u64| {
             let row = Field::new(field)
@@ -239,8 +237,8 @@ impl Book {
                 .find(|(name, _)| name.as_str() == field)
                 .map(|(_, kept)| &kept.cell)
         });
-        // R16 ends where a row of the owner is refused. Versions may differ: a flush lands what a
-        // hash holds, which may be one of both, loaded as it was.
+        // R16 does not hold if a row of the owner is rejected. Versions may differ, because a flush
+        // lands the fields of a hash, and the hash may have only one of both, as loaded.
         if left != right && !self.told(&owner).fields.contains_key("poison") {
             self.fail(
                 &owner,
@@ -250,22 +248,22 @@ impl Book {
     }
 }
 
-/// What stands for a write that its caller did not name.
+/// The name for a write that its caller did not name.
 #[must_use]
 pub fn value_key(owner: &str, value: &[u8]) -> Vec<u8> {
     [owner.as_bytes(), b"=", value].concat()
 }
 
-/// No two increments have the same step of these, so that it stands for the write.
+/// No two increments have the same one of these steps, so the step stands for the write.
 const NAMING_STEPS: std::ops::Range<i64> = 1_000_000..1_000_000_000;
 
-/// What stands for an increment that its caller did not name.
+/// The name for an increment that its caller did not name.
 #[must_use]
 pub fn step_key(owner: &str, step: i64) -> Vec<u8> {
     [owner.as_bytes(), b"+", step.to_string().as_bytes()].concat()
 }
 
-/// An owner as keys and marks name it.
+/// An owner, as keys and marks name it.
 #[must_use]
 pub fn part(owner: &Owner) -> String {
     format!(

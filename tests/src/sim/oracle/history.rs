@@ -1,4 +1,4 @@
-//! All that happens, as the models tell it.
+//! All events, as the models report them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
@@ -18,16 +18,16 @@ use crate::sim::database::{Commits, Database};
 use crate::sim::redis::data::Data;
 use crate::sim::redis::{Executed, Watch};
 
-/// What happened to all owners. Share it behind an `Arc`.
+/// The events of all owners. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct History {
     state: Mutex<Book>,
     chance: Arc<Chance>,
-    /// Where the rows of what has landed are, if hashes are compared with them.
+    /// The database with the landed rows, if hashes are compared with them.
     database: OnceLock<Weak<Database>>,
 }
 
-/// What a copy of Redis keeps: each owner's version and fields, and the ids.
+/// The content of a copy of Redis: each owner's version and fields, and the ids.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
     owners: BTreeMap<String, KeptOwner>,
@@ -48,13 +48,13 @@ impl History {
         })
     }
 
-    /// From now on hashes whose changes have all landed are compared with their rows. They may
+    /// From now on, hashes whose changes have all landed are compared with their rows. They may
     /// differ only after Redis came back older.
     pub fn compare_with(&self, database: &Arc<Database>) {
         let _ = self.database.set(Arc::downgrade(database));
     }
 
-    /// Checks what Redis holds at this moment, between two scripts.
+    /// Checks Redis' data at this moment, between two scripts.
     pub fn look(&self, data: &Data) {
         let wrong = match self.database.get().and_then(Weak::upgrade) {
             Some(database) => database.tables(|tables| marks::check(data, Some(tables))),
@@ -69,7 +69,7 @@ impl History {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what happened to an owner.
+    /// Writes down an event of an owner.
     pub fn note(&self, owner: &str, what: impl FnOnce() -> String) {
         let what = what();
         let at = self.chance.elapsed().as_secs_f64();
@@ -80,22 +80,22 @@ impl History {
         self.chance.note("owner", || format!("{owner}: {what}"));
     }
 
-    /// What was found to be wrong, if anything was.
+    /// The first violation, if there is one.
     pub fn violation(&self) -> Option<String> {
         self.state().violation.clone()
     }
 
-    /// Something is wrong with an owner.
+    /// Reports a violation for an owner.
     pub fn fail(&self, owner: &str, what: &str) {
         self.state().fail(owner, what);
     }
 
-    /// What was checked.
+    /// The counts of the checks.
     pub fn counts(&self) -> Counts {
         self.state().counts
     }
 
-    /// What a copy of Redis made now keeps.
+    /// The content of a copy of Redis that is made now.
     pub fn kept(&self) -> Kept {
         let state = self.state();
         let field = |(field, line): (&String, &Line)| {
@@ -117,7 +117,7 @@ impl History {
         }
     }
 
-    /// Redis came back with this.
+    /// Redis came back with this content.
     pub fn rewind(&self, kept: &Kept, database: &Database) {
         let mut state = self.state();
         state.era += 1;
@@ -154,14 +154,14 @@ impl History {
         }
     }
 
-    /// The database forgets what it committed last.
+    /// The database forgets its last commits.
     pub fn forget(&self) {
         let mut state = self.state();
         state.forgets += 1;
         state.survived.clear();
     }
 
-    /// V2: an owner's rows are its last state. Answers whether something of it is wrong.
+    /// V2: an owner's rows are its last state. Returns whether any of them is wrong.
     pub fn check_rows(&self, tables: &Tables) {
         let mut state = self.state();
         let mut wrong = Vec::new();
@@ -231,7 +231,7 @@ impl History {
     }
 }
 
-/// The owner that keys and marks name so.
+/// The owner that keys and marks name like this.
 #[must_use]
 pub fn owner_of(part: &str) -> Option<Owner> {
     let mut parts = part.split(':');

@@ -1,23 +1,23 @@
-//! The states that one field went through.
+//! The states of one field through time.
 
 use super::slot::{Change, Slot};
 
 /// A field's state from an owner's version on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct State {
-    /// The version of the owner that made it so.
+    /// The version of the owner that gave the field this state.
     pub version: u64,
-    /// What the field holds.
+    /// The content of the field.
     pub slot: Slot,
 }
 
 /// A field from one moment on.
 #[derive(Debug, Clone)]
 struct Span {
-    /// The version of the owner that it began with; 0 if it is from the beginning, or from when a
-    /// Redis came back older.
+    /// The version of the owner at its beginning. 0 if it is from the start, or from when a Redis
+    /// came back older.
     since: u64,
-    /// What it was at that moment: one state, or one of several if a Redis came back older.
+    /// The state at that moment. There are several possible states if a Redis came back older.
     base: Vec<Slot>,
     states: Vec<State>,
 }
@@ -26,7 +26,8 @@ struct Span {
 #[derive(Debug, Clone)]
 pub struct Line {
     now: Span,
-    /// What a Redis that came back older ended.
+    /// The earlier spans. A Redis that came back older ended each, or a change with an uncertain
+    /// result.
     past: Vec<Span>,
 }
 
@@ -57,7 +58,7 @@ impl Span {
     }
 }
 
-/// Each state once, since what may be after one rewind may be after the next.
+/// Keeps each state once, since the same state may be possible after one rewind and after the next.
 fn distinct(slots: &mut Vec<Slot>) {
     let mut seen: Vec<Slot> = Vec::new();
     for slot in slots.drain(..) {
@@ -69,7 +70,7 @@ fn distinct(slots: &mut Vec<Slot>) {
 }
 
 impl Line {
-    /// Applies a change; false if no state that it may have found agrees with its answer.
+    /// Applies a change. Returns false if no possible state before it agrees with its answer.
     #[must_use]
     pub fn apply(&mut self, version: u64, change: &Change) -> bool {
         let before = self.now();
@@ -92,7 +93,7 @@ impl Line {
                     slot: certain.clone(),
                 });
             }
-            // What it keeps of the state before is as uncertain as that was.
+            // The part of the earlier state that it keeps is as uncertain as that state.
             _ => self.past.push(std::mem::replace(
                 &mut self.now,
                 Span {
@@ -105,7 +106,7 @@ impl Line {
         true
     }
 
-    /// What the field may hold now.
+    /// The possible contents of the field now.
     #[must_use]
     pub fn now(&self) -> Vec<&Slot> {
         self.now
@@ -114,12 +115,12 @@ impl Line {
             .map_or_else(|| self.now.base.iter().collect(), |last| vec![&last.slot])
     }
 
-    /// Whether a read of the owner's `version` may have found this value; then that is certain from
-    /// now on.
+    /// Whether a read of the owner's `version` may have found this value. If so, the value is
+    /// certain from now on.
     #[must_use]
     pub fn reads(&mut self, version: u64, live: Option<&[u8]>) -> bool {
-        // The answer to one may come after a later change whose outcome is as uncertain as what it
-        // found.
+        // The answer to a read may come after a later change whose outcome is as uncertain as the
+        // state that the read found.
         let Some(span) = std::iter::once(&mut self.now)
             .chain(self.past.iter_mut().rev())
             .find(|span| span.since <= version)
@@ -136,7 +137,7 @@ impl Line {
         found
     }
 
-    /// Whether a row of the owner's `version` may hold this.
+    /// Whether a row of the owner's `version` may hold this content.
     #[must_use]
     pub fn lands(&self, version: u64, slot: &Slot) -> bool {
         self.now.may_be(version, slot) || self.past.iter().any(|span| span.may_be(version, slot))
@@ -160,8 +161,8 @@ impl Line {
         live.is_none() || has(&self.now) || self.past.iter().any(has)
     }
 
-    /// Redis came back older: the field is what Redis `kept`, unless its row is newer than that; or
-    /// it is `row`; or it is what a landing that was under way may still commit.
+    /// Redis came back older. The field may have the content that Redis `kept`, the content of
+    /// `row`, or one that an open landing may still commit.
     pub fn rewind(&mut self, kept: Option<&[Slot]>, row: Option<&State>) {
         let mut base: Vec<Slot> = kept.unwrap_or_default().to_vec();
         base.extend(row.map(|row| row.slot.clone()));
@@ -178,7 +179,7 @@ impl Line {
                 base.extend(span.base.iter().cloned());
             }
             if span.since == 0 {
-                break; // what was before, no landing is under way with
+                break; // no open landing has an earlier state
             }
             until = span.since;
         }

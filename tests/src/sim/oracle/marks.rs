@@ -10,12 +10,12 @@ use super::slot::Slot;
 use crate::sim::database::tables::Tables;
 use crate::sim::redis::data::Data;
 
-/// Stands behind the field of an error mark.
+/// The separator after the field of an error mark.
 const SEPARATOR: char = '\u{1f}';
 
-/// What is wrong with marks and times to live, if anything is: of which owner, and what. With
-/// `rows`, hashes whose changes have all landed are compared with their rows too; they may differ
-/// only after Redis came back older.
+/// The violation by marks and times to live, if any: its owner, and its description. With `rows`,
+/// hashes whose changes have all landed are also compared with their rows. They may differ only
+/// after Redis came back older.
 #[must_use]
 pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
     let marks = marks(data);
@@ -24,9 +24,9 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
             continue;
         };
         let Ok(Some(hash)) = data.keys.hash(key) else {
-            return wrong(owner, "V5: what is there is no hash");
+            return wrong(owner, "V5: the key holds no hash");
         };
-        // Of the version's field the first word.
+        // The first word of the version's field.
         let first = |text: &Vec<u8>| {
             std::str::from_utf8(text)
                 .ok()?
@@ -44,7 +44,7 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
             .text(format!("slug-exist:{{{partition}}}:{owner}").as_bytes())
             .ok()
             .flatten();
-        // Whoever makes a hash gives it a number.
+        // A script that makes a hash gives it a number.
         let source = data
             .keys
             .hash(format!("slug-part:{{{partition}}}").as_bytes())
@@ -137,8 +137,8 @@ fn marks(data: &Data) -> BTreeMap<(&str, &str), Vec<u64>> {
     marks
 }
 
-/// Of a mark, 14 hexadecimal digits before its fields; of error marks, the first word of each line
-/// behind the field.
+/// The versions of marks. For a mark, the 14 hexadecimal digits before its fields. For error marks,
+/// the first word of each line after the field.
 fn versions_of(value: &str) -> Vec<u64> {
     let mark = value
         .get(..14)
@@ -157,7 +157,7 @@ fn versions_of(value: &str) -> Vec<u64> {
     )
 }
 
-/// How a hash without marks differs from its rows.
+/// The difference between a hash without marks and its rows.
 fn different(
     owner: &str,
     hash: &super::super::redis::keyspace::Hash,

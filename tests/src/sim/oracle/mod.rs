@@ -1,33 +1,33 @@
-//! What must hold whatever happens, checked as it happens.
+//! The conditions that always hold, checked at each event.
 //!
-//! The models tell the oracle which mutation was applied when, in which order, and which rows were
-//! committed. So an outcome that the caller was told is unknown is known here, and every answer,
-//! read and row is compared with exactly one state; with one of several only for what a Redis that
-//! came back older had lost.
+//! The models tell the oracle the applied mutations in their order, and the committed rows. So the
+//! oracle knows an outcome even if it is unknown to the caller. It compares every answer, read and
+//! row with exactly one state. Only for data that a Redis lost by coming back older, it compares
+//! with several.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `slot` | `Slot`, `Change`: one field, and what a mutation does to it |
+//! | `slot` | `Slot`, `Change`: one field, and the effect of a mutation on it |
 //! | `applied` | `Applied`: a mutation as the script that applied it saw it |
-//! | `line` | `Line`: the states that one field went through |
-//! | `book` | all owners, checked as mutations are applied and rows committed |
-//! | `history` | `History`: all that happens, as the models tell it |
-//! | `answers` | what callers were told, against that |
-//! | `sessions` | who held an owner, and what its sessions began, saved and ended with |
+//! | `line` | `Line`: the states of one field through time |
+//! | `book` | all owners, checked when mutations are applied and rows committed |
+//! | `history` | `History`: all events, as the models report them |
+//! | `answers` | the answers to callers, compared with the events |
+//! | `sessions` | the holders of an owner, and the values with which its sessions began, saved and ended |
 //! | `marks` | R1 and R2 in the keys of the model of Redis |
 //!
 //! | check | where |
 //! | --- | --- |
-//! | V1 versions follow time | `book`: a later mutation has a greater version, also than what had landed; `answers`: an ack's is above all that was seen before |
+//! | V1 versions follow time | `book`: a later mutation has a greater version, also than the landed ones; `answers`: an ack's version is above all versions seen before |
 //! | V2 final state | `history`: hot, cold and row are the last state |
-//! | V3 counters | `book`: each answer of an increment is exact, each id is applied once, and not again on top of what had landed |
-//! | V4 no regress | `answers`: a read shows nothing older than what was acknowledged, read or landed before it began |
+//! | V3 counters | `book`: each answer of an increment is exact, each id is applied once, and never again after it has landed |
+//! | V4 no regress | `answers`: a read shows nothing older than the data that was acknowledged, read or landed before it began |
 //! | V5 marks and times to live; a hash without marks is as its rows | `marks` |
 //! | V6 linearizable | `answers`: a read is the state of its version |
 //! | V7 deletes | the same: a removed or purged field is a state |
 //! | V8 liveness | the run: everything lands after the last fault |
 //! | S1 to S8, of sessions | `sessions` |
-//! | V9 honest answers | `answers`: what was not applied never is |
+//! | V9 honest answers | `answers`: a write that was reported as not applied never is applied |
 
 pub mod answers;
 pub mod applied;

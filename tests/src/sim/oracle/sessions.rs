@@ -1,13 +1,13 @@
-//! Sessions: who held an owner, as the scripts that opened, claimed and ended sessions and applied
-//! their saves tell it.
+//! Sessions: the holders of an owner, by the scripts that opened, claimed and ended sessions and
+//! applied their saves.
 //!
-//! | rule | what is checked, in the model of Redis after each script |
+//! | rule | check, in the model of Redis after each script |
 //! | --- | --- |
 //! | S1 | a save is of the session that holds the owner; a plain write finds none |
-//! | S2 | a session begins with the owner's last state, in the place of none but the session that it names |
+//! | S2 | a session begins with the owner's last state, and replaces only the session that it names |
 //! | S5 | a holder that has beaten within a lease does not lapse |
-//! | S6 | a session is lost to another session or write alone; to a grace that ended before it came; to a save that was lost in part |
-//! | S7 | no save goes over what others wrote after its session was opened; what a session ends with is stored |
+//! | S6 | a session is lost only to another session or write, to a grace that ended before it came, or to a save that was lost in part |
+//! | S7 | no save overwrites writes that came after its session was opened; the values at the end of a session are stored |
 //! | S8 | nothing is opened or saved within a lease of a new epoch, and an earlier session claims nothing that a later one holds |
 
 use std::collections::BTreeMap;
@@ -30,10 +30,10 @@ use crate::sim::redis::reply::Reply;
 /// A session's fence: the version with which it was opened, and its token.
 pub type Fence = (u64, String);
 
-/// Fields and what they hold.
+/// Fields and their values.
 pub type Values = Vec<(String, Option<Vec<u8>>)>;
 
-/// The sessions of an owner in this history of Redis: what a copy keeps.
+/// The sessions of an owner in this history of Redis. A copy keeps them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Tenancy {
     /// In the order in which they were opened, or claimed if they had been forgotten.
@@ -46,9 +46,9 @@ pub(super) struct Tenancy {
 #[derive(Debug, Clone)]
 struct Written {
     version: u64,
-    /// The session that made it; none if no session did.
+    /// The session that made it. None if no session did.
     by: Option<Fence>,
-    /// How many openings and writes came before, in all histories.
+    /// The number of openings and writes before it, in all histories.
     step: usize,
 }
 
@@ -56,11 +56,11 @@ struct Written {
 #[derive(Debug, Clone)]
 struct Tenure {
     fence: Fence,
-    /// In which epoch it was opened, or confirmed last.
+    /// The epoch in which it was opened, or confirmed last.
     epoch: u64,
     lapsed: bool,
     wrote: bool,
-    /// In which epoch it ended.
+    /// The epoch in which it ended.
     ended: Option<u64>,
 }
 
@@ -70,20 +70,21 @@ pub(super) struct Sessions {
     pub(super) tenancy: Tenancy,
     /// The last write of each version.
     writes: BTreeMap<u64, Written>,
-    /// How many openings and writes there were.
+    /// The number of openings and writes.
     steps: usize,
-    /// How many of them there were when each session was opened.
+    /// The number of openings and writes before each session was opened.
     opened: BTreeMap<Fence, usize>,
-    /// Whether each session may be lost: others took or wrote the owner after it was opened.
+    /// Whether each session may be lost, because others took or wrote the owner after it was
+    /// opened.
     doomed: BTreeMap<Fence, bool>,
-    /// The greatest version that each session was told of.
+    /// The greatest version that each session knows.
     told: BTreeMap<Fence, u64>,
     /// The fields as the last applied save of each session leaves them.
     left: BTreeMap<Fence, BTreeMap<String, Option<Vec<u8>>>>,
 }
 
 impl Sessions {
-    /// Redis came back with this, and rows up to this version.
+    /// Redis came back with this content, and rows up to this version.
     pub(super) fn rewind(&mut self, kept: Tenancy, landed: u64) {
         self.tenancy = kept;
         let row = self
@@ -109,15 +110,15 @@ impl Sessions {
         self.tenancy.last = Some(written);
     }
 
-    /// The last write, if it is by others and came after the session was opened: by the order of
-    /// play, since a clock may have been set back.
+    /// The last write, if it is by others and came after the session was opened. The order of play
+    /// decides that, since a clock may have been set back.
     fn news(&self, fence: &Fence) -> Option<Written> {
         let opened = self.opened.get(fence).copied().unwrap_or_default();
         let is_news = |write: &&Written| write.step > opened && write.by.as_ref() != Some(fence);
         self.tenancy.last.as_ref().filter(is_news).cloned()
     }
 
-    /// Whether the last write is a save that its session was not told of.
+    /// Whether the last write is a save that its session does not know to be applied.
     fn ends_with_an_untold_save(&self, fence: &Fence) -> bool {
         let told = self.told.get(fence).copied().unwrap_or_default();
         self.tenancy
@@ -146,8 +147,8 @@ impl Sessions {
         }
     }
 
-    /// The sessions that came after one in this history; those that are later than it, if it was
-    /// forgotten.
+    /// The sessions that came after one in this history. If that one was forgotten, the sessions
+    /// that are later than it.
     fn after(&self, fence: &Fence, epoch: u64) -> Vec<Tenure> {
         let order = &self.tenancy.order;
         match order.iter().position(|tenure| tenure.fence == *fence) {
@@ -160,7 +161,7 @@ impl Sessions {
         }
     }
 
-    /// The session goes on: it is the last one from now on.
+    /// The session goes on. From now on it is the last one.
     fn goes_on(&mut self, fence: &Fence, epoch: u64) -> Option<&mut Tenure> {
         let order = &mut self.tenancy.order;
         let wrote = order
@@ -178,13 +179,13 @@ impl Sessions {
     }
 }
 
-/// When things happened in a partition.
+/// The times of events in a partition.
 #[derive(Debug, Default)]
 pub(super) struct Leases {
     pub(super) lease: Duration,
-    /// The epoch of each partition, and since when.
+    /// The epoch of each partition, and its beginning.
     epochs: BTreeMap<String, (u64, Duration)>,
-    /// Each holder's beat in each partition, and since when it is that one.
+    /// Each holder's beat in each partition, and its time.
     beats: BTreeMap<(String, Vec<u8>), (Vec<u8>, Duration)>,
 }
 
@@ -200,8 +201,7 @@ impl Leases {
         }
     }
 
-    /// For how long the epoch has lasted, if that is less than a lease. The first epoch ever has no
-    /// grace.
+    /// The age of the epoch, if it is less than a lease. The first epoch ever has no grace.
     fn too_young(&self, scene: &Scene<'_>, now: Duration) -> Option<Duration> {
         let (epoch, since) = self.epochs.get(&scene.partition)?;
         Some(now.saturating_sub(*since)).filter(|age| *epoch > 1 && *age < self.lease)
@@ -238,7 +238,7 @@ impl<'a> Scene<'a> {
         self.number("graced") == self.epoch()
     }
 
-    /// What the partition's record holds under this name.
+    /// The number in the partition's record under this name.
     fn number(&self, name: &str) -> u64 {
         let number = self
             .hash("part", "")
@@ -269,7 +269,7 @@ fn shown(fence: &Fence) -> String {
 }
 
 impl Book {
-    /// A script about sessions ran; answers of which owner, and what it did.
+    /// A script about sessions ran. Returns its owner and its effect.
     pub(super) fn watch(
         &mut self,
         executed: &Executed<'_>,
@@ -403,7 +403,7 @@ impl Book {
         }
         let told = self.told(owner);
         for (field, line) in &mut told.fields {
-            // What was uncertain is not any more.
+            // From here on the state is certain.
             let _ = line.reads(u64::MAX, hash.get(field.as_bytes()).map(Vec::as_slice));
         }
         let live = |field: &String| (field.clone(), hash.get(field.as_bytes()).cloned());
@@ -435,7 +435,7 @@ impl Book {
         fence: &Fence,
     ) -> Option<(String, String)> {
         let sessions = &mut self.told(owner).sessions;
-        // One whose place was taken holds nothing any more.
+        // A session whose place was taken holds nothing any more.
         let later = sessions
             .after(fence, scene.epoch())
             .pop()
@@ -453,7 +453,7 @@ impl Book {
             self.fail(
                 owner,
                 &format!(
-                    "S8: session {} claims what {} holds, which is later",
+                    "S8: session {} claims an owner of {}, which is a later session",
                     shown(fence),
                     shown(&later.fence)
                 ),
@@ -469,7 +469,7 @@ impl Book {
         ))
     }
 
-    /// A session that Redis forgot comes after the grace: others may have come, and gone.
+    /// A session that Redis forgot comes after the grace. Others may have come and gone.
     fn not_claimed(&mut self, scene: &Scene<'_>, owner: &str, fence: &Fence) {
         let sessions = &mut self.told(owner).sessions;
         let is_known = sessions
@@ -523,7 +523,7 @@ impl Book {
         }
     }
 
-    /// A mutation was applied: whether whoever sent it was allowed to.
+    /// A mutation was applied. Checks that its sender was allowed to make it.
     pub(super) fn judge_writer(
         &mut self,
         applied: &Applied,
@@ -548,14 +548,14 @@ impl Book {
         let over = fence.as_ref().and_then(|fence| sessions.news(fence));
         sessions.wrote(*version, fence.clone());
         let Some(fence) = fence else {
-            // All that are known were opened before, whatever their versions say: a clock may have
+            // All known sessions were opened before, whatever their versions are. A clock may have
             // been set back.
             sessions.doom(None, |_| true);
             if let Some(held) = held {
                 self.fail(
                     owner,
                     &format!(
-                        "S1: a plain write at version {version} of what session {} holds",
+                        "S1: a plain write at version {version} of an owner that session {} holds",
                         shown(&held)
                     ),
                 );
@@ -563,8 +563,7 @@ impl Book {
             return;
         };
         let after = sessions.after(fence, epoch);
-        // One that ended without a save before this epoch leaves nothing behind, not even that it
-        // was there.
+        // A session that ended without a save before this epoch leaves no trace at all.
         let later = after.into_iter().find(|other| {
             other
                 .ended
@@ -580,7 +579,9 @@ impl Book {
         if held.as_ref().is_some_and(|held| held != fence) || held.is_none() && !closes {
             self.fail(
                 owner,
-                &format!("S1: session {who} saves at version {version} what {held:?} holds"),
+                &format!(
+                    "S1: session {who} saves at version {version} an owner that {held:?} holds"
+                ),
             );
         } else if let Some(later) = later {
             let later = shown(&later.fence);
@@ -596,7 +597,7 @@ impl Book {
             ..
         }) = over
         {
-            self.fail(owner, &format!("S7: session {who} saves at version {version} over what {by:?} wrote at {written}"));
+            self.fail(owner, &format!("S7: session {who} saves at version {version} over the write of {by:?} at {written}"));
         } else if let Some(age) = young {
             self.fail(
                 owner,
@@ -608,7 +609,7 @@ impl Book {
     }
 }
 
-/// Whether the owner certainly is as the last applied save of a session leaves it.
+/// Whether the owner certainly is as the last applied save of a session left it.
 fn is_as_left(told: &Told, fence: &Fence) -> bool {
     let Some(left) = told.sessions.left.get(fence) else {
         return false;
@@ -619,7 +620,7 @@ fn is_as_left(told: &Told, fence: &Fence) -> bool {
     })
 }
 
-/// What is wrong with what a session begins with.
+/// The fault of a session's first state.
 fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<String> {
     for (field, line) in &told.fields {
         let live = hash.get(field.as_bytes()).map(Vec::as_slice);
@@ -643,12 +644,12 @@ fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Stri
 }
 
 impl History {
-    /// For how long a holder of sessions must be silent until they lapse.
+    /// The time for which a holder of sessions must be silent until they lapse.
     pub fn lease(&self, lease: Duration) {
         self.state().leases.lease = lease;
     }
 
-    /// A save of a session was acknowledged, which holds these values.
+    /// A save of a session with these values was acknowledged.
     pub fn saved(
         &self,
         begun: &Begun,
@@ -673,7 +674,7 @@ impl History {
             .entry(fence.clone())
             .or_default();
         *told = version.max(*told);
-        // What was saved before is not saved again: it may be of an earlier history.
+        // Values that were saved before are not saved again. They may belong to an earlier history.
         if changed == 0 || !begun.is_of(&state) {
             return;
         }
@@ -685,7 +686,7 @@ impl History {
             .and_then(|write| write.by.clone());
         let mut wrong = (by.as_ref() != Some(fence)).then(|| {
             format!(
-                "V9: session {} is told of version {version}, which {by:?} made",
+                "V9: session {} learns of version {version}, which {by:?} made",
                 shown(fence)
             )
         });
@@ -723,8 +724,8 @@ impl History {
         }
         let is_so = |(field, value): &&(String, Option<Vec<u8>>)| {
             let fits = |slot: &&Slot| slot.live() == value.as_deref();
-            // What was uncertain when the session went on, and was found not to be there, it does
-            // not write.
+            // A session does not write a field that was uncertain when the session went on, and
+            // that it found missing.
             let all = |line: &Line| {
                 if value.is_some() {
                     line.now().iter().all(fits)
@@ -752,13 +753,13 @@ impl History {
         }
     }
 
-    /// A server is told that its session is lost.
+    /// A server learns that its session is lost.
     pub fn lost(&self, owner: &str, fence: &Fence, why: &LossReason) {
         self.note(owner, || format!("session {} lost: {why}", shown(fence)));
         let mut state = self.state();
         let told = state.told(owner);
-        // Nobody can tell such an owner from one that others wrote: rows have the version of the
-        // save, and Redis lost the rest of it.
+        // Such an owner looks like one that others wrote. Its rows have the version of the save,
+        // and Redis lost the rest of the save.
         let is_torn = told.rewound
             && *why == LossReason::Changed
             && told.sessions.ends_with_an_untold_save(fence)
@@ -767,7 +768,7 @@ impl History {
             state.fail(
                 owner,
                 &format!(
-                    "S6: session {} is lost, though nobody took or wrote the owner: {why}",
+                    "S6: session {} is lost, although no other session or writer took or wrote the owner: {why}",
                     shown(fence)
                 ),
             );

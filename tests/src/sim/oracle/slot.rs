@@ -1,8 +1,8 @@
-//! One field, and what a mutation does to it.
+//! One field, and the effect of a mutation on it.
 
 use storage_model::Cell;
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Slot {
     /// It was never written.
@@ -26,7 +26,7 @@ impl Slot {
         }
     }
 
-    /// What a row or a hash holds for it.
+    /// The content that a row or a hash has for it.
     #[must_use]
     pub fn of(cell: &Cell) -> Self {
         match cell {
@@ -37,12 +37,12 @@ impl Slot {
     }
 }
 
-/// What a mutation does to a field.
+/// The effect of a mutation on a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// It becomes this.
+    /// It gets this value.
     Set(Vec<u8>),
-    /// It grows by the first and is then the second.
+    /// It grows by the first number and then is the second.
     Incr(i64, i64),
     /// It is removed.
     Remove,
@@ -53,7 +53,7 @@ pub enum Change {
 }
 
 impl Change {
-    /// The field after it; none if the mutation can't have been answered as it was.
+    /// The field after the change. None if the mutation can't have been answered like this.
     #[must_use]
     pub fn after(&self, before: &Slot) -> Option<Slot> {
         Some(match (self, before) {

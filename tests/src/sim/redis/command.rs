@@ -4,7 +4,7 @@ use super::data::Data;
 use super::keyspace::{Stored, WrongType};
 use super::reply::Reply;
 
-/// Why a command fails; what it says is the error's text.
+/// The reason why a command fails. It prints as the error's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused(pub String);
 
@@ -18,18 +18,18 @@ fn refused<T>(text: impl Into<String>) -> Result<T, Refused> {
     Err(Refused(text.into()))
 }
 
-/// What a command may do, as Redis' own table of commands has it.
+/// The properties of a command in Redis' own table of commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// Whether it may change something.
+    /// Whether it may change data.
     pub writes: bool,
-    /// Whether it is refused at the memory limit.
+    /// Whether it is rejected at the memory limit.
     pub grows: bool,
-    /// Which of its arguments are keys.
+    /// The arguments that are keys.
     pub keys: Keys,
 }
 
-/// Which arguments of a command are keys.
+/// The arguments of a command that are keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keys {
     /// None.
@@ -42,7 +42,7 @@ pub enum Keys {
     Odd,
 }
 
-/// The kind of a command; none if the model has no such command.
+/// The kind of a command. None if the model has no such command.
 #[must_use]
 pub fn kind(name: &str) -> Option<Kind> {
     let kind = |writes, grows, keys| {
@@ -68,7 +68,7 @@ pub fn kind(name: &str) -> Option<Kind> {
     }
 }
 
-/// Runs a command; its name is in upper case.
+/// Runs a command. Its name is in upper case.
 pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refused> {
     let arg = |at: usize| args.get(at).map(Vec::as_slice).ok_or_else(|| arity(name));
     let names = || args.get(1..).unwrap_or_default();

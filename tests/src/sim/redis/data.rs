@@ -1,4 +1,4 @@
-//! All that a server holds and says of itself.
+//! All data of a server, and its description of itself.
 
 use super::keyspace::Keyspace;
 
@@ -7,11 +7,11 @@ use super::keyspace::Keyspace;
 pub struct Data {
     /// The keys.
     pub keys: Keyspace,
-    /// The server's time, microseconds since 1970. It stands still while a script runs.
+    /// The server's time, in microseconds since 1970. It stands still while a script runs.
     pub now: i64,
-    /// How often the process was started, which names it.
+    /// The number of times that the process was started. It names the process.
     pub run: u64,
-    /// How often the server became a primary, which names its history.
+    /// The number of times that the server became a primary. It names the server's history.
     pub replication: u64,
     /// Whether it follows another server.
     pub replica: bool,
@@ -26,7 +26,7 @@ impl Data {
         self.keys.set_now(now.div_euclid(1_000));
     }
 
-    /// What INFO says.
+    /// The answer to INFO.
     #[must_use]
     pub fn info(&self) -> String {
         let Self {

@@ -1,4 +1,4 @@
-//! What the model of a Redis server holds: keys, their values and when they end.
+//! The content of the model of a Redis server: keys, their values and their ends.
 
 use std::collections::BTreeMap;
 
@@ -12,28 +12,28 @@ pub type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
 pub enum Stored {
     /// A string.
     Text(Vec<u8>),
-    /// A hash; never empty.
+    /// A hash. It is never empty.
     Hash(Hash),
-    /// A sorted set; never empty.
+    /// A sorted set. It is never empty.
     Sorted(BTreeMap<Vec<u8>, f64>),
 }
 
 #[derive(Debug, Clone)]
 struct Entry {
     stored: Stored,
-    /// Milliseconds since 1970.
+    /// In milliseconds since 1970.
     ends: Option<i64>,
 }
 
-/// The wrong kind of value is at this key.
+/// The key has another kind of value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongType;
 
-/// All keys. A key that has ended is not there, whether or not it was removed yet.
+/// All keys. A key that has ended does not exist, whether or not it was removed yet.
 #[derive(Debug, Clone)]
 pub struct Keyspace {
     entries: BTreeMap<Vec<u8>, Entry>,
-    /// The time that keys end by, milliseconds since 1970.
+    /// The time by which keys end, in milliseconds since 1970.
     now: i64,
     /// No key ends before this.
     soonest: i64,
@@ -53,7 +53,7 @@ impl Default for Keyspace {
 pub type Pair = (Vec<u8>, Vec<u8>);
 
 impl Keyspace {
-    /// Sets the time. Keys that end by then are gone for good, also if the time is set back.
+    /// Sets the time. Keys that end by then are gone for good, even if the time is set back.
     pub fn set_now(&mut self, now: i64) {
         self.now = now;
         if now >= self.soonest {
@@ -92,8 +92,8 @@ impl Keyspace {
         }
     }
 
-    /// Changes the hash at a key; one that is empty before does not exist, and one that is empty
-    /// after ends.
+    /// Changes the hash at a key. A hash that is empty before does not exist, and a hash that is
+    /// empty after ends.
     pub fn change_hash<T>(
         &mut self,
         key: &[u8],
@@ -115,7 +115,7 @@ impl Keyspace {
         Ok(changed)
     }
 
-    /// Changes the sorted set at a key, as [`Keyspace::change_hash`].
+    /// Changes the sorted set at a key, like [`Keyspace::change_hash`].
     pub fn change_sorted<T>(
         &mut self,
         key: &[u8],
@@ -139,7 +139,8 @@ impl Keyspace {
         Ok(changed)
     }
 
-    /// Puts a string in place of whatever is there; it ends after so many milliseconds, if any.
+    /// Puts a string in place of any value that is there. It ends after this number of
+    /// milliseconds, if any.
     pub fn set(&mut self, key: &[u8], text: Vec<u8>, ttl: Option<i64>) {
         let ends = self.end(ttl);
         self.entries.insert(
@@ -151,13 +152,13 @@ impl Keyspace {
         );
     }
 
-    /// Removes a key; answers whether it was there.
+    /// Removes a key. Returns whether it was there.
     pub fn remove(&mut self, key: &[u8]) -> bool {
         self.entries.remove(key).is_some()
     }
 
-    /// Moves a value, with its end, in place of whatever is at the other key; answers whether it
-    /// was there.
+    /// Moves a value, with its end, in place of any value at the other key. Returns whether it was
+    /// there.
     pub fn rename(&mut self, from: &[u8], to: &[u8]) -> bool {
         let Some(entry) = self.entries.remove(from) else {
             return false;
@@ -166,7 +167,8 @@ impl Keyspace {
         true
     }
 
-    /// How many milliseconds a key has left: none without the key, `Some(None)` without an end.
+    /// The number of milliseconds that a key has left. None without the key, `Some(None)` without
+    /// an end.
     #[must_use]
     pub fn left(&self, key: &[u8]) -> Option<Option<i64>> {
         self.entries
@@ -174,7 +176,7 @@ impl Keyspace {
             .map(|entry| entry.ends.map(|ends| ends - self.now))
     }
 
-    /// Gives a key so many milliseconds, or none to last; answers whether it is there.
+    /// Gives a key this number of milliseconds, or no end. Returns whether it is there.
     pub fn expire(&mut self, key: &[u8], ttl: Option<i64>) -> bool {
         let ends = self.end(ttl);
         let found = self
@@ -194,7 +196,7 @@ impl Keyspace {
         Some(ends)
     }
 
-    /// Keys that end some time: what a policy of `volatile-*` may evict.
+    /// The keys with an end, which a policy of `volatile-*` may evict.
     pub fn volatile(&self) -> impl Iterator<Item = &Vec<u8>> {
         self.entries
             .iter()
@@ -207,9 +209,9 @@ impl Keyspace {
         self.entries.keys()
     }
 
-    /// Some `count` fields of a hash from a cursor on, and the next cursor, 0 at the end. A field
-    /// that is there all the while is found, whatever else comes and goes: fields are visited in
-    /// the order of their hashes, which the cursor counts in.
+    /// About `count` fields of a hash from a cursor on, and the next cursor, which is 0 at the end.
+    /// A scan finds every field that exists all the time, even if others come and go. It visits
+    /// fields in the order of their hashes, and the cursor counts in that order.
     pub fn scan(
         &self,
         key: &[u8],

@@ -1,11 +1,11 @@
-//! A model of one redis-server, below the real engine: it speaks RESP and runs the real Lua
+//! A model of one redis-server, below the real engine. It speaks RESP and runs the real Lua
 //! scripts.
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`reply`] | requests and answers as they go over the wire |
-//! | [`keyspace`] | keys, their values, and when they end |
-//! | [`data`] | all that a server holds and says of itself |
+//! | [`reply`] | requests and answers on the wire |
+//! | [`keyspace`] | keys, their values, and their ends |
+//! | [`data`] | all data of a server, and its description of itself |
 //! | [`command`] | the commands that the engine and its scripts use |
 //! | [`script`] | the scripts: `redis.call` and the conversions between Lua and RESP |
 //! | [`server`] | [`Server`]: one process, with its connections; it can be stopped, rewound and wiped |

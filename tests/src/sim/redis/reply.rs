@@ -1,9 +1,9 @@
-//! What clients send and servers answer, in RESP version 2.
+//! Requests of clients and answers of servers, in RESP version 2.
 
 /// An answer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Reply {
-    /// Nothing.
+    /// No value.
     Nil,
     /// A number.
     Int(i64),
@@ -35,7 +35,7 @@ impl Reply {
         Self::Int(i64::try_from(count).unwrap_or(i64::MAX))
     }
 
-    /// Appends what goes over the wire.
+    /// Appends the answer as it goes over the wire.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let line = |out: &mut Vec<u8>, kind: u8, text: &[u8]| {
             out.push(kind);
@@ -60,7 +60,7 @@ impl Reply {
     }
 }
 
-/// Takes the first whole request from the front of a buffer; none if there is none yet.
+/// Takes the first whole request from the front of a buffer. None if no request is whole yet.
 pub fn take_request(buffer: &mut bytes::BytesMut) -> Option<Vec<Vec<u8>>> {
     let mut at = 0;
     let count = number(buffer, b'*', &mut at)?;

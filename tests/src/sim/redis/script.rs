@@ -10,8 +10,8 @@ use super::command::{self, Keys};
 use super::data::Data;
 use super::reply::Reply;
 
-/// Makes `redis` and forbids globals, as Redis does; answers a function that runs a script and
-/// catches what it throws.
+/// Makes `redis` and forbids globals, as Redis does. Returns a function that runs a script and
+/// catches its errors.
 const BOOT: &str = "
     local raw = ...
     local error, pcall, type, setmetatable = error, pcall, type, setmetatable
@@ -33,11 +33,11 @@ const BOOT: &str = "
     return function(script) return pcall(script) end
 ";
 
-/// A script's text and what its first line allows.
+/// A script's text and the rights by its first line.
 #[derive(Debug, Clone)]
 pub struct Script {
     body: String,
-    /// Whether it may not write.
+    /// Whether it has no right to write.
     pub read_only: bool,
     /// Whether it runs at the memory limit.
     pub allows_oom: bool,
@@ -203,7 +203,7 @@ fn error(text: &str) -> Reply {
     Reply::Error(text.to_owned())
 }
 
-/// Numbers go as integers if they are whole, else with 17 digits.
+/// Whole numbers become integers. Other numbers have 17 digits.
 fn argument(value: &Value) -> Option<Vec<u8>> {
     match value {
         Value::String(text) => Some(text.as_bytes().to_vec()),
@@ -273,7 +273,7 @@ fn to_reply(value: &Value) -> mlua::Result<Reply> {
     })
 }
 
-/// The answer of a script that threw this.
+/// The answer of a script that failed with this error.
 fn thrown(value: &Value) -> Reply {
     match value {
         Value::Table(table) => match table.raw_get("err") {

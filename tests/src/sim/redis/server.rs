@@ -1,4 +1,4 @@
-//! One process of the model: commands, scripts, and what befalls a server.
+//! One process of the model: commands, scripts, and the faults of a server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -15,7 +15,7 @@ use super::script::{self, Script};
 use crate::sim::point::script as script_name;
 use crate::sim::process::Process;
 
-/// Is told of every script that ran.
+/// Learns of every script that ran.
 pub trait Watch: Send + Sync + fmt::Debug {
     /// A script ran.
     fn executed(&self, executed: &Executed<'_>);
@@ -30,9 +30,9 @@ pub struct Executed<'a> {
     pub keys: &'a [Vec<u8>],
     /// Its other arguments.
     pub argv: &'a [Vec<u8>],
-    /// What it answered.
+    /// Its answer.
     pub reply: &'a Reply,
-    /// What the server holds after it.
+    /// The server's data after it.
     pub data: &'a Data,
 }
 
@@ -42,7 +42,7 @@ pub struct Server {
     state: Mutex<State>,
     clock: Arc<dyn Clock>,
     watch: Option<Arc<dyn Watch>>,
-    /// Counts what breaks all connections; even while the server is up.
+    /// Counts the events that break all connections. The number is even while the server is up.
     lives: watch::Sender<u64>,
     /// It may hang.
     pub process: Process,
@@ -52,8 +52,8 @@ pub struct Server {
 struct State {
     data: Data,
     scripts: BTreeMap<String, Loaded>,
-    /// The names of scripts by the hash of their text: SHA-1 is slow, and each connection loads all
-    /// of them.
+    /// The names of scripts by the hash of their text. SHA-1 is slow, and each connection loads all
+    /// scripts.
     names: HashMap<u64, String>,
 }
 
@@ -151,7 +151,7 @@ impl Server {
         change(&mut self.state().data)
     }
 
-    /// A copy of all that the server holds.
+    /// A copy of all data of the server.
     #[must_use]
     pub fn copy(&self) -> Data {
         self.state().data.clone()
@@ -205,7 +205,8 @@ impl Server {
         });
     }
 
-    /// The server's present life, which changes when its connections break; odd while it is down.
+    /// The server's present life. It changes when the server's connections break, and is odd while
+    /// the server is down.
     #[must_use]
     pub fn lives(&self) -> watch::Receiver<u64> {
         self.lives.subscribe()
@@ -213,7 +214,7 @@ impl Server {
 }
 
 impl State {
-    /// Why the server would not run a command now.
+    /// The reason why the server would reject a command now.
     fn refusal(&self, name: &str) -> Option<&'static str> {
         if self.data.replica && !matches!(name, "INFO" | "SCRIPT" | "PING" | "CLIENT") {
             return Some("READONLY You can't write against a read only replica.");

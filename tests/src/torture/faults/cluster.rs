@@ -1,4 +1,4 @@
-//! A cluster that loses a master, and one whose slots move.
+//! A cluster that loses a master, and a cluster with moving slots.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::torture::arena::Arena;
 use crate::torture::moment::now;
 use crate::torture::oracle::Rewind;
 
-/// How long the nodes may take to agree.
+/// The longest time that the nodes can take to agree.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 pub(super) async fn inject(
@@ -63,7 +63,8 @@ async fn kill_master(
     let phase = reach(arena, wanted).await;
     let down = now();
     cluster.node(master)?.kill()?;
-    // Replication is asynchronous: what the replica had not received is gone, unless it has landed.
+    // Replication is asynchronous. The data that the replica had not received is gone, unless it
+    // has landed.
     let rows = landed(arena).await?;
     let deadline = Instant::now() + PATIENCE;
     while cluster
@@ -85,8 +86,8 @@ async fn kill_master(
     Ok(phase)
 }
 
-/// A master that stands still is failed over, and for a moment after it went on it may acknowledge
-/// what nobody else will have.
+/// Pauses a master. If the pause is long, its replica takes over. For a moment after the pause, the
+/// old master may then acknowledge writes that no other node will have.
 async fn pause_master(
     arena: &Arena,
     cluster: &RedisCluster,
@@ -112,7 +113,8 @@ async fn pause_master(
     Ok(phase)
 }
 
-/// Waits until every master has its replica, or a kill would end a part of the cluster for good.
+/// Waits until every master has its replica. Otherwise a kill would end a part of the cluster for
+/// good.
 async fn in_sync(cluster: &RedisCluster) -> Result<()> {
     let deadline = Instant::now() + PATIENCE;
     loop {
@@ -134,8 +136,8 @@ async fn in_sync(cluster: &RedisCluster) -> Result<()> {
     }
 }
 
-/// The slot of a partition: CRC16 (XMODEM) of its number, which is the hash tag, as the cluster
-/// specification says.
+/// The slot of a partition: CRC16 (XMODEM) of its number, which is the hash tag. The cluster
+/// specification defines it.
 fn slot_of(partition: u32) -> u16 {
     let crc = partition.to_string().bytes().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {

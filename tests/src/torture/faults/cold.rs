@@ -1,4 +1,4 @@
-//! A database that is killed, slow, read-only, full, locked, or refuses what it is given.
+//! A database that is killed, slow, read-only, full, locked, or rejects rows.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use super::phase::{Phase, reach};
 use super::{Fault, pause};
 use crate::torture::arena::Arena;
 
-/// What a value that is refused on purpose is refused with.
+/// The error number for a value that is rejected on purpose.
 const REFUSED_ON_PURPOSE: u32 = 4025;
 
 pub(super) async fn inject(
@@ -38,7 +38,7 @@ pub(super) async fn inject(
         }
         Fault::DbReadOnly => set_for_a_while(arena, "read_only", "1", "0", rng).await?,
         Fault::DbConnections => set_for_a_while(arena, "max_connections", "10", "151", rng).await?,
-        // The least that a worker takes at its start.
+        // The smallest size that a worker accepts at its start.
         Fault::DbPacket => {
             set_for_a_while(arena, "max_allowed_packet", "1048576", "16777216", rng).await?
         }
@@ -55,8 +55,9 @@ pub(super) async fn inject(
     Ok(phase)
 }
 
-/// Sets a variable of the server for a while. Sessions are killed, since old ones keep the value
-/// they began with. All in one session, since there may be no other while it lasts.
+/// Sets a variable of the server for a while. It kills all sessions, since a session keeps the
+/// value from its beginning. It does everything in one session, since there may be no other one in
+/// that time.
 async fn set_for_a_while(
     arena: &Arena,
     name: &str,
@@ -74,7 +75,7 @@ async fn set_for_a_while(
         .map(drop)
 }
 
-/// Kills all sessions of the storage's user, those with a transaction under way among them.
+/// Kills all sessions of the storage's user, including those with an open transaction.
 async fn kill_sessions(arena: &Arena) -> Result<()> {
     arena.cold.sql("KILL USER storage").await.map(drop)
 }
@@ -103,7 +104,7 @@ async fn hold_rows(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     Ok(())
 }
 
-/// Foreign transactions take the records of partitions in the other order than landing does.
+/// Foreign transactions take the records of partitions in the opposite order of landing.
 async fn lock_backwards(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     let until = Instant::now() + pause(rng, 500..1_500);
     while Instant::now() < until {
@@ -124,7 +125,7 @@ async fn lock_backwards(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     Ok(())
 }
 
-/// The database refuses some values for a while, and some are refused.
+/// The database rejects some values for a while, and some writes have such values.
 async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     let database = arena
         .database
@@ -152,7 +153,7 @@ async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     lifted.map(drop)
 }
 
-/// How many values were refused on purpose.
+/// The number of values that were rejected on purpose.
 async fn parked(arena: &Arena) -> Result<usize> {
     let mut parked = 0;
     for partition in 0..arena.settings.redis.partitions {

@@ -46,7 +46,8 @@ pub(super) async fn inject(
     Ok(phase)
 }
 
-/// Sets the memory limit below what is used: clean hashes are evicted, then writes are refused.
+/// Sets the memory limit below the present use. Redis then evicts clean hashes and afterwards
+/// rejects writes.
 async fn squeeze(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     for node in arena.hot.nodes() {
         let info = node.call(&["INFO", "memory"]).await?;

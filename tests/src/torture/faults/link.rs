@@ -1,4 +1,4 @@
-//! Bad weather on the links.
+//! Faults of the links.
 
 use std::time::Duration;
 
@@ -44,14 +44,14 @@ pub(super) async fn inject(
     };
     let phase = reach(arena, wanted).await;
     links.iter().for_each(|link| link.set(weather));
-    // Longer than replies are waited for, where nothing else tells that they do not come.
+    // Longer than the wait for replies, since nothing else shows that they do not come.
     let shortest = if matches!(weather, Weather::Silent | Weather::Stuck) {
         450
     } else {
         200
     };
     sleep(pause(rng, shortest..2_000)).await;
-    // What was held back arrives late, or never.
+    // The bytes that were held back arrive late, or never.
     let held_back_is_lost = rng.random_range(0..3) == 0;
     links
         .iter()

@@ -7,8 +7,8 @@
 //! | [`rewind`] | Redis comes back older, or empty |
 //! | [`cluster`] | a Redis Cluster |
 //! | [`cold`] | the database |
-//! | [`link`] | what lies between them |
-//! | [`phase`] | in which phase of landing a fault hits |
+//! | [`link`] | the links between them |
+//! | [`phase`] | the phase of landing in which a fault hits |
 
 pub mod cluster;
 pub mod cold;
@@ -27,8 +27,8 @@ use super::args::Topology;
 use Topology::{Cluster, Embedded, Single};
 pub use phase::Phase;
 
-/// What is broken together: faults of different groups happen at the same time, those of one group
-/// one after the other.
+/// The part that a fault breaks. Faults of different groups happen at the same time, and those of
+/// one group one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Group {
     /// Processes.
@@ -41,7 +41,7 @@ pub enum Group {
 
 macro_rules! faults {
     ($($(#[doc = $doc:literal])* $fault:ident $name:literal $group:ident [$($topology:ident),*] [$($phase:ident),*];)*) => {
-        /// Something that goes wrong.
+        /// A fault.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Fault { $($(#[doc = $doc])* $fault,)* }
 
@@ -55,19 +55,19 @@ macro_rules! faults {
                 match self { $(Self::$fault => $name,)* }
             }
 
-            /// What it is broken together with.
+            /// Its group.
             #[must_use]
             pub fn group(self) -> Group {
                 match self { $(Self::$fault => Group::$group,)* }
             }
 
-            /// Where it makes sense.
+            /// The topologies where it makes sense.
             #[must_use]
             pub fn topologies(self) -> &'static [Topology] {
                 match self { $(Self::$fault => &[$($topology),*],)* }
             }
 
-            /// The phases in which a run that is long enough has to hit.
+            /// The phases that a fault must hit in a run that is long enough.
             #[must_use]
             pub fn phases(self) -> &'static [Phase] {
                 match self { $(Self::$fault => &[$(Phase::$phase),*],)* }
@@ -93,32 +93,32 @@ faults! {
     FileLock "file-lock" Process [Embedded] [Writing];
     /// SIGKILL of Redis and a restart with its append-only file.
     RedisKill "redis-kill" Hot [Single] [Writing, Snapshot];
-    /// SIGSTOP of Redis, for longer than replies are waited for.
+    /// SIGSTOP of Redis for longer than the wait for replies.
     RedisPause "redis-pause" Hot [Single] [Writing, Snapshot];
-    /// Redis comes back as it was some time ago.
+    /// Redis comes back with its data of some time ago.
     RedisRewind "redis-rewind" Hot [Single] [Writing, Snapshot];
     /// Redis comes back empty.
     RedisWipe "redis-wipe" Hot [Single] [Writing];
     /// SCRIPT FLUSH.
     ScriptFlush "script-flush" Hot [Single, Cluster] [Writing, Snapshot];
-    /// A memory limit that has clean hashes evicted, and then refuses writes.
+    /// A memory limit at which Redis evicts clean hashes and then rejects writes.
     Memory "memory" Hot [Single, Cluster] [Writing, Snapshot];
     /// Redis' clock steps back and forth.
     Clock "clock" Hot [Single, Cluster] [Writing, Snapshot];
-    /// SIGKILL of a master, whose replica takes over, and its return as a replica.
+    /// SIGKILL of a master. Its replica takes over, and the old master comes back as a replica.
     MasterKill "master-kill" Hot [Cluster] [Writing, Snapshot];
-    /// SIGSTOP of a master, mostly for so long that its replica takes over.
+    /// SIGSTOP of a master, in most cases long enough for its replica to take over.
     MasterPause "master-pause" Hot [Cluster] [Writing, Snapshot];
     /// A slot moves to another master.
     SlotMove "slot-move" Hot [Cluster] [Writing, Snapshot];
-    /// What goes to or comes from Redis arrives late.
+    /// Requests to Redis and replies of Redis arrive late.
     HotDelay "hot-delay" Hot [Single] [Writing];
     /// Connections to Redis are cut.
     HotCut "hot-cut" Hot [Single] [Writing, Snapshot];
-    /// Connections to Redis fall silent; what they held back arrives later.
+    /// Connections to Redis fall silent. The bytes that they held back arrive later.
     HotSilent "hot-silent" Hot [Single] [Writing, Snapshot];
-    /// Connections to Redis fall silent, new ones do not; what the old ones held back arrives
-    /// behind what the new ones brought.
+    /// Present connections to Redis fall silent, and new ones do not. The bytes of the old ones
+    /// arrive after those of the new ones.
     HotStuck "hot-stuck" Hot [Single] [Writing, Snapshot];
     /// Replies of Redis are lost after the command was carried out.
     HotLost "hot-lost" Hot [Single] [Writing, Snapshot];
@@ -126,33 +126,33 @@ faults! {
     HotThrottle "hot-throttle" Hot [Single] [Writing];
     /// SIGKILL of the database and a restart.
     DbKill "db-kill" Cold [Single, Cluster] [Writing, Snapshot];
-    /// SIGSTOP of the database: it is very slow.
+    /// SIGSTOP of the database, which makes it very slow.
     DbPause "db-pause" Cold [Single, Cluster] [Writing, Snapshot];
     /// The database takes no writes.
     DbReadOnly "db-read-only" Cold [Single, Cluster] [Snapshot];
     /// The database has no connections left.
     DbConnections "db-connections" Cold [Single, Cluster] [Snapshot];
-    /// A foreign transaction holds rows that are to be landed.
+    /// A foreign transaction holds rows that wait to land.
     DbLock "db-lock" Cold [Single, Cluster] [Snapshot];
-    /// Foreign transactions lock rows in the other order.
+    /// Foreign transactions lock rows in the opposite order.
     DbDeadlock "db-deadlock" Cold [Single, Cluster] [Snapshot];
     /// Sessions are killed, some in the middle of a batch.
     DbSessions "db-sessions" Cold [Single, Cluster] [Writing, Snapshot];
-    /// The database refuses some values, until it does not any more.
+    /// The database rejects some values for a while.
     DbPoison "db-poison" Cold [Single, Cluster] [Writing];
     /// The database takes smaller packets than some values.
     DbPacket "db-packet" Cold [Single, Cluster] [Writing];
-    /// What goes to or comes from the database arrives late.
+    /// Statements to the database and its replies arrive late.
     ColdDelay "cold-delay" Cold [Single, Cluster] [Writing, Snapshot];
     /// Connections to the database are cut.
     ColdCut "cold-cut" Cold [Single, Cluster] [Writing, Snapshot];
-    /// Connections to the database fall silent; what they held back arrives later.
+    /// Connections to the database fall silent. The bytes that they held back arrive later.
     ColdSilent "cold-silent" Cold [Single, Cluster] [Snapshot];
-    /// Connections to the database fall silent, new ones do not; what the old ones held back
-    /// arrives later.
+    /// Present connections to the database fall silent, and new ones do not. The bytes of the old
+    /// ones arrive later.
     ColdStuck "cold-stuck" Cold [Single, Cluster] [Snapshot];
-    /// Replies of the database are lost after the statement was carried out, that of a COMMIT among
-    /// them.
+    /// Replies of the database are lost after the statement was carried out. The reply to a COMMIT
+    /// is among them.
     ColdLost "cold-lost" Cold [Single, Cluster] [Snapshot];
     /// Bytes to and from the database come in pieces.
     ColdThrottle "cold-throttle" Cold [Single, Cluster] [Snapshot];
@@ -165,7 +165,7 @@ impl Fault {
         Self::ALL.iter().copied().find(|fault| fault.name() == name)
     }
 
-    /// The kind of process that it ends by SIGKILL, if it does.
+    /// The kind of process that it ends by SIGKILL, if there is one.
     #[must_use]
     pub fn kills(self) -> Option<&'static str> {
         match self {
@@ -179,11 +179,11 @@ impl Fault {
         }
     }
 
-    /// Lets it happen, in this phase if it can be had, and puts things right again. Answers the
-    /// phase in which it hit.
+    /// Makes it happen, in this phase if possible, and repairs the damage. Returns the phase in
+    /// which it hit.
     ///
     /// # Errors
-    /// The fault can't be made, or what it broke can't be put right.
+    /// The fault can't be made, or its damage can't be repaired.
     pub async fn inject(
         self,
         arena: &Arena,
@@ -229,7 +229,7 @@ impl Fault {
     }
 }
 
-/// A while, between so many milliseconds.
+/// A random time between these numbers of milliseconds.
 fn pause(rng: &mut StdRng, between: std::ops::Range<u64>) -> std::time::Duration {
     std::time::Duration::from_millis(rng.random_range(between))
 }

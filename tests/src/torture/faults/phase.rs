@@ -1,4 +1,4 @@
-//! In which phase of landing, or of play, a fault hits.
+//! The phase of landing, or of play, in which a fault hits.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::torture::arena::Arena;
 
-/// What was under way when a fault hit.
+/// The work under way when a fault hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Phase {
-    /// Writes were under way. Told by the histories, afterwards.
+    /// Writes were under way. The histories show it afterwards.
     Writing,
     /// Marks waited in a dirty map, and there was no snapshot.
     Marked,
@@ -26,21 +26,21 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Whether a fault that hit in this phase hit in the one that was wanted.
+    /// Whether a fault that hit in this phase hit in the wanted one.
     #[must_use]
     pub fn is(self, wanted: Self) -> bool {
         self == wanted || (self == Self::HalfSettled && wanted == Self::Snapshot)
     }
 }
 
-/// Watches snapshots, so that half settled ones are told from whole ones.
+/// Watches snapshots, to tell half settled ones from whole ones.
 #[derive(Debug, Default)]
 pub struct Watcher {
     largest: BTreeMap<u32, u64>,
 }
 
 impl Watcher {
-    /// The furthest phase that a partition is in, of those that pass `chosen`.
+    /// The furthest phase of a partition, of the partitions that pass `chosen`.
     pub fn phase(&mut self, backlog: &Backlog, chosen: impl Fn(&PartitionPeek) -> bool) -> Phase {
         let mut phase = Phase::Idle;
         for (partition, peek) in &backlog.partitions {
@@ -68,11 +68,11 @@ impl Watcher {
     }
 }
 
-/// How long a phase is waited for.
+/// The time for which a phase is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Waits until landing, or play, is in the phase that is wanted. Answers in which landing is: the
-/// one wanted, or any other after some time.
+/// Waits until landing, or play, is in the wanted phase. Returns the phase of landing: the wanted
+/// one, or any other one after some time.
 pub async fn reach(arena: &Arena, wanted: Phase) -> Option<Phase> {
     let mut watcher = Watcher::default();
     let deadline = Instant::now() + PATIENCE;

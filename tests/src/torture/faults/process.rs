@@ -13,11 +13,11 @@ use super::{Fault, pause};
 use crate::torture::arena::Arena;
 use crate::torture::crew::Worker;
 
-/// How long a worker is watched for the phase that is wanted.
+/// The time for which a worker is watched for the wanted phase.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// Stops a worker in the phase that is wanted, and then kills it, asks it to end, or leaves it
-/// stopped for a while.
+/// Stops a worker in the wanted phase. Then kills it, asks it to end, or leaves it stopped for a
+/// while.
 pub(super) async fn worker(
     fault: Fault,
     arena: &Arena,
@@ -53,8 +53,8 @@ pub(super) async fn worker(
     Ok(Some(phase))
 }
 
-/// Stops a worker with SIGSTOP while what it holds is in this phase. Whether it still is can be
-/// told once it stands still.
+/// Stops a worker with SIGSTOP while its partitions are in this phase. Only a worker that stands
+/// still shows whether they still are.
 async fn stop_in(arena: &Arena, worker: &mut Worker, wanted: Phase) -> Result<Option<Phase>> {
     let name = worker.name();
     let mut watcher = Watcher::default();
@@ -86,7 +86,7 @@ pub(super) async fn game_kill(arena: &Arena, rng: &mut StdRng) -> Result<Option<
     game.running.kill().await?;
     sleep(pause(rng, 0..800)).await;
     game.restart()?;
-    // So that it has played before it is killed again.
+    // The game server plays for a while before it is killed again.
     sleep(Duration::from_millis(500)).await;
     Ok(Some(Phase::Writing))
 }

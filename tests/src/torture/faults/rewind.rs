@@ -1,4 +1,4 @@
-//! Redis comes back older than it was, or empty, while the database is ahead.
+//! Redis comes back older, or empty, while the database is ahead.
 
 use std::fs;
 use std::path::Path;
@@ -28,10 +28,10 @@ pub(super) async fn inject(
     let copy = arena.folder.path().join("copy");
     if fault == Fault::RedisRewind {
         copy_folder(&redis.folder().join(FILES), &copy)?;
-        // Play goes on, and some of it lands.
+        // Play goes on, and some of its writes land.
         sleep(pause(rng, 300..2_500)).await;
     }
-    // What had landed is read from the database.
+    // The landed data is read from the database.
     let _calm = arena.calm.lock().await;
     let phase = reach(arena, wanted).await;
     if fault == Fault::RedisWipe && rng.random_range(0..2) == 0 {
@@ -61,7 +61,7 @@ pub(super) async fn inject(
     Ok(phase)
 }
 
-/// What has landed.
+/// The landed data.
 pub(super) async fn landed(
     arena: &Arena,
 ) -> Result<std::collections::BTreeMap<String, crate::StoredRow>> {

@@ -1,25 +1,25 @@
-//! One field and all the states it may be in, seen from its only writer.
+//! One field and all its possible states, seen from its only writer.
 
 use std::collections::BTreeSet;
 
 use crate::torture::history::Effect;
 use crate::torture::moment::Micros;
 
-/// What a field holds.
+/// The content of a field.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Cell {
-    /// Nothing, and it never held anything.
+    /// No value, and it never had one.
     Absent,
     /// A value, by its token.
     Live(String),
-    /// It was removed; this was its last value.
+    /// It was removed, with this last value.
     Removed(String),
     /// It was removed, and its last value was given up.
     Purged,
 }
 
 impl Cell {
-    /// What a reader finds.
+    /// The value that a reader finds.
     #[must_use]
     pub fn live(&self) -> Option<&str> {
         match self {
@@ -43,24 +43,24 @@ impl Cell {
     }
 }
 
-/// A write of unknown outcome: it may still be applied, once, until it expires.
+/// A write of unknown outcome. It may still be applied, once, until it expires.
 #[derive(Debug, Clone)]
 struct Pending {
     effect: Effect,
     expires: Micros,
 }
 
-/// More states than a field that can be judged ever has.
+/// More states than any field has that can be judged.
 const STATES_MAX: usize = 10_000;
-/// More writes of unknown outcome at a time than can be judged.
+/// More concurrent writes of unknown outcome than can be judged.
 const PENDING_MAX: usize = 12;
 
-/// There are too many writes of unknown outcome to tell what the field may hold.
+/// There are too many writes of unknown outcome to know the possible contents of the field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooMany;
 
-/// All the states that a field may be in: what it holds, and which writes of unknown outcome may
-/// still be applied.
+/// All possible states of a field: its content, and the writes of unknown outcome that may still be
+/// applied.
 #[derive(Debug, Clone)]
 pub struct States {
     /// The cell, and a bit for each pending write that was not applied in this state.
@@ -84,7 +84,7 @@ impl States {
         self.set.iter().map(|(cell, _)| cell.clone()).collect()
     }
 
-    /// Whether no state explains what was seen.
+    /// Whether no state explains the observations.
     #[must_use]
     pub fn is_impossible(&self) -> bool {
         self.set.is_empty()
@@ -139,7 +139,7 @@ impl States {
     /// A write of unknown outcome begins.
     ///
     /// # Errors
-    /// Too many of them.
+    /// There are too many of them.
     pub fn begin_unknown(&mut self, effect: Effect, expires: Micros) -> Result<(), TooMany> {
         let at = self.pending.len();
         if at >= PENDING_MAX {
@@ -153,11 +153,11 @@ impl States {
         self.close()
     }
 
-    /// A write was acknowledged; `fits` compares the cell before and after it with what the
-    /// acknowledgement said.
+    /// A write was acknowledged. `fits` compares the cell before and after it with the
+    /// acknowledgement.
     ///
     /// # Errors
-    /// Too many states.
+    /// There are too many states.
     pub fn apply(
         &mut self,
         effect: &Effect,
@@ -173,21 +173,21 @@ impl States {
         self.close()
     }
 
-    /// The writer itself read the field: only states that explain it are left, and what may follow
-    /// from them.
+    /// The writer itself read the field. Only states that explain the read are left, and the states
+    /// that may follow from them.
     ///
     /// # Errors
-    /// Too many states.
+    /// There are too many states.
     pub fn observe(&mut self, live: Option<&str>) -> Result<(), TooMany> {
         self.set.retain(|(cell, _)| cell.live() == live);
         self.close()
     }
 
-    /// The hot tier came back older: the field holds one of these, and what was pending may be
+    /// The hot tier came back older. The field holds one of these cells, and pending writes may be
     /// applied again.
     ///
     /// # Errors
-    /// Too many states.
+    /// There are too many states.
     pub fn rewind(&mut self, cells: BTreeSet<Cell>) -> Result<(), TooMany> {
         let all = (1_u32 << self.pending.len()) - 1;
         self.set = cells.into_iter().map(|cell| (cell, all)).collect();

@@ -1,4 +1,4 @@
-//! Chains: each link was put behind the one that its writer saw, by compare-and-set. A lost update
+//! Chains: each link was put after the one that its writer saw, by compare-and-set. A lost update
 //! shows as a fork or a gap.
 
 use std::collections::{BTreeMap, HashSet};
@@ -16,17 +16,17 @@ struct Link<'a> {
     era: Option<usize>,
 }
 
-/// The end of a chain as it is stored.
+/// The stored end of a chain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Stored {
-    /// The number of the last link; 0 if there is none.
+    /// The number of the last link. 0 if there is none.
     pub number: u64,
     /// Its token.
     pub token: String,
 }
 
-/// Checks one chain. `landed` is its end in the database at each rewind, `last` what is stored in
-/// the end.
+/// Checks one chain. `landed` is its end in the database at each rewind, and `last` its stored end
+/// after the run.
 #[must_use]
 pub fn check(
     name: &str,
@@ -119,7 +119,7 @@ pub fn check(
             } else {
                 last.number > newest.0 && unknown.contains(last.token.as_str())
             };
-            // After a rewind without a link since, the chain may end with any link from before.
+            // If no link came after a rewind, the chain may end with any link from before.
             if !(fits || (before.is_none() && era > 0 && last.number >= floor)) {
                 return flaw(
                     Micros::MAX,

@@ -1,5 +1,5 @@
-//! V3: a counter that many increment. Each increment counts once, or its writer was told that
-//! nobody knows.
+//! V3: a counter that many writers increment. Each increment counts once, or its writer learned
+//! that the outcome is unknown.
 
 use std::collections::HashSet;
 
@@ -16,18 +16,19 @@ struct Increment {
     ended: Micros,
     version: u64,
     value: i64,
-    /// In which era it was acknowledged; none if it was not, or if nobody knows by which hot tier.
+    /// The era in which it was acknowledged. None if it was not, or if the acknowledging hot tier
+    /// is unknown.
     era: Option<usize>,
 }
 
-/// What was found wrong, or that too much is unknown to tell.
+/// The verdict on a counter.
 #[derive(Debug)]
 pub enum Verdict {
-    /// All is well.
+    /// No flaw.
     Fine,
     /// Too many increments of unknown outcome.
     Undecided,
-    /// Something is wrong.
+    /// A flaw.
     Flawed(Flaw),
 }
 
@@ -69,7 +70,7 @@ fn increments(operations: &[&Operation], field: &str, rewinds: &[Rewind]) -> Vec
     operations.iter().filter_map(of).collect()
 }
 
-/// All sums of some of these.
+/// The sums of all subsets of these.
 fn sums(unknown: &[(Micros, i64)]) -> HashSet<i64> {
     let mut sums = HashSet::from([0]);
     for (_, by) in unknown {
@@ -79,7 +80,7 @@ fn sums(unknown: &[(Micros, i64)]) -> HashSet<i64> {
     sums
 }
 
-/// Takes the increments away that make up this sum. All are positive.
+/// Takes away the increments that make up this sum. All are positive.
 fn take(unknown: &mut Vec<(Micros, i64)>, sum: i64, until: Micros) -> bool {
     fn pick(left: &[(usize, i64)], sum: i64, picked: &mut Vec<usize>) -> bool {
         if sum == 0 {
@@ -113,7 +114,7 @@ fn take(unknown: &mut Vec<(Micros, i64)>, sum: i64, until: Micros) -> bool {
     found
 }
 
-/// Checks one counter. `last` is what is stored in the end, 0 if nothing is.
+/// Checks one counter. `last` is its stored value after the run, 0 if there is none.
 #[must_use]
 pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i64) -> Verdict {
     let field = name.rsplit('/').next().unwrap_or_default();
@@ -175,7 +176,8 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
                     .iter()
                     .filter(|one| one.version > landed)
                     .map(|one| one.value);
-                // What the era began with, unless something that was acknowledged in it has landed.
+                // The value at the beginning of the era, unless an acknowledged increment of the
+                // era has landed.
                 let began = match acked.first() {
                     None => bases,
                     Some(first) if first.version > landed => vec![first.value - first.by],
@@ -197,7 +199,7 @@ pub fn check(name: &str, operations: &[&Operation], rewinds: &[Rewind], last: i6
     Verdict::Flawed(Flaw::new("V3", name, detail))
 }
 
-/// Checks what readers found: never less than what had been acknowledged before.
+/// Checks the reads: a read never finds less than the increments that were acknowledged before it.
 #[must_use]
 pub fn check_reads(name: &str, operations: &[&Operation], rewinds: &[Rewind]) -> Option<Flaw> {
     let field = name.rsplit('/').next().unwrap_or_default();

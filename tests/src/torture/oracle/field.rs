@@ -1,5 +1,5 @@
-//! V2, V6, V7 and V9 of one field with one writer: what it may have held at each moment, and what
-//! each read may have found.
+//! V2, V6, V7 and V9 of one field with one writer: its possible contents at each moment, and the
+//! possible results of each read.
 
 use std::collections::BTreeSet;
 
@@ -9,36 +9,36 @@ use crate::torture::history::{Call, Effect, End, Operation};
 use crate::torture::moment::Micros;
 use crate::torture::value::token_of;
 
-/// What the field may hold from the moment an operation of its writer begins until the next one
-/// does.
+/// The possible contents of the field from the beginning of one operation of its writer to the
+/// beginning of the next.
 #[derive(Debug)]
 struct Step {
     begun: Micros,
-    /// From when on it certainly holds; never, for a write of unknown outcome.
+    /// The time from which on it certainly holds. Never, for a write of unknown outcome.
     ended: Micros,
     /// The owner's version, if it is known.
     version: Option<u64>,
-    /// It put a value there, so landing it takes a row of this version or a later one.
+    /// It wrote a value, so its landing needs a row of this version or a later one.
     wrote: bool,
     era: usize,
     cells: BTreeSet<Cell>,
 }
 
-/// What one field may have held, over time.
+/// The possible contents of one field over time.
 #[derive(Debug)]
 pub struct Timeline {
     steps: Vec<Step>,
     states: States,
-    /// Up to which version its writer was told that everything is in the database.
+    /// The version up to which a flush told the writer that everything is in the database.
     flushed: u64,
 }
 
-/// Why a field has no timeline.
+/// The reason why a field has no timeline.
 #[derive(Debug)]
 pub enum NoTimeline {
-    /// Too many writes of unknown outcome at a time.
+    /// Too many concurrent writes of unknown outcome.
     Undecided,
-    /// Nothing explains what its writer was told.
+    /// No state explains the answers to its writer.
     Flawed(Flaw),
 }
 
@@ -58,7 +58,7 @@ fn change_of<'a>(operation: &'a Operation, field: &str) -> Option<(&'a Effect, b
         .map(|(_, effect)| (effect, changes.len() == 1))
 }
 
-/// What a read says of a field; none if it was not asked for.
+/// The result of a read for a field. None if the read did not ask for it.
 #[must_use]
 pub fn read_of<'a>(operation: &'a Operation, field: &str) -> Option<(Option<&'a str>, u64)> {
     let (Call::Read(asked), End::Found { version, fields }) = (&operation.call, &operation.end)
@@ -103,7 +103,7 @@ impl Timeline {
     /// order.
     ///
     /// # Errors
-    /// Nothing explains what the writer was told, or too much is unknown.
+    /// No state explains the answers to the writer, or too many outcomes are unknown.
     pub fn of(
         name: &str,
         operations: &[&Operation],
@@ -206,7 +206,7 @@ impl Timeline {
                 .map(|step| step.cells.clone())
                 .unwrap_or_default();
             let detail = format!(
-                "its writer was told {:?} at {begun} when it could only hold {may:?}",
+                "its writer got {:?} at {begun} when it could only hold {may:?}",
                 operation.end
             );
             return Err(NoTimeline::Flawed(Flaw::new("V6", name, detail).at(ended)));
@@ -214,7 +214,8 @@ impl Timeline {
         Ok(())
     }
 
-    /// From a hot tier that came back older: what had landed, or anything acknowledged since then.
+    /// The content from a hot tier that came back older: the landed cell, or any cell acknowledged
+    /// since then.
     fn rewind(&mut self, name: &str, rewind: &Rewind, era: usize) -> Result<(), NoTimeline> {
         self.states.expire(rewind.down);
         let row = rewind.rows.get(name);
@@ -255,7 +256,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Whether a read by anyone found what the field may have held then.
+    /// Checks that a read by any process found a possible content of that time.
     ///
     /// # Errors
     /// The flaw.
@@ -278,7 +279,7 @@ impl Timeline {
         let era = |at: usize| self.steps.get(at).map(|step| step.era);
         let first_era = era(first);
         if first_era == era(last) {
-            // A record is one moment of its owner: the version tells which.
+            // A record is one moment of its owner, and the version identifies the moment.
             let known = |step: &Step| step.version.filter(|_| Some(step.era) == first_era);
             let within = |at: &usize| self.steps.get(*at).and_then(known);
             first = (first..=last)
@@ -308,14 +309,14 @@ impl Timeline {
         Err(Flaw::new("V4", name, detail).at(read.ended))
     }
 
-    /// What the field may hold once everything has expired.
+    /// The possible contents of the field after all pending writes have expired.
     #[must_use]
     pub fn last(&self) -> BTreeSet<Cell> {
         self.states.cells()
     }
 }
 
-/// What a row holds.
+/// The cell of a row.
 #[must_use]
 pub fn cell_of(row: &crate::StoredRow) -> Cell {
     match row.is_del {

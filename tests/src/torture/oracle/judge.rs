@@ -16,37 +16,37 @@ use crate::torture::play::shared::Room;
 /// Live values by `logic_type/owner_id/field`.
 pub type Values = BTreeMap<String, Vec<u8>>;
 
-/// What is stored in the end, seen three ways.
+/// The stored data after the run, seen in three ways.
 #[derive(Debug, Default)]
 pub struct Finals {
     /// The database by plain SQL.
     pub rows: BTreeMap<String, StoredRow>,
-    /// What the SDK reads, as it is cached.
+    /// The reads of the SDK with its cached data.
     pub hot: Values,
-    /// What the SDK reads after all cached data was dropped.
+    /// The reads of the SDK after all cached data was dropped.
     pub cold: Values,
 }
 
-/// What the oracle says.
+/// The verdict of the oracle.
 #[derive(Debug, Default)]
 pub struct Judgement {
-    /// What is wrong.
+    /// The flaws.
     pub flaws: Vec<Flaw>,
     /// Fields that were judged.
     pub fields: usize,
-    /// Fields with too many writes of unknown outcome at a time to be judged.
+    /// Fields with too many concurrent writes of unknown outcome to be judged.
     pub undecided: usize,
-    /// Reads that were compared with what they may have found.
+    /// Reads that were compared with their possible results.
     pub reads: usize,
 }
 
 /// More flaws tell nothing new.
 const FLAWS_MAX: usize = 20;
-/// Lines of history shown with a flaw, and how many of them are of after it.
+/// The number of lines of history shown with a flaw, and the number of those from after it.
 const LINES_MAX: usize = 60;
 const LINES_AFTER: usize = 15;
 
-/// The one task that writes an owner: its server and its number; none if many do.
+/// The one task that writes an owner: its server and its number. None if many tasks do.
 fn writer(owner: &str) -> Option<(u32, u32)> {
     let (server, at) = owner.strip_prefix("player/p")?.split_once('-')?;
     Some((server.parse().ok()?, at.parse::<u32>().ok()? % TASKS))
@@ -234,7 +234,7 @@ fn compare(finals: &Finals) -> Vec<Flaw> {
     flaws
 }
 
-/// Rows that nobody wrote.
+/// Rows without a writer.
 fn strangers(of_owner: &BTreeMap<&str, Vec<&Operation>>, finals: &Finals) -> Vec<Flaw> {
     let known = |name: &str| {
         name.rsplit_once('/')
@@ -242,7 +242,7 @@ fn strangers(of_owner: &BTreeMap<&str, Vec<&Operation>>, finals: &Finals) -> Vec
     };
     let strange = finals.rows.keys().filter(|name| !known(name));
     strange
-        .map(|name| Flaw::new("V2", name, "nobody wrote this row"))
+        .map(|name| Flaw::new("V2", name, "no operation wrote this row"))
         .collect()
 }
 

@@ -1,11 +1,11 @@
-//! The oracle: what must be true of a history and of what is stored after it.
+//! The oracle: the conditions on a history and on the stored data after it.
 //!
 //! | module | checks |
 //! | --- | --- |
-//! | [`cell`] | all the states that one field may be in |
+//! | [`cell`] | all possible states of one field |
 //! | [`field`] | V2, V6, V7, V9: fields with one writer, over time and in the end |
 //! | [`versions`] | V1, V4: versions follow time, and no reader sees an owner go back |
-//! | [`counter`] | V3: counters that many write |
+//! | [`counter`] | V3: counters with many writers |
 //! | [`chain`] | compare-and-set by many writers: no link is lost |
 //! | [`judge`](mod@judge) | all of them over a whole run |
 
@@ -28,19 +28,19 @@ use crate::StoredRow;
 
 pub use judge::{Finals, Judgement, judge};
 
-/// Something that must not be.
+/// A violation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Flaw {
-    /// Which check found it.
+    /// The check that found it.
     pub check: &'static str,
-    /// Where: an owner, or one of its fields.
+    /// Its place: an owner, or one of its fields.
     pub name: String,
-    /// What was found, and what should have been.
+    /// The result that was found, and the one that is right.
     pub detail: String,
-    /// Until when what was done there says most of it; the end, if that is not known.
+    /// The end of the operations that explain it best. The end of the run, if that is not known.
     #[serde(skip)]
     pub at: Micros,
-    /// What was done there.
+    /// The operations at its place.
     pub history: Vec<String>,
 }
 
@@ -57,25 +57,25 @@ impl Flaw {
         }
     }
 
-    /// This flaw, of this moment.
+    /// This flaw, at this moment.
     #[must_use]
     pub fn at(self, at: Micros) -> Self {
         Self { at, ..self }
     }
 }
 
-/// A hot tier that came back older: what it had not landed may be gone.
+/// A hot tier that came back older. Its unlanded data may be gone.
 #[derive(Debug, Clone, Default)]
 pub struct Rewind {
-    /// When it went down.
+    /// The time at which it went down.
     pub down: Micros,
-    /// When it was up again.
+    /// The time at which it was up again.
     pub up: Micros,
-    /// What had landed while it was down, by `logic_type/owner_id/field`.
+    /// The rows that had landed while it was down, by `logic_type/owner_id/field`.
     pub rows: BTreeMap<String, StoredRow>,
 }
 
-/// In which era a moment lies; none if it is while the hot tier was away.
+/// The era of a moment. None while the hot tier was away.
 fn era_of(rewinds: &[Rewind], begun: Micros, ended: Micros) -> Option<usize> {
     let era = rewinds.iter().filter(|rewind| rewind.up <= begun).count();
     let ends_in_time = rewinds.get(era).is_none_or(|next| ended < next.down);

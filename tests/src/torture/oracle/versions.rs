@@ -1,4 +1,5 @@
-//! V1 and V4: versions follow time. What ended before something began has no higher version.
+//! V1 and V4: versions follow time. An operation that ended before another began has no higher
+//! version.
 
 use super::{Flaw, Rewind, era_of};
 use crate::torture::history::{Call, End, Operation};
@@ -7,7 +8,7 @@ use crate::torture::moment::Micros;
 struct Seen<'a> {
     operation: &'a Operation,
     version: u64,
-    /// It made the version, and so no one else's is the same.
+    /// The operation made the version, so no other operation has the same one.
     made: bool,
 }
 
@@ -79,9 +80,9 @@ fn in_order(name: &str, mut by_begin: Vec<Seen<'_>>) -> Option<Flaw> {
     None
 }
 
-/// V9 of conditions, over the operations of an owner's only writer: a write that was built on the
-/// version that its writer had made last meets no conflict, unless something of unknown outcome may
-/// have come in between.
+/// V9 of conditions, over the operations of an owner's only writer. A write that builds on the last
+/// version of its writer meets no conflict, unless a write of unknown outcome may have come in
+/// between.
 #[must_use]
 pub fn check_conflicts(name: &str, operations: &[&Operation], rewinds: &[Rewind]) -> Option<Flaw> {
     let mut known: Option<(u64, Option<usize>)> = None;

@@ -1,6 +1,6 @@
-//! Chains that game servers hold in sessions, one at a time: each link is an edit that is saved.
-//! Sessions wait for each other, ask each other and steal from each other; a link that is lost, or
-//! one that comes late, shows as a fork or a gap.
+//! Chains that game servers hold in sessions, one at a time. Each link is an edit that is saved.
+//! Sessions wait for each other, ask each other and steal from each other. A lost or late link
+//! shows as a fork or a gap.
 
 use std::time::Duration;
 
@@ -12,15 +12,15 @@ use super::Player;
 use super::shared::{ROOMS, Room};
 use crate::torture::history::{Call, End};
 
-/// Links of one session at the most.
+/// The largest number of links of one session.
 const LINKS_MAX: u32 = 8;
-/// How long a save is tried before it is looked at whether the session is lost.
+/// The time for which a save is tried before a look whether the session is lost.
 const SAVE: Duration = Duration::from_secs(2);
 
 impl Player {
     /// Starts a session of a chain, puts some links at its end, and ends it.
     pub(super) async fn hold(&mut self) -> Result<()> {
-        // Other rooms than those that plain writes go to.
+        // Other rooms than those of plain writes.
         let id = u64::from(ROOMS + self.hot(ROOMS));
         let asks = |then| OnConflict::Ask {
             after: Duration::from_millis(300),
@@ -40,7 +40,7 @@ impl Player {
             autosave: Autosave::Off,
             within: Duration::from_secs(4),
         };
-        let rooms = self.storage.scope("game", "eu")?.sessions::<Room>(options);
+        let rooms = self.storage.world("game", "eu")?.sessions::<Room>(options);
         let Ok(session) = rooms
             .start_or(id, || Room {
                 id,
@@ -58,13 +58,13 @@ impl Player {
             }
         }
         if self.rng.random_range(0..3) > 0 {
-            // What it fails for is told by what is stored.
+            // The stored data shows whether its failure did harm.
             let _ = session.end().await;
         }
         Ok(())
     }
 
-    /// Puts a link at the end of the chain; answers whether the session goes on.
+    /// Puts a link at the end of the chain. Returns whether the session goes on.
     async fn link(&mut self, session: &Session<Room>, id: u64) -> Result<bool> {
         let token = self.token();
         let number = self.log.begin(
@@ -97,7 +97,8 @@ impl Player {
                         .ended(number, End::Unknown(error.to_string()))
                         .map(|_| false);
                 }
-                // It is saved when the storage closes, or never: a link without an end.
+                // The edit is saved when the storage closes, or never. It is a link without an end
+                // in the history.
                 Err(_) if *self.stop.borrow() => return Ok(false),
                 Err(_) => {}
             }

@@ -1,5 +1,5 @@
-//! A game server's process: seeded play over owners that it alone writes, over shared ones, and
-//! over those of others to read.
+//! A game server's process: seeded play over its own owners and over shared ones. It also reads the
+//! owners of other game servers.
 //!
 //! | module | concept |
 //! | --- | --- |
@@ -26,44 +26,44 @@ use tokio::time::{Instant, sleep};
 
 use super::history::{Call, End, Log};
 
-/// Owners of one game server that it alone writes.
+/// The number of owners that only one game server writes.
 pub const OWN: u32 = 240;
-/// Tasks of one game server; each writes its own share of the owners.
+/// The number of tasks of one game server. Each writes its own share of the owners.
 pub const TASKS: u32 = 16;
-/// How often a write whose outcome is unknown is repeated under its id.
+/// The number of repeats of a write with an unknown outcome, under its id.
 const REPEATS: u32 = 4;
-/// Tasks that write one owner each again and again as soon as it is cold.
+/// The number of tasks that write one owner each again and again, as soon as it is cold.
 const CHURNERS: u32 = 3;
-/// How long a key stays the hottest, in milliseconds.
+/// The time for which a key stays the hottest, in milliseconds.
 const DRIFT_MS: u128 = 1_200;
 /// The longest pause after an operation, in microseconds.
 const PAUSE_MAX: u64 = 6_000;
 
-/// What a game server's process is told.
+/// The arguments of a game server's process.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GameArgs {
     /// The settings
     #[arg(long)]
     pub config: PathBuf,
-    /// Where the history goes
+    /// The file for the history
     #[arg(long)]
     pub history: PathBuf,
-    /// Which game server it is
+    /// The number of the game server
     #[arg(long)]
     pub server: u32,
-    /// How many game servers there are
+    /// The number of all game servers
     #[arg(long)]
     pub servers: u32,
-    /// How often this game server was started before
+    /// The number of earlier starts of this game server
     #[arg(long)]
     pub generation: u32,
     /// The seed of the run
     #[arg(long)]
     pub seed: u64,
-    /// Write values that the database may be told to refuse
+    /// Write values that the database may reject on demand
     #[arg(long)]
     pub poison: bool,
-    /// Write values that are larger than the packets the database may be told to take
+    /// Write values that are larger than the packets that the database may accept on demand
     #[arg(long)]
     pub large: bool,
 }
@@ -71,8 +71,7 @@ pub struct GameArgs {
 /// Plays until the standard input ends, then closes the storage.
 ///
 /// # Errors
-/// The history can't be written, or the storage can't be opened for a reason that waiting does not
-/// mend.
+/// The history can't be written, or the storage can't be opened for a lasting reason.
 pub async fn play(args: GameArgs) -> Result<()> {
     let (stopper, stop) = watch::channel(false);
     std::thread::spawn(move || {
@@ -96,7 +95,7 @@ pub async fn play(args: GameArgs) -> Result<()> {
     log.end(number, End::Done(report.under_way + report.unlanded))
 }
 
-/// Opens the storage; none if play ended before both tiers were there.
+/// Opens the storage. None if play ended before both tiers were there.
 async fn open(args: &GameArgs, stop: &watch::Receiver<bool>) -> Result<Option<Storage>> {
     let settings = Settings::load(&args.config)?;
     loop {
@@ -139,7 +138,7 @@ impl Player {
             args: args.clone(),
             task,
             storage: storage.clone(),
-            bytes: storage.scope("game", "eu")?.bytes(),
+            bytes: storage.world("game", "eu")?.bytes(),
             log: Arc::clone(log),
             stop: stop.clone(),
             rng: StdRng::seed_from_u64(args.seed ^ place),
@@ -179,8 +178,8 @@ impl Player {
         )
     }
 
-    /// A number below `all`, some more often than others: the hot keys. They change over time, so
-    /// what was hot becomes cold and keeps what it has.
+    /// A number below `all`. Some numbers come more often: the hot keys. They change over time, so
+    /// a hot key becomes cold and keeps its data.
     fn hot(&mut self, all: u32) -> u32 {
         let share = self.rng.random_range(0.0..1.0_f64).powi(3);
         let at = (0..all)
@@ -190,7 +189,7 @@ impl Player {
         (at + drift) % all
     }
 
-    /// Sends a write, mostly until its outcome is known: the recipe that the README gives.
+    /// Sends a write, in most cases until its outcome is known. The README has this recipe.
     async fn write<T>(
         &mut self,
         owner: &str,
@@ -210,7 +209,7 @@ impl Player {
         let number = self.log.begin(self.task, owner, &call)?;
         let mut unknown = None;
         for _ in 0..=repeats {
-            match make().with_id(id).await {
+            match make().retry_of(id).await {
                 Ok(answer) => return self.ended(number, end(answer)),
                 Err(error) => match (error.outcome(), unknown.is_some()) {
                     (Outcome::Unknown, _) if error.retry() == Retry::Reread => {

@@ -1,4 +1,4 @@
-//! Owners with one writer: what each field must hold is known exactly.
+//! Owners with one writer. The possible content of each field is known exactly.
 
 use std::time::Duration;
 
@@ -11,9 +11,9 @@ use super::{CHURNERS, OWN, Player, TASKS};
 use crate::torture::history::{Call, Effect, End};
 use crate::torture::value::{token_of, value_of};
 
-/// How long a flush, or a write that asks to be landed, waits for the database.
+/// The time for which a flush, or a write that asks to land, waits for the database.
 const FLUSH: Duration = Duration::from_secs(2);
-/// How often an eviction looks whether the owner is gone.
+/// The number of looks of an eviction whether the owner is gone.
 const CHURN_TRIES: u32 = 30;
 
 fn acked(ack: &Ack) -> End {
@@ -89,8 +89,8 @@ impl Player {
         Ok(())
     }
 
-    /// Writes an owner and has it dropped from the hot tier as soon as it has landed, some times. A
-    /// load that was under way all the while brings what is old by now.
+    /// Some times, writes an owner and drops it from the hot tier as soon as it has landed. A load
+    /// that was under way all the time brings outdated rows.
     pub(super) async fn churn(&mut self) -> Result<()> {
         let name = format!("player/p{}-{}", self.args.server, self.task);
         let owner = self.owner(&name)?;
@@ -252,7 +252,7 @@ impl Player {
         .await
     }
 
-    /// Purges what was removed, which has to have landed.
+    /// Purges a removed field. Its removal must have landed before.
     async fn purge(&mut self, name: &str, owner: &ByteOwner) -> Result<End> {
         self.flush(name, owner).await?;
         let fields = self.some_fields('f', 3, 2);

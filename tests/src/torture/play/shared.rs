@@ -1,4 +1,4 @@
-//! Owners that all game servers write: counters, and chains whose links are put one behind the
+//! Owners that all game servers write: counters, and chains with links that are put one after the
 //! other by compare-and-set.
 
 use anyhow::Result;
@@ -10,9 +10,9 @@ use super::Player;
 use crate::torture::history::{Call, Effect, End};
 use crate::torture::value::token_of;
 
-/// How many owners have a shared counter.
+/// The number of owners with a shared counter.
 pub const GUILDS: u32 = 12;
-/// How many owners hold a chain.
+/// The number of owners with a chain.
 pub const ROOMS: u32 = 12;
 /// The field of a shared counter.
 pub const GOLD: &str = "gold";
@@ -78,7 +78,7 @@ impl Player {
             &format!("room/{id}"),
             &Call::Append(token.clone()),
         )?;
-        let rooms = self.storage.scope("game", "eu")?.objects::<Room>();
+        let rooms = self.storage.world("game", "eu")?.objects::<Room>();
         let modified = rooms
             .modify(id, |room: &mut Room| {
                 let behind = std::mem::replace(&mut room.token, token.clone());

@@ -1,4 +1,4 @@
-//! A database server that dies while marks wait, and is started again.
+//! A database server dies while marks wait, and is started again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,8 +17,8 @@ use crate::bench::lander::{HELD, Landers};
 use crate::bench::place::{Arena, Place};
 use crate::bench::plain::fields;
 
-/// How often the worker tries in vain before the server is started again, so that its pauses have
-/// grown as in any outage of about a second.
+/// The number of failed attempts of the worker before the server is started again. By then its
+/// pauses have grown as in any outage of about a second.
 const TRIES: usize = 4;
 
 pub(super) struct Database;
@@ -48,7 +48,7 @@ impl Case for Database {
         let mariadb = Arc::new(MariaDbServer::start(MariaDbOptions::default()).await?);
         let place = arena.place_on(&mariadb, HELD).await?;
         let landers = Landers::start(&place, 1).await?;
-        // So that the partitions are known and the worker has its connections.
+        // With this, the partitions are known and the worker has its connections.
         fill(&place, &series(0), MARKS, &fields(1, 64, 0)).await?;
         Ok(Box::new(DatabaseRig {
             place,
@@ -59,13 +59,13 @@ impl Case for Database {
     }
 }
 
-/// The owners of each round are others, so that its rows are told from those that were there.
+/// Each round has other owners, so that its rows can be told from the earlier ones.
 fn series(round: u64) -> String {
     format!("r{round}-")
 }
 
 impl DatabaseRig {
-    /// Waits until the worker has tried so often, since it had waited so often.
+    /// Waits until the worker has waited `TRIES` times more than `before`.
     async fn tried(&self, before: usize) -> Result<()> {
         while self.landers.waits()? < before + TRIES {
             sleep(LOOK).await;
@@ -94,7 +94,7 @@ impl DatabaseRig {
         }
     }
 
-    /// A plain connection that has answered, opened as soon as that is possible.
+    /// A plain connection that has answered, opened as soon as possible.
     async fn answering(&self) -> MySqlConnection {
         loop {
             if let Ok(mut connection) = MySqlConnection::connect(&self.place.database).await
@@ -113,7 +113,7 @@ impl Rig for DatabaseRig {
         if side == Side::Baseline {
             return Ok(());
         }
-        within("what was written before lands", self.landers.hold()).await?;
+        within("all earlier writes land", self.landers.hold()).await?;
         self.round += 1;
         fill(
             &self.place,

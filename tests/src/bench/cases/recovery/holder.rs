@@ -1,4 +1,4 @@
-//! A game server that dies while it holds an owner that another one waits for.
+//! A game server dies while it holds an owner that another one waits for.
 
 use std::time::{Duration, Instant};
 
@@ -48,7 +48,7 @@ impl HolderRig {
         let owner = self
             .place
             .storage
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("count", OWNER)?;
         while owner.held_by().await?.is_none() {
@@ -84,7 +84,7 @@ impl Rig for HolderRig {
         let owner = self
             .place
             .storage
-            .scope("game", "eu")?
+            .world("game", "eu")?
             .bytes()
             .owner("count", OWNER)?;
         let on_conflict = OnConflict::Wait {
@@ -95,7 +95,7 @@ impl Rig for HolderRig {
             autosave: Autosave::Off,
             within: Duration::from_secs(30),
         };
-        // It waits, and watches the holder, for a while before that dies.
+        // The other server waits and watches the holder for a while before the holder dies.
         let waiting = tokio::spawn(async move { owner.session(options).await });
         sleep(lease / 2).await;
         let killed = Instant::now();

@@ -1,4 +1,4 @@
-//! A Redis master that dies, and whose replica takes over.
+//! A Redis master dies, and its replica takes over.
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -15,9 +15,9 @@ use super::{LOOK, plan, sample, within};
 use crate::bench::case::{Case, Plan, Processes, Rig, Sample, Side};
 use crate::bench::place::{Arena, value};
 
-/// Masters of the cluster, each with one replica.
+/// The number of masters of the cluster. Each has one replica.
 const MASTERS: usize = 3;
-/// How long a master is silent until the others give it up.
+/// The silence of a master after which the others give it up.
 const NODE_TIMEOUT: Duration = Duration::from_millis(500);
 
 pub(super) struct Master;
@@ -62,7 +62,7 @@ impl Case for Master {
             cluster.url()
         );
         let storage = Storage::open(Settings::from_toml(&text, "bench")?).await?;
-        let owner = storage.scope("game", "eu")?.bytes().owner("player", "o")?;
+        let owner = storage.world("game", "eu")?.bytes().owner("player", "o")?;
         let partition = owner
             .owner()
             .partition(storage.tiers().hot().partition_count());
@@ -86,7 +86,7 @@ impl Case for Master {
 }
 
 impl MasterRig {
-    /// Kills the master, and answers when its replica was first seen to be one.
+    /// Kills the master. Returns the time at which its replica was first seen to be a master.
     async fn fail_over(&self) -> Result<Instant> {
         let standby = self.cluster.node(self.standby)?;
         self.cluster.node(self.master)?.kill()?;
@@ -119,14 +119,14 @@ impl MasterRig {
         }
     }
 
-    /// Writes all the time, as a game server does: what failed is tried again as its error says.
+    /// Writes all the time, like a game server. A failed write is tried again as its error says.
     async fn keep_writing(&self, acknowledged: UnboundedSender<Instant>) -> Result<Infallible> {
         let mut id = self.storage.next_id();
         loop {
             match self
                 .owner
                 .update([("field0", value(64, 0))])
-                .with_id(id)
+                .retry_of(id)
                 .await
             {
                 Ok(_) => {
@@ -137,7 +137,7 @@ impl MasterRig {
                 Err(error) => match error.retry() {
                     Retry::SameId => {}
                     Retry::After(pause) => sleep(pause).await,
-                    // The same value may be set again, whatever became of the write.
+                    // The same value may be set again, whatever the outcome of the write is.
                     Retry::Reread => id = self.storage.next_id(),
                     Retry::Never => return Err(error.into()),
                 },
@@ -145,7 +145,7 @@ impl MasterRig {
         }
     }
 
-    /// The time from the takeover to the first answer that the new master gives to a plain client.
+    /// The time from the takeover to the new master's first answer to a plain client.
     async fn plain(&self) -> Result<Duration> {
         let promoted = self.fail_over().await?;
         let standby = self.cluster.node(self.standby)?;
@@ -163,8 +163,8 @@ async fn is_master(node: &RedisServer) -> Result<bool> {
     Ok(role.first().context("ROLE answers a role")?.text()? == "master")
 }
 
-/// Waits until a node will take writes as soon as it is a master. One that was started less than 2
-/// s ago takes none until then, whoever asks (`CLUSTER_WRITABLE_DELAY` in Redis' cluster.c).
+/// Waits until a node will take writes as soon as it is a master. A node takes none in its first
+/// 2 s after a start, from any client (`CLUSTER_WRITABLE_DELAY` in Redis' cluster.c).
 async fn ripe(node: &RedisServer) -> Result<()> {
     // Both ends are cut to whole seconds, so 3 means more than 2.
     const SECONDS: u64 = 3;

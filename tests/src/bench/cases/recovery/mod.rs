@@ -1,5 +1,5 @@
-//! How soon everything goes on after a death: of a landing worker, of the database, of a Redis
-//! master.
+//! The time until everything goes on after a death: of a landing worker, of the database, of a
+//! Redis master.
 
 mod database;
 mod holder;
@@ -13,11 +13,12 @@ use tokio::time::timeout;
 
 use crate::bench::case::{Case, Figure, Goal, Judged, Plan, Repetitions, Sample};
 
-/// How often it is looked whether it goes on.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long anything may take at the most.
+/// The longest time that any step can take.
 const PATIENCE: Duration = Duration::from_mins(1);
-/// Writes that wait to be landed: so few that landing them takes next to no time.
+/// The number of writes that wait for landing. It is so small that landing them takes next to no
+/// time.
 const MARKS: usize = 1_000;
 
 pub(super) fn cases() -> Vec<Box<dyn Case>> {
@@ -29,8 +30,8 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
     ]
 }
 
-/// A case of the name `recovery-…`; the goal is by how many milliseconds ours may be above the
-/// baseline.
+/// A case with the name `recovery-…`. The goal is the excess of ours over the baseline, in
+/// milliseconds.
 fn plan(name: &str, ours: &str, baseline: &str, must: f64, aim: f64) -> Plan {
     Plan {
         name: format!("recovery-{name}"),
@@ -51,7 +52,7 @@ fn sample(time: Duration) -> Sample {
     Sample::counted(1, time.as_secs_f64() * 1e3)
 }
 
-/// What is waited for, or an error that names it.
+/// The result of a task, or an error that names it.
 async fn within<T>(what: &str, task: impl Future<Output = Result<T>>) -> Result<T> {
     timeout(PATIENCE, task)
         .await

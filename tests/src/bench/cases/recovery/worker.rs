@@ -1,4 +1,4 @@
-//! A landing worker that dies while it holds partitions in which marks wait.
+//! A landing worker dies while it holds partitions in which marks wait.
 
 use std::time::Instant;
 
@@ -81,13 +81,13 @@ impl WorkerRig {
         }
     }
 
-    /// Writes until the worker that is to die stands still and holds a partition with marks, and
-    /// stops it there.
+    /// Writes until the doomed worker stands still and holds a partition with marks. Stops it
+    /// there.
     async fn stop_with_marks(&mut self, doomed: &mut Running) -> Result<()> {
         loop {
             self.round += 1;
             fill(&self.place, "o", MARKS, &fields(1, 64, self.round)).await?;
-            // Only while it stands still is what was seen still so.
+            // Only a worker that stands still keeps the state that was seen.
             doomed.signal(Signal::STOP)?;
             let backlog = self.backlog().await?;
             let mut held = backlog
@@ -124,7 +124,7 @@ impl Rig for WorkerRig {
         .await?;
         let killed = Instant::now();
         doomed.kill().await?;
-        within("the other worker lands what waited", self.maps.empty())
+        within("the other worker lands the marks", self.maps.empty())
             .await
             .with_context(|| self.heir.tail())?;
         Ok(sample(killed.elapsed()))

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Asserts that a check refuses a history, for a reason that says so.
+/// Asserts that a check rejects a history for this reason.
 #[track_caller]
 fn refused(case: Case, check: &str, reason: &str) {
     let flaws = case.flaws();
@@ -40,7 +40,7 @@ fn a_row_holds_what_nobody_wrote() {
     refused(
         Case::default().stored(name, &value_of("a"), 1, 0),
         "V2",
-        "nobody wrote this row",
+        "no operation wrote this row",
     );
 }
 
@@ -98,7 +98,7 @@ fn a_read_finds_nothing_where_something_was_acknowledged() {
 
 #[test]
 fn a_record_is_no_one_moment_of_its_owner() {
-    // The read began before the second write, but its version says that it came after it.
+    // The read began before the second write, but its version lies after the write.
     let case = Case::default()
         .set(10, "f0", "a", 1)
         .own(20, 90, sets(&[("f0", "b")]), acked(2))

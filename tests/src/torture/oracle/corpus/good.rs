@@ -96,8 +96,8 @@ fn what_had_not_landed_may_be_gone_after_the_hot_tier_came_back_older() {
         .incr(0, 20, 7, 12, 2)
         .rewound(50, 60, vec![landed()]);
     passes(case.incr(1, 70, 1, 6, 9).holds_gold(6));
-    // The second copy is from before anything happened since the first came back, and nothing has
-    // landed since.
+    // The second copy is from the time right after the first came back, and nothing has landed
+    // since.
     let case = Case::default()
         .incr(0, 10, 5, 5, 1)
         .incr(0, 20, 7, 12, 2)

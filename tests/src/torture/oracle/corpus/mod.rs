@@ -1,5 +1,4 @@
-//! Histories made by hand, bad and good: the oracle is tested by what it refuses and what it lets
-//! pass.
+//! Handmade histories, bad and good. They test what the oracle rejects and accepts.
 
 mod bad;
 mod good;
@@ -15,13 +14,13 @@ use crate::torture::value::value_of;
 /// An owner that task 0 of game server 0 writes.
 const OWN: &str = "player/p0-0";
 
-/// A history and what is stored after it.
+/// A history and the stored data after it.
 #[derive(Default)]
 struct Case {
     operations: Vec<Operation>,
     rewinds: Vec<Rewind>,
     finals: Finals,
-    /// Whether the SDK was made to read something else than the rows.
+    /// Whether the reads of the SDK were set to differ from the rows.
     reads_set: bool,
 }
 
@@ -78,8 +77,8 @@ impl Case {
         self.by(0, OWN, begun, ended, call, end)
     }
 
-    /// An operation of a task on any owner. An unknown outcome can't come true more than 1,000
-    /// later.
+    /// An operation of a task on any owner. If its outcome is unknown, it can't be applied more
+    /// than 1,000 later.
     fn by(
         mut self,
         task: u32,

@@ -1,0 +1,22 @@
+//! Work that several callers share. A task does the work, so no caller waits for another caller's
+//! future.
+//!
+//! | type | sharing |
+//! | --- | --- |
+//! | [`Coalescer`] | callers join the next group of their key, and a carrier takes batches of groups |
+//! | [`SingleFlight`] | callers share the work that is under way |
+//!
+//! If the work panics, or if its runtime ends, its callers learn that there is no answer.
+
+mod coalescer;
+mod flight;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+pub use coalescer::{Carrier, Coalescer, Group};
+pub use flight::SingleFlight;
+
+/// Locks a mutex, even a poisoned one. Each change of the guarded values is whole.
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

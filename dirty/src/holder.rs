@@ -1,0 +1,80 @@
+//! The processes that hold sessions.
+//!
+//! Each holder has a *beat* in each partition, a number that it raises. No server's clock decides
+//! that a holder is gone. A process that sees the same beat for longer than a lease, by its own
+//! clock, declares the holder gone ([`Beats`]).
+
+use async_trait::async_trait;
+use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+
+use crate::HotError;
+
+/// The beats of all holders of a partition.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Beats {
+    /// Each holder's last beat.
+    pub beats: Vec<(OpId, u64)>,
+    /// The epoch.
+    pub epoch: Epoch,
+    /// Whether the grace of the epoch has ended.
+    pub graced: bool,
+}
+
+/// A session with an owner that another server asks for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Asked {
+    /// The owner of the session.
+    pub owner: Owner,
+    /// The fence of the session.
+    pub fence: Fence,
+    /// The name of the server that asks.
+    pub by: String,
+}
+
+/// The holders of sessions: their beats, and the end of holders that are gone. A call changes each
+/// session in one atomic step.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Holders: Send + Sync {
+    /// Raises a holder's beat in partitions, if `raise` is given. Answers the beats of all holders.
+    async fn beat(
+        &self,
+        partitions: &[Partition],
+        raise: Option<(OpId, u64)>,
+    ) -> Vec<Result<Beats, HotError>>;
+
+    /// The sessions of a holder that others ask for.
+    async fn asked(
+        &self,
+        partitions: &[Partition],
+        holder: OpId,
+    ) -> Vec<Result<Vec<Asked>, HotError>>;
+
+    /// The sessions of a holder in a partition that have not lapsed. A session that begins or ends
+    /// during the call may be among them or not.
+    async fn held_by(
+        &self,
+        partition: Partition,
+        holder: OpId,
+    ) -> Result<Vec<(Owner, Fence)>, HotError>;
+
+    /// Declares a holder gone if its beat is still `beat` (S5). Its sessions then lapse. Answers
+    /// how many lapsed. The beat is 0 until the holder raises it.
+    async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError>;
+
+    /// The sessions of a partition that have lapsed and that nobody took since.
+    async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;
+
+    /// Forgets these sessions if they are still lapsed. A holder that comes back has lost such a
+    /// session. Answers how many were forgotten.
+    async fn forget_lapsed(
+        &self,
+        partition: Partition,
+        sessions: &[(Owner, Fence)],
+    ) -> Result<u32, HotError>;
+
+    /// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
+    /// Answers whether the epoch is still the same.
+    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;
+}

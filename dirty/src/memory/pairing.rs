@@ -1,0 +1,28 @@
+//! The database that the hot tier belongs to.
+
+use super::store::{MemoryStore, lock};
+use crate::{HotPaired, HotPairing};
+
+impl MemoryStore {
+    /// The database that the store belongs to, and the name of its server.
+    pub(super) fn read_pairing(&self) -> HotPairing {
+        HotPairing {
+            incarnation: self.server(),
+            now: self.now(),
+            number: 0,
+            prefix: self.prefix().to_owned(),
+            address: "the memory of one process".to_owned(),
+            paired: *lock(&self.paired),
+        }
+    }
+
+    /// Records the database, if server and token are still those seen.
+    pub(super) fn write_pairing(&self, seen: &HotPairing, new: HotPaired) -> bool {
+        let mut paired = lock(&self.paired);
+        let same = self.server() == seen.incarnation && *paired == seen.paired;
+        if same {
+            *paired = Some(new);
+        }
+        same
+    }
+}

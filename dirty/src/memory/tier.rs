@@ -1,0 +1,50 @@
+//! The hot tier as a whole: its time, its memory, and its workers.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_model::{Partition, Timestamp};
+
+use super::store::{MemoryStore, lock};
+use crate::{HotError, HotPaired, HotPairing, MemoryUse, Tier};
+
+#[async_trait]
+impl Tier for MemoryStore {
+    async fn time(&self) -> Result<Timestamp, HotError> {
+        Ok(self.now())
+    }
+
+    async fn pairing(&self) -> Result<HotPairing, HotError> {
+        Ok(self.read_pairing())
+    }
+
+    async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
+        Ok(self.write_pairing(seen, *paired))
+    }
+
+    async fn leave_layout(&self, _: &HotPairing) -> Result<Vec<Partition>, HotError> {
+        // All data in this process was made by this program.
+        Ok(Vec::new())
+    }
+
+    async fn check(&self) -> Result<(), HotError> {
+        Ok(())
+    }
+
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+        Ok(self.taken())
+    }
+
+    async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
+        let now = self.now();
+        let mut workers = lock(&self.workers);
+        workers.retain(|_, end| *end > now);
+        workers.insert(worker.to_owned(), now.plus(ttl));
+        Ok(workers.keys().cloned().collect())
+    }
+
+    async fn retire(&self, worker: &str) -> Result<(), HotError> {
+        lock(&self.workers).remove(worker);
+        Ok(())
+    }
+}

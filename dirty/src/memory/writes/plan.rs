@@ -1,0 +1,169 @@
+//! The effect of a mutation, computed before anything is written (R10).
+
+use bytes::Bytes;
+use storage_model::sabotage::{is_kept, keeps};
+use storage_model::{Cell, Change, Condition, Epoch, Field, Mutation, Version};
+
+use super::super::hash::OwnerHash;
+use crate::{Marker, Refusal};
+
+/// An owner as a mutation finds it: as it is, or as its load makes it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Met<'a> {
+    pub(super) hash: Option<&'a OwnerHash>,
+    pub(super) marker: Marker,
+    /// The partition's generation. A hash of a lower generation is suspect.
+    pub(super) generation: Epoch,
+    /// Whether a map names the owner.
+    pub(super) is_marked: bool,
+    /// Whether a proved load came with the mutation. It brought at least all rows of the fields
+    /// that the mutation names.
+    pub(super) loaded: bool,
+}
+
+impl<'a> Met<'a> {
+    /// The version, if it is known. A negative answer means version 0. A marker alone does not tell
+    /// the version: in a hot tier that came back older it lies behind landed data (R14).
+    pub(super) fn version(&self) -> Option<Version> {
+        match (self.hash, self.marker) {
+            (Some(hash), _) => Some(hash.version),
+            (None, Marker::Absent) => Some(Version::ZERO),
+            (None, marker) => self.loaded.then(|| marker.version()),
+        }
+    }
+
+    fn is_suspect(&self) -> bool {
+        self.hash
+            .is_some_and(|hash| hash.generation < self.generation)
+    }
+
+    fn cell(&self, field: &Field) -> Option<&'a Cell> {
+        self.hash.and_then(|hash| hash.cell(field))
+    }
+
+    /// Whether the content of the field is known, even if it is nothing.
+    fn knows(&self, field: &Field) -> bool {
+        let is_known = self.loaded
+            || match self.hash {
+                Some(hash) => hash.complete || hash.cell(field).is_some(),
+                None => self.marker == Marker::Absent,
+            };
+        keeps("R15-guess", is_known)
+    }
+}
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unmet {
+    /// The mutation builds on a value that is not known.
+    Load,
+    /// The mutation is rejected.
+    Refused(Refusal),
+}
+
+/// The changes to write.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub(super) struct Plan {
+    /// The fields that change, and their new content.
+    pub(super) cells: Vec<(Field, Cell)>,
+    /// The new values of incremented fields.
+    pub(super) counters: Vec<i64>,
+}
+
+/// Computes the effect of the mutation.
+pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
+    // A hash that may be older than landed data is compared with its rows before anything builds on
+    // it. That includes a blind write. It would raise the owner's version above a row that the hash
+    // has lost (R14).
+    if met.is_suspect() && is_kept("R14-suspect") {
+        return Err(Unmet::Load);
+    }
+    check_version(met, mutation)?;
+    let builds = |change: &Change| {
+        mutation.condition == Condition::Absent || !matches!(change, Change::Set(_))
+    };
+    if mutation
+        .changes
+        .iter()
+        .any(|(field, change)| builds(change) && !met.knows(field))
+    {
+        return Err(Unmet::Load);
+    }
+    check_absent(met, mutation)?;
+    let mut plan = Plan::default();
+    for (field, change) in mutation.changes.iter() {
+        if let Some(cell) = planned(met, field, change, &mut plan).map_err(Unmet::Refused)? {
+            plan.cells.push((field.clone(), cell));
+        }
+    }
+    Ok(plan)
+}
+
+fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+    match (mutation.condition, met.version()) {
+        (Condition::Version(_), None) if is_kept("R15-version") => Err(Unmet::Load),
+        (Condition::Version(wanted), Some(version)) if version != wanted => {
+            Err(Unmet::Refused(Refusal::Version(version)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+    let live = |field: &Field| matches!(met.cell(field), Some(Cell::Live(_)));
+    match mutation
+        .changes
+        .iter()
+        .find(|(field, _)| mutation.condition == Condition::Absent && live(field))
+    {
+        Some((field, _)) => Err(Unmet::Refused(Refusal::Exists(field.clone()))),
+        None => Ok(()),
+    }
+}
+
+/// The content of one field after its change. `None` if it stays as it is.
+fn planned(
+    met: &Met<'_>,
+    field: &Field,
+    change: &Change,
+    plan: &mut Plan,
+) -> Result<Option<Cell>, Refusal> {
+    Ok(match change {
+        Change::Set(value) => Some(Cell::Live(value.clone())),
+        Change::Incr(by) => {
+            let sum = sum(field, met.cell(field), *by)?;
+            plan.counters.push(sum);
+            Some(Cell::Live(Bytes::from(sum.to_string())))
+        }
+        Change::Remove => match met.cell(field) {
+            Some(Cell::Live(value)) => Some(Cell::Removed(value.clone())),
+            _ => None,
+        },
+        Change::Restore => match met.cell(field) {
+            Some(Cell::Removed(value)) => Some(Cell::Live(value.clone())),
+            _ => None,
+        },
+        Change::Purge => match met.cell(field) {
+            _ if met.is_marked => return Err(Refusal::NotLanded),
+            Some(Cell::Removed(_)) => Some(Cell::Purged),
+            _ => None,
+        },
+    })
+}
+
+fn sum(field: &Field, cell: Option<&Cell>, by: i64) -> Result<i64, Refusal> {
+    let held = match cell.and_then(Cell::live) {
+        Some(value) => integer(value).ok_or_else(|| Refusal::NotInteger(field.clone()))?,
+        None => 0,
+    };
+    held.checked_add(by)
+        .ok_or_else(|| Refusal::Overflow(field.clone()))
+}
+
+/// Parses an integer in canonical decimal form: no sign but '-', no leading zero, no space.
+fn integer(value: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(value).ok()?;
+    text.parse()
+        .ok()
+        .filter(|number: &i64| number.to_string() == text)
+}

@@ -1,0 +1,43 @@
+//! The hot tier as a whole.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use storage_model::{Partition, Timestamp};
+
+use crate::{HotError, HotPaired, HotPairing, MemoryUse};
+
+/// The hot tier as a whole: its time, its database, its memory and its workers.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Tier: Send + Sync {
+    /// The hot tier's time, which deadlines refer to.
+    async fn time(&self) -> Result<Timestamp, HotError>;
+
+    /// The database that the hot tier belongs to, and the server that answered. Only reads.
+    async fn pairing(&self) -> Result<HotPairing, HotError>;
+
+    /// Records the database that the hot tier belongs to, if its server and its token are still
+    /// those seen. Answers whether it did. Works at the memory limit.
+    async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
+
+    /// Takes a hot tier of an older layout to this program's layout, if no map of the older layout
+    /// holds a mark. Otherwise it changes nothing and answers the partitions with marks. Nothing
+    /// happens if server or token are no longer those seen. Landed data stays.
+    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError>;
+
+    /// Whether unlanded data is safe in the hot tier. Fails if the hot tier can drop unlanded data
+    /// by itself, or lacks a promise of this contract.
+    async fn check(&self) -> Result<(), HotError>;
+
+    /// Memory use of the fullest server that answers, counting only data that can't be evicted.
+    /// `None` if no server has a limit, or if all servers have landed data left to evict.
+    async fn memory(&self) -> Result<Option<MemoryUse>, HotError>;
+
+    /// Announces a worker for `ttl`. Answers the names of all announced workers, sorted.
+    async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError>;
+
+    /// Withdraws an announcement.
+    async fn retire(&self, worker: &str) -> Result<(), HotError>;
+}

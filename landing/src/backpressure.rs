@@ -1,0 +1,184 @@
+//! How close the hot tier is to its watermarks. Pure functions.
+
+use std::time::Duration;
+
+use storage_config::BackpressureSettings;
+use storage_dirty::MemoryUse;
+
+use crate::Backlog;
+
+/// How close the backlog is to the watermarks.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct BackpressureLevel {
+    /// 0: below all soft watermarks. 1 to 99: between a soft watermark and its hard one. 100: at a
+    /// hard one.
+    pub percent: u32,
+    /// The watermark and the observed value. Empty below all watermarks.
+    pub reason: String,
+    /// When the back-pressure ends, or how an operator can end it. Empty below all watermarks.
+    pub relief: &'static str,
+}
+
+const CATCHING_UP: &str = "it ends when the landing workers have caught up";
+
+/// Workers can't help. Landed data goes when its time to live ends, or when the server may evict
+/// it.
+const ALL_LANDED: &str = "all data has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
+                          give Redis more memory";
+const STILL_LANDING: &str = "it ends as workers land, if Redis' maxmemory-policy is one of volatile-*: otherwise shorten hot.clean_ttl, or give \
+                             Redis more memory";
+
+impl BackpressureLevel {
+    /// The watermark that is closest.
+    #[must_use]
+    pub fn of(
+        settings: &BackpressureSettings,
+        backlog: &Backlog,
+        memory: Option<MemoryUse>,
+    ) -> Self {
+        let marks = backlog.marks().saturating_add(backlog.errors());
+        let age = millis(backlog.oldest().unwrap_or_default());
+        let used = memory.map(|memory| memory.percent()).unwrap_or_default();
+        let seen = [
+            (
+                percent(
+                    marks,
+                    settings.soft_marks.into(),
+                    settings.hard_marks.into(),
+                ),
+                format!("{marks} marks wait to be landed"),
+                CATCHING_UP,
+            ),
+            (
+                percent(age, millis(settings.soft_age), millis(settings.hard_age)),
+                format!("the oldest mark waits for {age} ms"),
+                CATCHING_UP,
+            ),
+            (
+                percent(
+                    used,
+                    settings.soft_memory.into(),
+                    settings.hard_memory.into(),
+                ),
+                format!(
+                    "{used} % of the hot tier's memory are in use, and none of it can be evicted"
+                ),
+                if backlog.marks() == 0 {
+                    ALL_LANDED
+                } else {
+                    STILL_LANDING
+                },
+            ),
+        ];
+        match seen.into_iter().max_by_key(|(percent, ..)| *percent) {
+            Some((percent, reason, relief)) if percent > 0 => Self {
+                percent,
+                reason,
+                relief,
+            },
+            _ => Self::default(),
+        }
+    }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// How far `seen` is on the way from `soft` (0) to `hard` (100). A watermark of 0 is off. Without a
+/// soft watermark no write is slowed, without a hard one no write fails.
+fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
+    if hard > 0 && seen >= hard {
+        return 100;
+    }
+    if soft == 0 || seen < soft {
+        return 0;
+    }
+    let way = if hard == 0 {
+        soft
+    } else {
+        hard.saturating_sub(soft).max(1)
+    };
+    let gone = u128::from(seen - soft) * 100 / u128::from(way);
+    u32::try_from(gone).unwrap_or(99).clamp(1, 99)
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_dirty::PartitionPeek;
+    use storage_model::{Partition, Timestamp};
+
+    use super::*;
+
+    #[test]
+    fn back_pressure_grows_from_the_soft_watermark_to_the_hard_one() {
+        let table = [
+            (0, 10, 20, 0),
+            (9, 10, 20, 0),
+            (10, 10, 20, 1),
+            (15, 10, 20, 50),
+            (19, 10, 20, 90),
+            (20, 10, 20, 100),
+            (u64::MAX, 10, 20, 100),
+            // Without a hard watermark no write fails. Without a soft one no write is slowed.
+            // Without both nothing happens.
+            (15, 10, 0, 50),
+            (u64::MAX, 10, 0, 99),
+            (19, 0, 20, 0),
+            (20, 0, 20, 100),
+            (u64::MAX, 0, 0, 0),
+            (10, 10, 10, 100),
+        ];
+        for (seen, soft, hard, expected) in table {
+            assert_eq!(
+                percent(seen, soft, hard),
+                expected,
+                "{seen} between {soft} and {hard}"
+            );
+        }
+    }
+
+    #[test]
+    fn marks_error_marks_age_and_memory_count_and_the_nearest_to_its_end_is_named() {
+        let settings = BackpressureSettings {
+            soft_marks: 10,
+            hard_marks: 20,
+            soft_age: Duration::from_secs(10),
+            hard_age: Duration::from_secs(20),
+            soft_memory: 80,
+            hard_memory: 90,
+            ..BackpressureSettings::default()
+        };
+        let seen = |live, errors, seconds: u64, used| {
+            let oldest = (seconds > 0).then(|| Timestamp(100_000_000 - seconds * 1_000_000));
+            let peek = PartitionPeek {
+                live,
+                errors,
+                live_since: oldest,
+                ..PartitionPeek::default()
+            };
+            let backlog = Backlog {
+                now: Timestamp(100_000_000),
+                partitions: vec![(Partition(0), peek)],
+                away: vec![],
+            };
+            let level =
+                BackpressureLevel::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
+            (level.percent, level.reason, level.relief)
+        };
+        assert_eq!(seen(9, 0, 9, 790), (0, String::new(), ""));
+        assert_eq!(
+            seen(9, 6, 11, 0),
+            (50, "15 marks wait to be landed".into(), CATCHING_UP)
+        );
+        assert_eq!(
+            seen(9, 0, 19, 850),
+            (90, "the oldest mark waits for 19000 ms".into(), CATCHING_UP)
+        );
+        assert_eq!(
+            (seen(0, 0, 0, 950).2, seen(1, 0, 1, 950).2),
+            (ALL_LANDED, STILL_LANDING)
+        );
+        assert_eq!(seen(0, 0, 0, 950).0, 100);
+    }
+}

@@ -1,0 +1,61 @@
+//! The partitions that wait in one pass, and the failures of single ones.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, PoisonError};
+
+use storage_model::Partition;
+use storage_tiers::TierError;
+
+use crate::failure::is_confined;
+
+/// The state that the tasks of one pass share.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// Partitions that wait for a task.
+    queue: Mutex<VecDeque<Partition>>,
+    /// The first failure of a partition. The other partitions went on without it.
+    failed: Mutex<Option<TierError>>,
+}
+
+impl Round {
+    pub(crate) fn of(marked: VecDeque<Partition>) -> Self {
+        Self {
+            queue: Mutex::new(marked),
+            failed: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn next(&self) -> Option<Partition> {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_front()
+    }
+
+    /// Skips the failed partitions, if the failure concerns only them.
+    pub(crate) fn pass_over<T: Default>(
+        &self,
+        result: Result<T, TierError>,
+    ) -> Result<T, TierError> {
+        match result {
+            Err(error) if is_confined(&error) => {
+                self.failed
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .get_or_insert(error);
+                Ok(T::default())
+            }
+            other => other,
+        }
+    }
+
+    /// # Errors
+    /// The first failure of a partition that was skipped.
+    pub(crate) fn end(&self) -> Result<(), TierError> {
+        self.failed
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+            .map_or(Ok(()), Err)
+    }
+}

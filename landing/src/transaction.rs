@@ -1,0 +1,314 @@
+//! One landing transaction: the rows of some marks, from their collection to their settle.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use storage_dirty::{Collected, HotError, HotRead, Park, Parked, Settle};
+use storage_model::{Field, Owner, Partition, Version, tries};
+use storage_sql::{ColdError, ColdKind, Fence, LandError};
+
+use crate::failure::is_lost;
+use crate::limiter::Size;
+use crate::marks::{self, Faults, Part, Rows, Verdict};
+use crate::worker::Worker;
+use storage_tiers::bisect;
+use storage_tiers::{TierError, Tiers, is_suspect};
+
+/// A part with its data from the hot tier.
+struct Ready<'a> {
+    part: &'a Part,
+    collected: Collected,
+    rows: Rows,
+}
+
+/// The size of all rows together.
+fn size_of(ready: &[Ready<'_>]) -> Size {
+    let mut size = Size::default();
+    for one in ready {
+        size.rows += one.rows.rows.len();
+        for row in &one.rows.rows {
+            size.bytes += row.cell.value().len();
+        }
+    }
+    size
+}
+
+/// Lands parts, each of another partition, in one transaction. Then settles their marks or rejects
+/// them to the error map.
+///
+/// A partition whose lock or epoch was lost meanwhile is left as it is. Another worker must land
+/// its marks, and this call's commit does no harm.
+///
+/// # Errors
+/// A tier is away. Marks of a part are settled only if its rows were committed.
+pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
+    let Worker { tiers, metrics, .. } = worker;
+    let mut ready = collect_all(tiers, parts).await?;
+    let attempts = if parts.len() > 1 {
+        tries::LANDING_TOGETHER
+    } else {
+        tries::LANDING
+    };
+    // Held over all attempts. A wait before each attempt would lose against the landing that moves
+    // the fence.
+    let transaction = worker.limiter.begin().await;
+    for _ in 0..attempts {
+        if ready.is_empty() {
+            return Ok(Size::default());
+        }
+        match attempt(tiers, &ready).await {
+            Ok(faults) => {
+                let size = size_of(&ready);
+                drop(transaction);
+                metrics.committed(size.rows.saturating_sub(faults.len()));
+                finish(worker, ready, &faults).await?;
+                return Ok(size);
+            }
+            Err(LandError::Fenced(partitions)) => {
+                metrics.fenced();
+                tiers.prepare(&partitions).await?;
+                let (moved, kept): (Vec<_>, Vec<_>) = ready
+                    .into_iter()
+                    .partition(|one| partitions.contains(&one.part.partition));
+                ready = kept;
+                ready.extend(collect_all(tiers, moved.into_iter().map(|one| one.part)).await?);
+            }
+            Err(LandError::Cold(error)) => return Err(error.into()),
+            Err(LandError::Refused(fault)) => {
+                // Bisection ends at single rows, so a rejection without a culprit is a fault of the
+                // database itself.
+                return Err(ColdError {
+                    kind: ColdKind::Unwell,
+                    operation: "land",
+                    message: format!("{} (error {})", fault.message, fault.code),
+                }
+                .into());
+            }
+        }
+    }
+    let partitions: Vec<_> = ready
+        .iter()
+        .map(|one| one.part.partition.to_string())
+        .collect();
+    Err(TierError::Contended {
+        what: format!("land partitions {}", partitions.join(", ")),
+        tries: attempts,
+    })
+}
+
+async fn collect_all<'a>(
+    tiers: &Tiers,
+    parts: impl IntoIterator<Item = &'a Part>,
+) -> Result<Vec<Ready<'a>>, TierError> {
+    join_all(parts.into_iter().map(|part| collect(tiers, part)))
+        .await
+        .into_iter()
+        .collect()
+}
+
+/// Reads the fields that a part's marks name. The values, the owner's version and the fence's
+/// numbers belong together.
+async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
+    let wanted = part.wanted();
+    let mut healed = false;
+    for _ in 0..tries::LANDING {
+        match tiers.hot().collect(part.partition, &wanted).await {
+            Ok(mut collected) => {
+                let found = heal(tiers, &wanted, &mut collected).await?;
+                // A full hot tier does not keep the result of the comparison. Then that result lands
+                // (R13).
+                let is_first = !std::mem::replace(&mut healed, true);
+                if found == Found::Anew || found == Found::Suspect && is_first {
+                    continue;
+                }
+                let rows = marks::rows(&wanted, &collected);
+                return Ok(Ready {
+                    part,
+                    collected,
+                    rows,
+                });
+            }
+            Err(error) => tiers.prepare_after(error).await?,
+        }
+    }
+    Err(TierError::Contended {
+        what: format!("collect partition {}", part.partition),
+        tries: tries::LANDING,
+    })
+}
+
+/// The result of comparing suspect owners with their rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Found {
+    /// No owner was suspect.
+    Fine,
+    /// The reads of suspect owners now include their rows.
+    Suspect,
+    /// Another process compared one of them meanwhile. All must be read again.
+    Anew,
+}
+
+/// Compares suspect owners with their rows, and replaces their reads with the result.
+async fn heal(
+    tiers: &Tiers,
+    wanted: &[(Owner, Vec<Field>)],
+    collected: &mut Collected,
+) -> Result<Found, TierError> {
+    let mut found = Found::Fine;
+    for ((owner, fields), read) in wanted
+        .iter()
+        .zip(&mut collected.reads)
+        .filter(|(_, read)| is_suspect(read))
+    {
+        let Some(whole) = tiers.heal(owner).await? else {
+            return Ok(Found::Anew);
+        };
+        let cells = whole
+            .cells
+            .into_iter()
+            .filter(|(field, _)| fields.contains(field))
+            .collect();
+        (*read, found) = (
+            HotRead {
+                header: whole.header,
+                cells,
+            },
+            Found::Suspect,
+        );
+    }
+    Ok(found)
+}
+
+/// Commits all rows once. Answers the rejected ones.
+async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
+    let (mut rows, mut fences, mut faults) = (Vec::new(), Vec::new(), Faults::new());
+    for one in ready {
+        if !one.rows.rows.is_empty() {
+            rows.extend_from_slice(&one.rows.rows);
+            fences.push(fence(one));
+        }
+    }
+    if !rows.is_empty() {
+        for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows).await? {
+            faults.insert((row.owner, row.field), (fault.code, fault.message));
+        }
+    }
+    Ok(faults)
+}
+
+fn fence(ready: &Ready<'_>) -> Fence {
+    bisect::fence(
+        ready.part.partition,
+        &ready.collected,
+        ready.rows.rows.iter(),
+    )
+}
+
+/// Settles landed marks and rejects the others to the error map.
+async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
+    // Each transaction raises the fences of all parts that have rows. So one landed row of any part
+    // has raised them all. A part without rows has nothing to settle.
+    let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
+    let one = async |ready: &Ready<'_>| {
+        let verdict = marks::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
+        let reached = if committed {
+            fence(ready).reaches
+        } else {
+            ready.collected.landed
+        };
+        finish_part(worker, ready, reached, verdict).await
+    };
+    for result in join_all(ready.iter().map(one)).await {
+        match result {
+            Ok(()) => {}
+            Err(error) if is_lost(&error) => {
+                tracing::info!(%error, "a partition changed hands while it was landed")
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(())
+}
+
+async fn finish_part(
+    worker: &Worker,
+    ready: &Ready<'_>,
+    reached: Version,
+    verdict: Verdict,
+) -> Result<(), HotError> {
+    let Worker {
+        tiers,
+        metrics,
+        settings,
+        ..
+    } = worker;
+    let lock = worker.claims.lock();
+    let partition = ready.part.partition;
+    let epoch = ready.collected.epoch;
+    if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
+        // ORDER: marks are cleared after the commit. A crash before this point leaves them for the
+        // next worker.
+        let settle = Settle {
+            partition,
+            lock: Some(lock.clone()),
+            epoch,
+            snapshot: ready.part.snapshot,
+            landed: reached,
+            marks: verdict.settle,
+            rows: verdict.rows,
+            probation: tiers.has_probation(),
+        };
+        let settled = tiers.hot().settle(&settle).await?;
+        metrics.settled(settled.cleared);
+    }
+    if !verdict.park.is_empty() {
+        let park = Park {
+            partition,
+            lock: lock.clone(),
+            epoch,
+            snapshot: ready.part.snapshot,
+            retry_min: settings.error_retry_min,
+            retry_max: settings.error_retry_max,
+            probation: tiers.has_probation(),
+            parked: verdict.park,
+        };
+        let is_there = tiers.hot().park(&park).await?;
+        // A mark that landed meanwhile looks vanished, too. `park` tells which entries are still
+        // there.
+        let mut parked = Vec::new();
+        for (entry, is_there) in park.parked.iter().zip(is_there) {
+            if is_there {
+                parked.push(entry);
+            }
+        }
+        report(partition, &parked);
+        metrics.parked(parked.len());
+    }
+    Ok(())
+}
+
+/// Logs the rejected fields by reason, each reason with its first owner.
+fn report(partition: Partition, parked: &[&Parked]) {
+    let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
+    for parked in parked {
+        let owner = match &parked.owner {
+            Some(owner) => owner.to_string(),
+            None => "unreadable".to_owned(),
+        };
+        for fault in &parked.faults {
+            let (fields, _) = reasons
+                .entry(&fault.message)
+                .or_insert_with(|| (0, owner.clone()));
+            *fields += 1;
+        }
+    }
+    for (reason, (fields, owner)) in reasons {
+        tracing::error!(
+            partition = partition.0,
+            fields,
+            owner,
+            reason,
+            "fields could not be landed, the first of them of this owner: they stay in the hot tier, and landing-worker errors shows the ways out"
+        );
+    }
+}

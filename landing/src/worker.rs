@@ -1,0 +1,39 @@
+//! The state of one worker.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use storage_config::LandingSettings;
+use storage_model::OpId;
+use storage_tiers::Tiers;
+use tokio::time::Instant;
+
+use crate::claim::Claims;
+use crate::leaving::Leaving;
+use crate::limiter::{Limiter, Limits};
+use crate::metrics::Metrics;
+
+/// The state that the tasks of one worker share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    pub(crate) tiers: Tiers,
+    pub(crate) settings: LandingSettings,
+    pub(crate) limits: Limits,
+    /// How long a session holder must be silent until its sessions lapse.
+    pub(crate) lease: Duration,
+    pub(crate) claims: Claims,
+    pub(crate) metrics: Metrics,
+    /// Limits the concurrent transactions and the rows of each.
+    pub(crate) limiter: Limiter,
+    /// When the error maps were last read. Only the running pass uses it.
+    pub(crate) replayed: Mutex<Option<Instant>>,
+    /// When the database was last compared with the one that marks on probation landed to. As
+    /// above.
+    pub(crate) looked: Mutex<Option<Instant>>,
+    /// When the tiers were last found to belong together. As above.
+    pub(crate) compared: Mutex<Option<Instant>>,
+    /// The windows of probation that the worker saw leave. As above.
+    pub(crate) leaving: Leaving,
+    /// The seed of the jitter of waits.
+    pub(crate) jitter: OpId,
+}

@@ -1,0 +1,12 @@
+//! What a store may do to its database.
+
+/// What a store may do to its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Everything. The first call creates the schema in an empty database.
+    Creates,
+    /// Everything, but only [`ColdStore::pair`](crate::ColdStore::pair) creates the schema.
+    Pairs,
+    /// Nothing is written. The database is told so, and calls that would write fail.
+    Reads,
+}

@@ -1,0 +1,78 @@
+//! A world of a storage: an app and a region.
+
+use std::sync::Arc;
+
+use storage_model::Scope;
+
+use crate::core::Core;
+use crate::{
+    ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions,
+};
+
+/// The owners of one app and region. The names are checked. Cheap to clone.
+///
+/// The same logic type and id in another world name another owner.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let folder = tempfile::tempdir()?;
+/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// let (eu, us) = (storage.world("mygame", "eu-1")?, storage.world("mygame", "us-1")?);
+/// eu.bytes().owner("player", 42_u64)?.update([("name", "Ann")]).await?;
+/// assert!(!us.bytes().owner("player", 42_u64)?.exists().await?);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct World {
+    core: Arc<Core>,
+    scope: Scope,
+}
+
+impl World {
+    pub(crate) fn new(core: &Arc<Core>, scope: Scope) -> Self {
+        Self {
+            core: Arc::clone(core),
+            scope,
+        }
+    }
+
+    /// The owners of this world, as bytes per field.
+    #[must_use]
+    pub fn bytes(&self) -> ByteStorage {
+        ByteStorage {
+            core: Arc::clone(&self.core),
+            scope: self.scope.clone(),
+        }
+    }
+
+    /// The objects of one type.
+    #[must_use]
+    pub fn objects<T: SaveObject>(&self) -> ObjStorage<T> {
+        ObjStorage::new(self.bytes())
+    }
+
+    /// Starts sessions of objects of one type.
+    #[must_use]
+    pub fn sessions<T: SaveObject + Send + Sync + 'static>(
+        &self,
+        options: SessionOptions,
+    ) -> Sessions<T> {
+        Sessions::new(self.bytes(), options)
+    }
+
+    /// The sessions of many objects of one type, started on demand.
+    #[must_use]
+    pub fn entities<T: SaveObject + Send + Sync + 'static>(
+        &self,
+        options: EntityOptions,
+    ) -> Entities<T> {
+        let sessions = Sessions::new(self.bytes(), options.session);
+        Entities::new(sessions, self.core.tiers.home().clone(), options)
+    }
+
+    /// The app and the region.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+}

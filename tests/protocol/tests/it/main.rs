@@ -1,0 +1,7 @@
+//! The searches that fit a test: one module for each model.
+
+mod calls;
+mod groups;
+mod pairing;
+mod protocol;
+mod sessions;
