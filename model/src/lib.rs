@@ -16,6 +16,7 @@
 //! | [`tries`] | how often each layer tries again |
 //! | [`ids`] | [`OpId`], [`Ids`]: the ids by which mutations are recognised |
 //! | [`unreachable`](mod@unreachable) | the reasons why a server can't be reached |
+//! | [`intercept`] | [`Intercept`]: the hook of tests between an engine and its server |
 //! | [`sabotage`] | rules broken on purpose, in tests |
 
 pub mod cell;
@@ -23,6 +24,7 @@ pub mod clock;
 pub mod database;
 pub mod durability;
 pub mod ids;
+pub mod intercept;
 pub mod limits;
 pub mod mutation;
 pub mod name;
@@ -40,6 +42,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::DatabaseId;
 pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
+pub use intercept::{Broken, Intercept};
 pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};
 pub use mutation::{Applied, Attempt, Change, Condition, Mutation};
 pub use name::{Field, NameError, Owner, Partition, Scope};

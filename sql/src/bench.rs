@@ -3,11 +3,12 @@
 use sqlx::{Arguments, Execute};
 use storage_model::Row;
 
+use crate::classify::Dialect;
 use crate::statement::{Names, Texts};
-use crate::{Statement, land, mysql, split};
+use crate::{mysql, registry, split, upsert};
 
 /// The limit of a value on a MySQL server with default settings.
-const BYTES_MAX: usize = land::value_bytes_max(64 << 20);
+const BYTES_MAX: usize = upsert::value_bytes_max(64 << 20);
 
 /// The rows of a landing in key order.
 #[must_use]
@@ -18,7 +19,7 @@ pub fn ordered(rows: &[Row]) -> Vec<&Row> {
 /// Cuts ordered rows into upserts and lists the arguments of each. Answers the number of arguments.
 #[must_use]
 pub fn upserts(rows: &[&Row]) -> usize {
-    land::upserts(rows, BYTES_MAX)
+    upsert::upserts(rows, BYTES_MAX)
         .map(|(_, args)| std::hint::black_box(args).len())
         .sum()
 }
@@ -29,7 +30,8 @@ pub struct MySqlTexts(Texts);
 
 impl Default for MySqlTexts {
     fn default() -> Self {
-        Self(Texts::new(&Names::new("landing_rows"), mysql::template))
+        let names = Names::new("landing_rows");
+        Self(Texts::new(&names, Dialect::MySql, registry::statements()))
     }
 }
 
@@ -39,10 +41,10 @@ impl MySqlTexts {
     #[must_use]
     pub fn bound(&self, rows: &[&Row]) -> usize {
         let bind = |(size, args): (usize, Vec<_>)| {
-            let mut query = mysql::query(self.0.get(Statement::Upsert, size)?, &args);
+            let mut query = mysql::query(self.0.get(&upsert::UPSERT, size)?, &args);
             let bound = query.take_arguments().ok().flatten()?;
             Some(std::hint::black_box(bound).len())
         };
-        land::upserts(rows, BYTES_MAX).filter_map(bind).sum()
+        upsert::upserts(rows, BYTES_MAX).filter_map(bind).sum()
     }
 }

@@ -3,28 +3,29 @@
 
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
-use crate::Statement;
-use crate::exec::Exec;
-use crate::fault::Fault;
-use crate::land::row_args;
-use crate::session::Session;
+use crate::engine::{Exec, Fault, Session};
+use crate::writer::{self, Writers};
 
-/// Writes a trivial row to the table and rolls it back.
+/// Lets the writers write a trivial row and rolls it back.
 ///
 /// # Errors
 /// The database rejects that row, too, or is away. The rejection is then a matter for the operator.
-pub(crate) async fn check<S: Session>(exec: &mut Exec<S>) -> Result<(), Fault> {
+pub(crate) async fn check<S: Session>(
+    exec: &mut Exec<S>,
+    writers: &Writers<'_, S>,
+) -> Result<(), Fault> {
     let Some(row) = trivial() else { return Ok(()) };
-    exec.begin().await?;
-    let taken = exec.execute(Statement::Upsert, 1, &row_args(&row)).await;
     // Never committed, for any answer.
-    let Err(RolledBack(taken)) = exec.end::<(), _>(Err(RolledBack(taken))).await else {
-        return Ok(());
-    };
-    taken.map(drop).map_err(Fault::of_any_row)
+    let tried = exec
+        .transaction(async |exec| -> Result<(), RolledBack> {
+            let taken = writer::write(exec, writers, &[&row]).await;
+            Err(RolledBack(taken.map_err(Fault::of_any_row)))
+        })
+        .await;
+    tried.or_else(|RolledBack(taken)| taken)
 }
 
-struct RolledBack(Result<u64, Fault>);
+struct RolledBack(Result<(), Fault>);
 
 impl From<Fault> for RolledBack {
     fn from(fault: Fault) -> Self {

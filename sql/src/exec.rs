@@ -1,5 +1,5 @@
-//! The only way of a statement to the database. Each statement passes the seam and has a time
-//! limit. A connection that was cut is never used again.
+//! The only way of a statement to the database. Each statement passes the intercept, if there is
+//! one, and has a time limit. A connection that was cut is never used again.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -8,19 +8,26 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use sqlx::migrate::Migration;
+use storage_model::{Broken, Intercept};
 
 use crate::classify::Class;
 use crate::fault::Fault;
 use crate::session::{Arg, Record, Server, Session, Visit};
-use crate::statement::{Names, Texts};
-use crate::{ColdError, Seam, Statement};
+use crate::statement::{Names, Statement, Texts, statement};
+
+static BEGIN: Statement = statement!("begin");
+static COMMIT: Statement = statement!("commit");
+static ROLLBACK: Statement = statement!("rollback");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&BEGIN, &COMMIT, &ROLLBACK];
 
 /// The state that all connections of a store share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) texts: Texts,
     pub(crate) names: Names,
-    pub(crate) seam: Arc<dyn Seam>,
+    /// The hook of tests.
+    pub(crate) intercept: Option<Arc<dyn Intercept>>,
     /// The time limit of each statement on this side, because a server that hangs does not keep its
     /// own limits.
     pub(crate) statement_timeout: Duration,
@@ -82,7 +89,7 @@ impl<S: Session> Exec<S> {
     /// Runs a statement that takes `size` rows. Returns the number of matched rows.
     pub(crate) async fn execute(
         &mut self,
-        statement: Statement,
+        statement: &Statement,
         size: usize,
         args: &[Arg<'_>],
     ) -> Result<u64, Fault> {
@@ -96,7 +103,7 @@ impl<S: Session> Exec<S> {
     /// Runs a statement that takes `size` rows. Makes a value of each row of the result.
     pub(crate) async fn fetch<T: Send>(
         &mut self,
-        statement: Statement,
+        statement: &Statement,
         size: usize,
         args: &[Arg<'_>],
         read: impl Fn(&dyn Record) -> Result<T, Fault> + Send + Sync,
@@ -110,7 +117,7 @@ impl<S: Session> Exec<S> {
     /// Runs a statement that takes `size` rows. Visits each row of the result.
     pub(crate) async fn visit(
         &mut self,
-        statement: Statement,
+        statement: &Statement,
         size: usize,
         args: &[Arg<'_>],
         visit: Visit<'_>,
@@ -122,18 +129,33 @@ impl<S: Session> Exec<S> {
         self.settle(result)
     }
 
+    /// Runs some work in one transaction. Commits it if the work succeeded, and rolls it back
+    /// otherwise.
+    ///
+    /// # Errors
+    /// The work failed, and nothing was written. Or the transaction could not begin. Or the COMMIT
+    /// failed, and its outcome may be unknown.
+    pub(crate) async fn transaction<T, E: From<Fault>>(
+        &mut self,
+        work: impl AsyncFnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        self.begin().await?;
+        let done = work(self).await;
+        self.end(done).await
+    }
+
     /// Begins a transaction. [`Exec::end`] must end it.
-    pub(crate) async fn begin(&mut self) -> Result<(), Fault> {
+    async fn begin(&mut self) -> Result<(), Fault> {
         self.open = true;
-        self.execute(Statement::Begin, 1, &[]).await.map(drop)
+        self.execute(&BEGIN, 1, &[]).await.map(drop)
     }
 
     /// Commits a transaction if its work succeeded. Rolls it back after any failure. A lock wait
     /// that times out undoes only one statement, so a COMMIT after it would keep half of the work.
-    pub(crate) async fn end<T, E: From<Fault>>(&mut self, work: Result<T, E>) -> Result<T, E> {
+    async fn end<T, E: From<Fault>>(&mut self, work: Result<T, E>) -> Result<T, E> {
         match work {
             Ok(value) => {
-                self.execute(Statement::Commit, 1, &[])
+                self.execute(&COMMIT, 1, &[])
                     .await
                     .map_err(Fault::of_commit)?;
                 self.open = false;
@@ -142,10 +164,7 @@ impl<S: Session> Exec<S> {
             Err(error) => {
                 // A connection that does not confirm the ROLLBACK stays `open` and is thrown away.
                 // The server then rolls back.
-                if !self.busy
-                    && !self.lost
-                    && self.execute(Statement::Rollback, 1, &[]).await.is_ok()
-                {
+                if !self.busy && !self.lost && self.execute(&ROLLBACK, 1, &[]).await.is_ok() {
                     self.open = false;
                 }
                 Err(error)
@@ -177,10 +196,11 @@ impl<S: Session> Exec<S> {
         self.session.close().await;
     }
 
-    fn text(&self, statement: Statement, size: usize) -> Result<Arc<str>, Fault> {
+    fn text(&self, statement: &Statement, size: usize) -> Result<Arc<str>, Fault> {
         let text = self.shared.texts.get(statement, size);
         text.ok_or_else(|| {
-            Fault::operator(format!("there is no text of {statement:?} for {size} rows"))
+            let name = statement.name;
+            Fault::operator(format!("there is no text of {name} for {size} rows"))
         })
     }
 
@@ -204,41 +224,40 @@ impl<S: Session> Exec<S> {
     }
 }
 
-/// Passes the statement and its reply through the seam, and limits the time in between.
+/// Passes the statement and its reply through the intercept, and limits the time in between.
 async fn through<T>(
     shared: &Shared,
-    statement: Statement,
+    statement: &Statement,
     work: impl Future<Output = Result<T, Fault>>,
 ) -> Result<T, Fault> {
-    shared
-        .seam
-        .before(statement)
-        .await
-        .map_err(|error| replaced(&error))?;
-    // If the driver panics over a malformed reply, only the connection is lost.
-    let caught = AssertUnwindSafe(work).catch_unwind();
-    let value = match tokio::time::timeout(shared.statement_timeout, caught).await {
-        Ok(Ok(result)) => result?,
-        Ok(Err(_)) => {
-            return Err(Fault::lost(
-                "the driver could not understand the server's reply",
-            ));
-        }
-        Err(_) => {
-            return Err(Fault::lost(format!(
-                "no reply within {:?}",
-                shared.statement_timeout
-            )));
-        }
+    let Some(intercept) = &shared.intercept else {
+        return limited(shared.statement_timeout, work).await;
     };
-    shared
-        .seam
-        .after(statement)
+    let names = [statement.name];
+    intercept
+        .before(&names)
         .await
-        .map_err(|error| replaced(&error))?;
+        .map_err(|Broken| Fault::lost("an intercept kept the statement back"))?;
+    let value = limited(shared.statement_timeout, work).await?;
+    intercept
+        .after(&names)
+        .await
+        .map_err(|Broken| Fault::lost("an intercept lost the reply"))?;
     Ok(value)
 }
 
-fn replaced(error: &ColdError) -> Fault {
-    Fault::lost(&error.message)
+/// Ends a statement that takes too long.
+async fn limited<T>(
+    limit: Duration,
+    work: impl Future<Output = Result<T, Fault>>,
+) -> Result<T, Fault> {
+    // If the driver panics over a malformed reply, only the connection is lost.
+    let caught = AssertUnwindSafe(work).catch_unwind();
+    match tokio::time::timeout(limit, caught).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(Fault::lost(
+            "the driver could not understand the server's reply",
+        )),
+        Err(_) => Err(Fault::lost(format!("no reply within {limit:?}"))),
+    }
 }

@@ -2,7 +2,7 @@
 
 use crate::advice::advice;
 use crate::classify::{Class, Dialect, class};
-use crate::{ColdError, ColdKind, LandError, RowFault};
+use crate::{ColdError, ColdKind, RowFault};
 
 /// A failed statement, or a failed attempt to connect.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -168,17 +168,12 @@ impl Fault {
         }
     }
 
-    /// The error of a landing transaction whose rows are at fault.
-    pub(crate) fn of_rows(self) -> LandError {
-        LandError::Refused(RowFault {
+    /// The fault of rows, for a fault whose rows are the cause.
+    pub(crate) fn of_rows(self) -> RowFault {
+        RowFault {
             code: self.code,
             message: self.message,
-        })
-    }
-
-    /// The error of a landing transaction without a row at fault.
-    pub(crate) fn into_land(self) -> LandError {
-        LandError::Cold(self.into_cold("land"))
+        }
     }
 }
 
@@ -226,7 +221,7 @@ mod tests {
             code: 1406,
             message: "text of two lines".to_owned(),
         };
-        assert_eq!(of_mysql(1406).of_rows(), LandError::Refused(refusal));
+        assert_eq!(of_mysql(1406).of_rows(), refusal);
         assert_eq!(
             [1406, 64_999, 1205, 1146, 2013].map(|code| of_mysql(code).may_be_of_rows()),
             [true, true, false, false, false]
@@ -235,10 +230,7 @@ mod tests {
 
     #[test]
     fn a_number_of_no_table_that_is_no_rows_is_an_unwell_database() {
-        let kind = |code| match of_mysql(code).into_land() {
-            LandError::Cold(error) => error.kind,
-            other => panic!("{other:?}"),
-        };
+        let kind = |code| of_mysql(code).into_cold("land").kind;
         assert_eq!(
             [64_999, 1205, 1146].map(kind),
             [ColdKind::Unwell, ColdKind::Unwell, ColdKind::Operator]
@@ -337,9 +329,7 @@ mod tests {
     fn a_failed_commit_is_never_a_refusal() {
         for fault in [of_mysql(1406), of_mysql(64_999)].map(Fault::of_commit) {
             assert!(!fault.may_be_of_rows());
-            assert!(
-                matches!(fault.into_land(), LandError::Cold(error) if error.kind == ColdKind::Unwell)
-            );
+            assert_eq!(fault.into_cold("land").kind, ColdKind::Unwell);
         }
     }
 }

@@ -1,18 +1,14 @@
-//! The landing transaction: fences first, then the rows.
+//! The landing transaction: fences first, then the writers of rows.
 
-use storage_model::{DatabaseId, Partition, Row};
+use storage_model::{Partition, Row};
 
-use crate::canary;
 use crate::classify::Class;
-use crate::exec::Exec;
-use crate::fault::Fault;
-use crate::session::{Arg, Session};
-use crate::split::{BYTES_MAX, ordered, row_bytes, split};
-use crate::{Batch, Fence, LandError, RowFault, Statement};
-
-/// MySQL's number for a packet that is too large. Also for a row that is rejected before it is
-/// sent.
-const PACKET_TOO_LARGE: u32 = 1153;
+use crate::engine::{Database, Engine, Exec, Fault, Session};
+use crate::fence::{ascending, elsewhere};
+use crate::split::ordered;
+use crate::upsert::{refuse_too_large, value_bytes_max};
+use crate::writer::{self, Writers};
+use crate::{Batch, Fence, LandError, RowFault, canary, fence};
 
 /// Why a transaction ends early.
 enum Stop {
@@ -29,25 +25,20 @@ impl From<Fault> for Stop {
 }
 
 /// Why a batch did not land.
-pub(crate) enum Unlanded {
-    /// The error for the caller.
-    Known(LandError),
+enum Unlanded {
+    Fenced(Vec<Partition>),
+    Refused(RowFault),
     /// A statement that writes rows was cut. One of the rows may be at fault.
     Cut(Fault),
-}
-
-impl From<LandError> for Unlanded {
-    fn from(error: LandError) -> Self {
-        Self::Known(error)
-    }
+    Fault(Fault),
 }
 
 impl From<Stop> for Unlanded {
     fn from(stop: Stop) -> Self {
         match stop {
-            Stop::Fenced(partitions) => Self::Known(LandError::Fenced(partitions)),
+            Stop::Fenced(partitions) => Self::Fenced(partitions),
             Stop::Rows(fault) if fault.is_cut() => Self::Cut(fault),
-            Stop::Rows(fault) | Stop::Fault(fault) => Self::Known(fault.into_land()),
+            Stop::Rows(fault) | Stop::Fault(fault) => Self::Fault(fault),
         }
     }
 }
@@ -58,7 +49,7 @@ const CUTS_MAX: u32 = 3;
 /// How often a batch is sent before its rows count as the cause of cuts. A batch of several owners
 /// is halved after the first cut, because its parts are sent again anyway. The rows of one owner
 /// stay together as long as possible (R16).
-pub(crate) fn cuts_max(batch: &Batch) -> u32 {
+fn cuts_max(batch: &Batch) -> u32 {
     let one_owner = batch
         .rows
         .windows(2)
@@ -66,34 +57,65 @@ pub(crate) fn cuts_max(batch: &Batch) -> u32 {
     if one_owner { CUTS_MAX } else { 1 }
 }
 
-/// The limit of a value for this limit of a statement. It is half, so that names and lengths fit
-/// beside the value.
-pub(crate) const fn value_bytes_max(packet_bytes_max: usize) -> usize {
-    packet_bytes_max / 2
+/// Lands the batch with these writers, if every fence matches. Repeats it after a cut.
+pub(crate) async fn land<E: Engine>(
+    database: &Database<E>,
+    batch: &Batch,
+    writers: &Writers<'_, E::Session>,
+) -> Result<(), LandError> {
+    let mut cuts = 0;
+    loop {
+        let landed = database.write("land", async |exec| {
+            Ok(land_once(exec, batch, writers).await)
+        });
+        let cut = match landed.await? {
+            Ok(()) => return Ok(()),
+            Err(Unlanded::Fenced(partitions)) => return Err(LandError::Fenced(partitions)),
+            Err(Unlanded::Refused(fault)) => return Err(LandError::Refused(fault)),
+            Err(Unlanded::Fault(fault)) => return Err(database.told(fault, "land").into()),
+            Err(Unlanded::Cut(fault)) => fault,
+        };
+        cuts += 1;
+        // Rows count as the cause only while another row succeeds, over its own connection.
+        let taken = database.write("land", async |exec| canary::check(exec, writers).await);
+        if taken.await.is_err() {
+            return Err(database.told(cut, "land").into());
+        }
+        if cuts == cuts_max(batch) {
+            return Err(LandError::Refused(cut.each_time(cuts).of_rows()));
+        }
+    }
 }
 
-/// Writes the rows that are newer than the table's, if every fence matches.
-pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Result<(), Unlanded> {
+async fn land_once<S: Session>(
+    exec: &mut Exec<S>,
+    batch: &Batch,
+    writers: &Writers<'_, S>,
+) -> Result<(), Unlanded> {
     let rows = ordered(&batch.rows);
-    refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))?;
+    refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max())).map_err(Unlanded::Refused)?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
     if !elsewhere.is_empty() {
-        return Err(LandError::Fenced(elsewhere).into());
+        return Err(Unlanded::Fenced(elsewhere));
     }
-    match transaction(exec, &fences, &rows).await {
+    match transaction(exec, &fences, writers, &rows).await {
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => {
-            Err(fault.of_rows().into())
+            Err(Unlanded::Refused(fault.of_rows()))
         }
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
             // Only a single row counts as the cause, and only while another row succeeds.
-            canary::check(exec).await.map_err(Fault::into_land)?;
+            canary::check(exec, writers)
+                .await
+                .map_err(Unlanded::Fault)?;
             if fault.class == Class::Refused {
-                return Err(fault.of_rows().into());
+                return Err(Unlanded::Refused(fault.of_rows()));
             }
             // The meaning of the number is unknown, so the fault may have passed.
-            match transaction(exec, &fences, &rows).await {
-                Err(Stop::Rows(again)) if again.code == fault.code => Err(again.of_rows().into()),
+            match transaction(exec, &fences, writers, &rows).await {
+                Err(Stop::Rows(again)) if again.code == fault.code => {
+                    Err(Unlanded::Refused(again.of_rows()))
+                }
                 other => Ok(other?),
             }
         }
@@ -104,152 +126,181 @@ pub(crate) async fn land<S: Session>(exec: &mut Exec<S>, batch: &Batch) -> Resul
 async fn transaction<S: Session>(
     exec: &mut Exec<S>,
     fences: &[Fence],
+    writers: &Writers<'_, S>,
     rows: &[&Row],
 ) -> Result<(), Stop> {
-    exec.begin().await?;
-    let work = write(exec, fences, rows).await;
-    exec.end(work).await
-}
-
-async fn write<S: Session>(
-    exec: &mut Exec<S>,
-    fences: &[Fence],
-    rows: &[&Row],
-) -> Result<(), Stop> {
-    // ORDER: fences before rows, fences ascending, rows in key order. Overlapping transactions then
-    // wait for each other and never in a circle. The fences' locks last until the commit, so no row
-    // is written under an epoch that was raised meanwhile.
-    let mut moved = Vec::new();
-    for fence in fences {
-        if !holds(exec, fence).await? {
-            moved.push(fence.partition);
+    exec.transaction(async |exec| {
+        // ORDER: fences before rows, fences ascending, rows in key order. Overlapping transactions
+        // then wait for each other and never in a circle. The fences' locks last until the commit,
+        // so no row is written under an epoch that was raised meanwhile.
+        let moved = fence::hold(exec, fences).await?;
+        if !moved.is_empty() {
+            return Err(Stop::Fenced(moved));
         }
-    }
-    if !moved.is_empty() {
-        moved.dedup();
-        return Err(Stop::Fenced(moved));
-    }
-    for (size, args) in upserts(rows, value_bytes_max(exec.packet_bytes_max())) {
-        exec.execute(Statement::Upsert, size, &args)
-            .await
-            .map_err(Stop::Rows)?;
-    }
-    Ok(())
-}
-
-/// The upserts of the rows, in their order: the number of rows of each, and its arguments.
-pub(crate) fn upserts<'a>(
-    rows: &'a [&'a Row],
-    bytes_max: usize,
-) -> impl Iterator<Item = (usize, Vec<Arg<'a>>)> {
-    let bytes: Vec<usize> = rows.iter().map(|row| row_bytes(row)).collect();
-    split(&bytes, BYTES_MAX.min(bytes_max))
-        .into_iter()
-        .map(move |range| {
-            let rows = rows.get(range).unwrap_or_default();
-            (
-                rows.len(),
-                rows.iter().flat_map(|row| row_args(row)).collect(),
-            )
-        })
-}
-
-/// The partitions that have landed to another database so far. This database may lack commits of
-/// the other one. So nothing can be added here before the hot tier knows (H33).
-fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
-    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here);
-    fences
-        .iter()
-        .filter(other)
-        .map(|fence| fence.partition)
-        .collect()
-}
-
-/// Whether the partition's record is the one that was read with the batch. If so, the record now
-/// holds how far the batch reaches.
-async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
-    let numbers = [
-        fence.reaches.get(),
-        u64::from(fence.partition.0),
-        fence.epoch.0,
-        fence.landed.get(),
-    ];
-    let matched = exec
-        .execute(Statement::Fence, 1, &numbers.map(Arg::Number))
-        .await?;
-    Ok(matched == 1)
-}
-
-pub(crate) fn row_args(row: &Row) -> [Arg<'_>; 8] {
-    let owner = &row.owner;
-    [
-        owner.app().into(),
-        owner.region().into(),
-        owner.logic_type().into(),
-        owner.id().into(),
-        row.field.as_str().into(),
-        Arg::Bytes(row.cell.value()),
-        Arg::Number(row.version.get()),
-        Arg::Number(u64::from(row.cell.is_del())),
-    ]
-}
-
-/// The fences by partition. Two fences of the same record become one that reaches as far as both.
-fn ascending(fences: &[Fence]) -> Vec<Fence> {
-    let mut fences = fences.to_vec();
-    fences
-        .sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
-    fences.dedup_by(|later, kept| {
-        let same = (later.partition, later.epoch, later.landed)
-            == (kept.partition, kept.epoch, kept.landed);
-        if same {
-            kept.reaches = later.reaches;
-        }
-        same
-    });
-    fences
-}
-
-/// Rejects a value that would break the connection instead of getting an error answer.
-fn refuse_too_large(rows: &[&Row], limit: usize) -> Result<(), LandError> {
-    let Some(row) = rows.iter().find(|row| row.cell.value().len() > limit) else {
-        return Ok(());
-    };
-    let bytes = row.cell.value().len();
-    let message = format!(
-        "field {} of {} has a value of {bytes} bytes, but the database takes {limit}, half of max_allowed_packet: split the value, or raise max_allowed_packet",
-        row.field, row.owner
-    );
-    Err(LandError::Refused(RowFault {
-        code: PACKET_TOO_LARGE,
-        message,
-    }))
+        writer::write(exec, writers, rows).await.map_err(Stop::Rows)
+    })
+    .await
 }
 
 #[cfg(test)]
 mod tests {
-    use storage_model::{Epoch, Version};
+    use async_trait::async_trait;
+    use storage_config::{ColdUrl, SqlSettings};
+    use storage_model::{Bytes, Cell, Epoch, Field, Owner, Version};
 
     use super::*;
+    use crate::access::Access;
+    use crate::engine::{Arg, Record, Statement};
+    use crate::sqlite::Sqlite;
+    use crate::upsert::VersionedRows;
+    use crate::writer::Writer;
+    use crate::{ColdError, ColdKind, ColdStore, Raise, registry};
 
-    #[test]
-    fn fences_ascend_and_equal_claims_become_one() {
-        let fence = |partition, epoch, landed, reaches| Fence {
-            partition: Partition(partition),
-            epoch: Epoch(epoch),
-            landed: Version::new(landed).unwrap(),
-            reaches: Version::new(reaches).unwrap(),
+    /// The statements of a layer that keeps each landed version of a field.
+    static CREATE: Statement = of_sqlite(
+        "create",
+        "CREATE TABLE `{stem}_history` (field BLOB NOT NULL CHECK (field <> CAST('poison' AS BLOB)), \
+         up_version INTEGER NOT NULL, PRIMARY KEY (field, up_version))",
+    );
+    static KEEP: Statement = of_sqlite(
+        "keep",
+        "INSERT INTO `{stem}_history` (field, up_version) VALUES (?, ?) ON CONFLICT DO NOTHING",
+    );
+    static FORBID: Statement = of_sqlite(
+        "forbid",
+        "CREATE TRIGGER mistake BEFORE INSERT ON `{stem}_history` \
+         BEGIN SELECT RAISE(ABORT, 'no row fits'); END",
+    );
+    static KEPT: Statement = of_sqlite(
+        "kept",
+        "SELECT up_version FROM `{stem}_history` ORDER BY up_version",
+    );
+    static LAYER: [&Statement; 4] = [&CREATE, &KEEP, &FORBID, &KEPT];
+
+    const fn of_sqlite(name: &'static str, text: &'static str) -> Statement {
+        Statement::new(name, "", text)
+    }
+
+    #[derive(Debug)]
+    struct History;
+
+    #[async_trait]
+    impl<S: Session> Writer<S> for History {
+        async fn write(&self, exec: &mut Exec<S>, rows: &[&Row]) -> Result<(), Fault> {
+            for row in rows {
+                let args = [row.field.as_str().into(), Arg::Number(row.version.get())];
+                exec.execute(&KEEP, 1, &args).await?;
+            }
+            Ok(())
+        }
+    }
+
+    /// A database in memory with the layer's table, and partition 0 at epoch 1.
+    async fn layered() -> Database<Sqlite> {
+        let settings = SqlSettings::new(ColdUrl::SqliteMemory);
+        let statements = registry::statements().chain(LAYER);
+        let engine = Sqlite::memory(&settings);
+        let database = Database::new(engine, &settings, Access::Creates, None, statements);
+        run(&database, &CREATE).await.unwrap();
+        let raise = Raise::by_one(Partition(0), Epoch(0));
+        database.raise(&[raise]).await.unwrap();
+        database
+    }
+
+    async fn run(
+        database: &Database<Sqlite>,
+        statement: &'static Statement,
+    ) -> Result<(), ColdError> {
+        database
+            .write("layer", async |exec| {
+                exec.execute(statement, 1, &[]).await.map(drop)
+            })
+            .await
+    }
+
+    async fn kept(database: &Database<Sqlite>) -> Vec<u64> {
+        let number = |record: &dyn Record| record.number(0);
+        database
+            .read("kept", async |exec| exec.fetch(&KEPT, 1, &[], number).await)
+            .await
+            .unwrap()
+    }
+
+    fn ann() -> Owner {
+        Owner::new("game", "eu", "player", "ann").unwrap()
+    }
+
+    /// Lands a row of each field with one more version than the row before.
+    async fn land_fields(
+        database: &Database<Sqlite>,
+        fields: &[&str],
+        landed: u64,
+    ) -> Result<(), LandError> {
+        let version = |number| Version::new(number).unwrap();
+        let rows: Vec<Row> = (landed + 1..)
+            .zip(fields)
+            .map(|(number, field)| Row {
+                owner: ann(),
+                field: Field::new(field).unwrap(),
+                cell: Cell::Live(Bytes::from("1")),
+                version: version(number),
+            })
+            .collect();
+        let fence = Fence {
+            partition: Partition(0),
+            epoch: Epoch(1),
+            landed: version(landed),
+            reaches: rows.last().unwrap().version,
             database: None,
         };
-        let got = ascending(&[
-            fence(7, 1, 5, 9),
-            fence(2, 1, 0, 3),
-            fence(7, 1, 5, 12),
-            fence(7, 2, 5, 6),
-        ]);
+        let batch = Batch {
+            fences: vec![fence],
+            rows,
+        };
+        land(database, &batch, &[&VersionedRows, &History]).await
+    }
+
+    async fn rows(database: &Database<Sqlite>) -> usize {
+        database.load(&[ann()], 9).await.unwrap()[0].rows.len()
+    }
+
+    #[tokio::test]
+    async fn a_writer_that_joins_a_landing_commits_with_it_or_not_at_all() {
+        let database = layered().await;
+        land_fields(&database, &["gold", "level"], 0).await.unwrap();
         assert_eq!(
-            got,
-            [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]
+            (rows(&database).await, kept(&database).await),
+            (2, vec![1, 2])
         );
+        assert_eq!(
+            land_fields(&database, &["name"], 0).await,
+            Err(LandError::Fenced(vec![Partition(0)]))
+        );
+        assert_eq!(
+            (rows(&database).await, kept(&database).await),
+            (2, vec![1, 2])
+        );
+    }
+
+    #[tokio::test]
+    async fn a_row_that_a_writer_can_not_follow_is_refused_as_one_of_the_table_is() {
+        let database = layered().await;
+        for fields in [&["gold", "poison"][..], &["poison"]] {
+            let landed = land_fields(&database, fields, 0).await;
+            assert!(matches!(landed, Err(LandError::Refused(_))), "{landed:?}");
+        }
+        assert_eq!((rows(&database).await, kept(&database).await), (0, vec![]));
+    }
+
+    /// H38: the canary passes through all writers.
+    #[tokio::test]
+    async fn a_writer_that_can_follow_no_row_blames_none() {
+        let database = layered().await;
+        run(&database, &FORBID).await.unwrap();
+        match land_fields(&database, &["gold"], 0).await {
+            Err(LandError::Cold(error)) => assert_eq!(error.kind, ColdKind::Operator),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(rows(&database).await, 0);
     }
 }

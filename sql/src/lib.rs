@@ -8,12 +8,13 @@
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
 //! | [`open`](mod@open) | [`open()`], [`migrate()`]: from settings to a store |
 //! | [`schema`] | [`SchemaState`]: whether the tables fit the program |
-//! | [`seam`] | [`Seam`]: lets tests see, hold and replace statements |
 //! | `access` | what a store may do to its database |
-//! | `statement`, `exec`, `pool`, `session` | the texts of statements, and their way to the
-//! database |
-//! | `cold`, `read`, `owners`, `land`, `partition`, `split` | the implementation that both engines
-//! share |
+//! | `engine` | the interface for modules with statements of their own |
+//! | `statement`, `registry` | the statements of all modules, and their texts |
+//! | `exec`, `pool`, `connections`, `session` | the way of a statement to the database |
+//! | `database` | the check of the schema before any work |
+//! | `cold`, `read`, `owners`, `partition` | the implementation that both engines share |
+//! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
 //! | `fault`, `classify`, `advice` | the meaning of the database's error numbers |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `conformance` (feature) | the suite that every engine passes |
@@ -24,7 +25,6 @@ pub mod batch;
 pub mod error;
 pub mod open;
 pub mod schema;
-pub mod seam;
 pub mod store;
 
 #[cfg(feature = "bench")]
@@ -36,8 +36,12 @@ pub mod conformance;
 mod canary;
 mod classify;
 mod cold;
+mod connections;
+mod database;
+mod engine;
 mod exec;
 mod fault;
+mod fence;
 mod land;
 mod mysql;
 mod owners;
@@ -45,12 +49,15 @@ pub mod pairing;
 mod partition;
 mod pool;
 mod read;
+mod registry;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
 mod split;
 mod sqlite;
 mod statement;
+mod upsert;
+mod writer;
 
 pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
@@ -59,6 +66,4 @@ pub use open::{
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
-pub use seam::{NoSeam, Seam};
-pub use statement::Statement;
 pub use store::ColdStore;

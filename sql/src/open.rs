@@ -3,22 +3,28 @@
 use std::sync::Arc;
 
 use storage_config::{ColdUrl, SqlSettings};
+use storage_model::Intercept;
 
 use crate::access::Access;
-use crate::cold::Cold;
+use crate::database::Database;
 use crate::mysql::MySql;
+use crate::registry::statements;
 use crate::session::Engine;
 use crate::sqlite::Sqlite;
-use crate::{ColdError, ColdKind, ColdStore, NoSeam, SchemaState, Seam, schema};
+use crate::{ColdError, ColdKind, ColdStore, SchemaState, schema};
 
 /// A database of the engine in the URL.
 enum Opened {
-    MySql(Cold<MySql>),
-    Sqlite(Cold<Sqlite>),
+    MySql(Database<MySql>),
+    Sqlite(Database<Sqlite>),
 }
 
 impl Opened {
-    fn new(settings: &SqlSettings, access: Access, seam: Arc<dyn Seam>) -> Result<Self, ColdError> {
+    fn new(
+        settings: &SqlSettings,
+        access: Access,
+        intercept: Option<Arc<dyn Intercept>>,
+    ) -> Result<Self, ColdError> {
         settings
             .validate()
             .map_err(|error| ColdError::settings(error.to_string()))?;
@@ -27,18 +33,28 @@ impl Opened {
                 address, database, ..
             } => {
                 let engine = MySql::new(address, database, settings, access);
-                Self::MySql(Cold::new(engine, settings, access, seam))
+                Self::MySql(database_of(engine, settings, access, intercept))
             }
             ColdUrl::SqliteFile(path) => {
                 let engine = Sqlite::file(path, settings, access);
-                Self::Sqlite(Cold::new(engine, settings, access, seam))
+                Self::Sqlite(database_of(engine, settings, access, intercept))
             }
             ColdUrl::SqliteMemory => {
                 let engine = Sqlite::memory(settings);
-                Self::Sqlite(Cold::new(engine, settings, access, seam))
+                Self::Sqlite(database_of(engine, settings, access, intercept))
             }
         })
     }
+}
+
+/// The engine's database, with the statements of all modules.
+fn database_of<E: Engine>(
+    engine: E,
+    settings: &SqlSettings,
+    access: Access,
+    intercept: Option<Arc<dyn Intercept>>,
+) -> Database<E> {
+    Database::new(engine, settings, access, intercept, statements())
 }
 
 /// Opens a database. Creates the schema in an empty one.
@@ -53,7 +69,7 @@ impl Opened {
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes a half-made schema.
 pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Creates, Arc::new(NoSeam)).await
+    open_as(settings, Access::Creates, None).await
 }
 
 /// As [`open`], but leaves an empty database as it is. [`ColdStore::pair`] creates the schema. So
@@ -65,7 +81,7 @@ pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdErro
 /// # Cancel safety
 /// As [`open`].
 pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Pairs, Arc::new(NoSeam)).await
+    open_as(settings, Access::Pairs, None).await
 }
 
 /// As [`open`], for reading only. The store never writes. The database is told so, and calls that
@@ -77,10 +93,10 @@ pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStor
 /// # Cancel safety
 /// As [`open`].
 pub async fn open_for_reading(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Reads, Arc::new(NoSeam)).await
+    open_as(settings, Access::Reads, None).await
 }
 
-/// As [`open`], with every statement passing through `seam`.
+/// As [`open`], with every statement passing through `intercept`.
 ///
 /// # Errors
 /// As [`open`].
@@ -89,29 +105,29 @@ pub async fn open_for_reading(settings: &SqlSettings) -> Result<Arc<dyn ColdStor
 /// As [`open`].
 pub async fn open_through(
     settings: &SqlSettings,
-    seam: Arc<dyn Seam>,
+    intercept: Arc<dyn Intercept>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Creates, seam).await
+    open_as(settings, Access::Creates, Some(intercept)).await
 }
 
 async fn open_as(
     settings: &SqlSettings,
     access: Access,
-    seam: Arc<dyn Seam>,
+    intercept: Option<Arc<dyn Intercept>>,
 ) -> Result<Arc<dyn ColdStore>, ColdError> {
-    match Opened::new(settings, access, seam)? {
-        Opened::MySql(cold) => Ok(checked(cold).await?),
-        Opened::Sqlite(cold) => Ok(checked(cold).await?),
+    match Opened::new(settings, access, intercept)? {
+        Opened::MySql(database) => Ok(checked(database).await?),
+        Opened::Sqlite(database) => Ok(checked(database).await?),
     }
 }
 
-async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
-    match cold.fits_or_is_empty().await {
+async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, ColdError> {
+    match database.fits_or_is_empty().await {
         Err(error) if error.kind == ColdKind::Unwell => {
             tracing::warn!(%error, "the database is away: its schema is checked when it answers");
-            Ok(Arc::new(cold))
+            Ok(Arc::new(database))
         }
-        checked => checked.map(|()| Arc::new(cold)),
+        checked => checked.map(|()| Arc::new(database)),
     }
 }
 
@@ -123,9 +139,9 @@ async fn checked<E: Engine>(cold: Cold<E>) -> Result<Arc<Cold<E>>, ColdError> {
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
-    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::state(&cold).await,
-        Opened::Sqlite(cold) => schema::state(&cold).await,
+    match Opened::new(settings, Access::Creates, None)? {
+        Opened::MySql(database) => schema::state(database.connections()).await,
+        Opened::Sqlite(database) => schema::state(database.connections()).await,
     }
 }
 
@@ -137,9 +153,9 @@ pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdErr
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
-    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::pending(&cold).await,
-        Opened::Sqlite(cold) => schema::pending(&cold).await,
+    match Opened::new(settings, Access::Creates, None)? {
+        Opened::MySql(database) => schema::pending(database.connections()).await,
+        Opened::Sqlite(database) => schema::pending(database.connections()).await,
     }
 }
 
@@ -152,8 +168,8 @@ pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdErro
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes the work.
 pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
-    match Opened::new(settings, Access::Creates, Arc::new(NoSeam))? {
-        Opened::MySql(cold) => schema::migrate(&cold).await,
-        Opened::Sqlite(cold) => schema::migrate(&cold).await,
+    match Opened::new(settings, Access::Creates, None)? {
+        Opened::MySql(database) => schema::migrate(database.connections()).await,
+        Opened::Sqlite(database) => schema::migrate(database.connections()).await,
     }
 }

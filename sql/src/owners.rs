@@ -4,17 +4,19 @@ use std::cmp::Ordering;
 
 use storage_model::{Owner, Scope};
 
-use crate::Statement;
-use crate::exec::Exec;
-use crate::fault::Fault;
+use crate::engine::{Arg, Exec, Fault, Session, Statement, statement};
 use crate::read;
-use crate::session::{Arg, Session};
+
+static OWNERS_OF_TYPE: Statement = statement!("owners_of_type").in_order_of("PRIMARY");
+static ALL_OWNERS: Statement = statement!("all_owners").in_order_of("PRIMARY");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&OWNERS_OF_TYPE, &ALL_OWNERS];
 
 /// A selection of owners: the range, the start and the limit. An empty name stands before all
 /// others, because no name is empty.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Page<'a> {
-    statement: Statement,
+    statement: &'static Statement,
     /// The statement's arguments without the last one.
     names: Vec<&'a str>,
     limit: usize,
@@ -43,7 +45,7 @@ impl<'a> Page<'a> {
         };
         let names = vec![scope.app(), scope.region(), logic_type, id];
         (limit > 0).then_some(Self {
-            statement: Statement::OwnersOfType,
+            statement: &OWNERS_OF_TYPE,
             names,
             limit,
         })
@@ -57,7 +59,7 @@ impl<'a> Page<'a> {
             app, app, region, app, region, logic_type, app, region, logic_type, id,
         ];
         (limit > 0).then_some(Self {
-            statement: Statement::AllOwners,
+            statement: &ALL_OWNERS,
             names,
             limit,
         })
@@ -99,7 +101,7 @@ mod tests {
     #[test]
     fn a_page_of_nothing_asks_nothing() {
         let world = Scope::new("m", "m").unwrap();
-        assert_eq!(Page::of_type(&world, "t", None, 0), None);
-        assert_eq!(Page::of_all(None, 0), None);
+        assert!(Page::of_type(&world, "t", None, 0).is_none());
+        assert!(Page::of_all(None, 0).is_none());
     }
 }

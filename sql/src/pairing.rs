@@ -2,11 +2,15 @@
 
 use storage_model::{Paired, Partition, Token};
 
-use crate::exec::Exec;
-use crate::fault::Fault;
-use crate::session::{Arg, Record, Session};
-use crate::split::{MANY_MAX, padded};
-use crate::{ColdError, Statement};
+use crate::engine::{Exec, Fault, Record, Session, Statement, statement};
+use crate::partition;
+
+static ADD_META: Statement = statement!("add_meta");
+static SWAP_META: Statement = statement!("swap_meta");
+static READ_META: Statement = statement!("read_meta");
+static RAISE_ALL: Statement = statement!("raise_all");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&ADD_META, &SWAP_META, &READ_META, &RAISE_ALL];
 
 /// The stored names of the facts about the whole database.
 const IDENTITY: &str = "identity";
@@ -53,7 +57,7 @@ pub(crate) async fn read<S: Session>(
         address: address.to_owned(),
         ..ColdPairing::default()
     };
-    for (name, value) in exec.fetch(Statement::ReadMeta, 1, &[], fact).await? {
+    for (name, value) in exec.fetch(&READ_META, 1, &[], fact).await? {
         match name.as_str() {
             IDENTITY => pairing.identity = Some(known(&name, &value, Token::parse)?),
             PARTITIONS => pairing.partitions = Some(known(&name, &value, number)?),
@@ -85,9 +89,8 @@ pub(crate) async fn pair<S: Session>(
     seen: &ColdPairing,
     pair: &Pair,
 ) -> Result<bool, Fault> {
-    exec.begin().await?;
-    let work = pair_open(exec, seen, pair).await;
-    match exec.end(work).await {
+    let paired = exec.transaction(async |exec| pair_open(exec, seen, pair).await);
+    match paired.await {
         Ok(()) => Ok(true),
         Err(Unpaired::Moved) => Ok(false),
         Err(Unpaired::Fault(fault)) => Err(fault),
@@ -118,17 +121,17 @@ async fn pair_open<S: Session>(
         (PARTITIONS, pair.partitions.to_string()),
         (LAYOUT, pair.layout.to_string()),
     ] {
-        exec.execute(Statement::AddMeta, 1, &[name.into(), value.as_str().into()])
+        exec.execute(&ADD_META, 1, &[name.into(), value.as_str().into()])
             .await?;
     }
     match seen.hot.as_ref().map(Paired::to_text) {
         None => {
-            exec.execute(Statement::AddMeta, 1, &[HOT.into(), hot.as_str().into()])
+            exec.execute(&ADD_META, 1, &[HOT.into(), hot.as_str().into()])
                 .await?
         }
         Some(old) => {
             exec.execute(
-                Statement::SwapMeta,
+                &SWAP_META,
                 1,
                 &[hot.as_str().into(), HOT.into(), old.as_str().into()],
             )
@@ -156,21 +159,8 @@ async fn pair_open<S: Session>(
     // one is known.
     if seen.hot.is_some() {
         let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
-        for chunk in all.chunks(MANY_MAX) {
-            let ids = padded(chunk);
-            let args: Vec<Arg<'_>> = ids.iter().map(|id| Arg::Number(u64::from(id.0))).collect();
-            exec.execute(Statement::AddPartitions, ids.len(), &args)
-                .await?;
-        }
+        partition::lock(exec, &all).await?;
     }
-    exec.execute(Statement::RaiseAll, 1, &[]).await?;
+    exec.execute(&RAISE_ALL, 1, &[]).await?;
     Ok(())
-}
-
-/// The error of a write to a store that is open for reading only.
-pub(crate) fn read_only(operation: &'static str) -> ColdError {
-    ColdError {
-        operation,
-        ..ColdError::settings("the database is open for reading only: nothing was written".into())
-    }
 }

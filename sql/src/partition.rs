@@ -4,12 +4,15 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use storage_model::{DatabaseId, Epoch, Partition, Version};
 
-use crate::exec::Exec;
-use crate::fault::Fault;
+use crate::engine::{Arg, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement};
 use crate::read::version;
-use crate::session::{Arg, Record, Session};
-use crate::split::{MANY_MAX, padded};
-use crate::{PartitionRecord, Raise, Raised, Statement};
+use crate::{PartitionRecord, Raise, Raised};
+
+static PARTITIONS: Statement = statement!("partitions").through("PRIMARY");
+static ADD_PARTITIONS: Statement = statement!("add_partitions");
+static RAISE_PARTITIONS: Statement = statement!("raise_partitions");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&PARTITIONS, &ADD_PARTITIONS, &RAISE_PARTITIONS];
 
 /// The records of these partitions, in the requested order.
 pub(crate) async fn records<S: Session>(
@@ -22,9 +25,7 @@ pub(crate) async fn records<S: Session>(
         let ids = padded(chunk);
         let args: Vec<_> = ids.iter().copied().map(id).collect();
         let read = |row: &dyn Record| record(row, database);
-        let records = exec
-            .fetch(Statement::Partitions, ids.len(), &args, read)
-            .await?;
+        let records = exec.fetch(&PARTITIONS, ids.len(), &args, read).await?;
         found.extend(records.into_iter().map(|record| (record.partition, record)));
     }
     let none = |partition| PartitionRecord {
@@ -51,9 +52,21 @@ pub(crate) async fn raise<S: Session>(
     exec: &mut Exec<S>,
     raises: &[Raise],
 ) -> Result<Vec<Raised>, Fault> {
-    exec.begin().await?;
-    let work = raise_open(exec, raises).await;
-    exec.end(work).await
+    exec.transaction(async |exec| raise_open(exec, raises).await)
+        .await
+}
+
+/// Creates and locks the records of these partitions, which ascend.
+pub(crate) async fn lock<S: Session>(
+    exec: &mut Exec<S>,
+    partitions: &[Partition],
+) -> Result<(), Fault> {
+    for chunk in partitions.chunks(MANY_MAX) {
+        let ids = padded(chunk);
+        let args: Vec<_> = ids.iter().copied().map(id).collect();
+        exec.execute(&ADD_PARTITIONS, ids.len(), &args).await?;
+    }
+    Ok(())
 }
 
 async fn raise_open<S: Session>(
@@ -64,12 +77,7 @@ async fn raise_open<S: Session>(
     // waits for the landings under way.
     let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let all: Vec<Partition> = all.into_iter().collect();
-    for chunk in all.chunks(MANY_MAX) {
-        let ids = padded(chunk);
-        let args: Vec<_> = ids.iter().copied().map(id).collect();
-        exec.execute(Statement::AddPartitions, ids.len(), &args)
-            .await?;
-    }
+    lock(exec, &all).await?;
     let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
     let before = records(exec, &asked).await?;
     for ((seen, next), partitions) in by_epoch(raises) {
@@ -77,8 +85,7 @@ async fn raise_open<S: Session>(
             let ids = padded(chunk);
             let mut args = vec![Arg::Number(next.0), Arg::Number(seen.0)];
             args.extend(ids.iter().copied().map(id));
-            exec.execute(Statement::RaisePartitions, ids.len(), &args)
-                .await?;
+            exec.execute(&RAISE_PARTITIONS, ids.len(), &args).await?;
         }
     }
     let after = records(exec, &asked).await?;

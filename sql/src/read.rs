@@ -4,11 +4,15 @@ use std::collections::{BTreeMap, HashMap};
 
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
-use crate::exec::Exec;
-use crate::fault::Fault;
-use crate::session::{Arg, Record, Session};
-use crate::split::{MANY_MAX, padded};
-use crate::{Loaded, Statement};
+use crate::Loaded;
+use crate::engine::{Arg, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement};
+
+static LOAD: Statement = statement!("load").through("PRIMARY");
+static LOAD_ONE: Statement = statement!("load_one").in_order_of("PRIMARY");
+static LOAD_FIELDS: Statement = statement!("load_fields").through("PRIMARY");
+static LOAD_NEWEST: Statement = statement!("load_newest").through("PRIMARY");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&LOAD, &LOAD_ONE, &LOAD_FIELDS, &LOAD_NEWEST];
 
 /// All rows of each owner, in the owners' order.
 pub(crate) async fn load<S: Session>(
@@ -44,8 +48,7 @@ pub(crate) async fn load<S: Session>(
                 Some(&owner) => collect(loaded.entry(owner).or_default(), owner, record, rows_max),
                 None => Ok(()),
             };
-            exec.visit(Statement::Load, ids.len(), &args, &mut keep)
-                .await?;
+            exec.visit(&LOAD, ids.len(), &args, &mut keep).await?;
         }
     }
     // Cloned, not taken, because an owner can be requested twice.
@@ -70,7 +73,7 @@ async fn load_one<S: Session>(
         ..Loaded::default()
     };
     let mut keep = |record: &dyn Record| collect(&mut loaded, owner, record, rows_max);
-    exec.visit(Statement::LoadOne, 1, &args, &mut keep).await?;
+    exec.visit(&LOAD_ONE, 1, &args, &mut keep).await?;
     Ok(loaded)
 }
 
@@ -88,10 +91,7 @@ pub(crate) async fn load_fields<S: Session>(
         let mut args = owner_args(owner);
         args.extend(names.iter().map(|field| Arg::from(field.as_str())));
         let read = |record: &dyn Record| row(owner, record);
-        rows.extend(
-            exec.fetch(Statement::LoadFields, names.len(), &args, read)
-                .await?,
-        );
+        rows.extend(exec.fetch(&LOAD_FIELDS, names.len(), &args, read).await?);
     }
     Ok(rows)
 }
@@ -103,7 +103,7 @@ pub(crate) async fn load_newest<S: Session>(
 ) -> Result<Option<Row>, Fault> {
     let read = |record: &dyn Record| row(owner, record);
     Ok(exec
-        .fetch(Statement::LoadNewest, 1, &owner_args(owner), read)
+        .fetch(&LOAD_NEWEST, 1, &owner_args(owner), read)
         .await?
         .pop())
 }

@@ -2,13 +2,11 @@
 
 use storage_model::sabotage::broken;
 
-use crate::Statement;
-
-/// One change of a statement: the switch, the statement, a marker of its dialect's text, the part
+/// One change of a statement: the switch, the statement's name, a marker of its dialect's text, the part
 /// to replace, and the replacement. The part occurs in the text exactly once.
 type Break = (
     &'static str,
-    Statement,
+    &'static str,
     &'static str,
     &'static str,
     &'static str,
@@ -21,21 +19,21 @@ const BREAKS: &[Break] = &[
     // An older row replaces a newer one.
     (
         "R3-unguarded",
-        Statement::Upsert,
+        "upsert",
         SQLITE,
         "WHERE excluded.up_version > ",
         "WHERE 0 < ",
     ),
     (
         "R3-unguarded",
-        Statement::Upsert,
+        "upsert",
         MYSQL,
         "IF(VALUES(up_version) > up_version, VALUES(value), value)",
         "VALUES(value)",
     ),
     (
         "R3-equal",
-        Statement::Upsert,
+        "upsert",
         SQLITE,
         "excluded.up_version > ",
         "excluded.up_version >= ",
@@ -43,7 +41,7 @@ const BREAKS: &[Break] = &[
     // An epoch is raised from any value.
     (
         "R14-raised-blindly",
-        Statement::RaisePartitions,
+        "raise_partitions",
         "",
         "WHERE epoch = ?",
         "WHERE epoch >= 0 * ?",
@@ -51,7 +49,7 @@ const BREAKS: &[Break] = &[
     // MySQL assigns from left to right, so the later comparisons find the new version.
     (
         "R3-version-first",
-        Statement::Upsert,
+        "upsert",
         MYSQL,
         "UPDATE\n",
         "UPDATE\n    up_version = GREATEST(VALUES(up_version), up_version),\n",
@@ -63,7 +61,7 @@ const BREAKS: &[Break] = &[
 /// # Panics
 /// The part to replace does not occur exactly once. Then the switch would break something else or
 /// nothing.
-pub(crate) fn spoil(statement: Statement, text: String) -> String {
+pub(crate) fn spoil(statement: &str, text: String) -> String {
     let of_text = BREAKS.iter().filter(|(switch, of, dialect, ..)| {
         *of == statement && text.contains(dialect) && broken(switch)
     });
@@ -74,7 +72,7 @@ pub(crate) fn spoil(statement: Statement, text: String) -> String {
             assert_eq!(
                 text.matches(from).count(),
                 1,
-                "sabotage: {switch} is stale: {statement:?} must have {from:?} once"
+                "sabotage: {switch} is stale: {statement} must have {from:?} once"
             );
             text.replace(from, to)
         })
@@ -83,25 +81,23 @@ pub(crate) fn spoil(statement: Statement, text: String) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::classify::Dialect;
+    use crate::registry;
+    use crate::statement::without_header;
 
     #[test]
     fn every_break_fits_its_statement() {
         for (switch, statement, dialect, from, to) in BREAKS {
-            let templates = [
-                crate::mysql::template(*statement),
-                crate::sqlite::template(*statement),
-            ];
+            let statement = registry::statements().find(|known| known.name == *statement);
+            let templates = [Dialect::MySql, Dialect::Sqlite]
+                .map(|dialect| statement.unwrap().template(dialect));
             let texts: Vec<_> = templates
                 .iter()
                 .filter(|text| text.contains(dialect))
                 .collect();
             assert!(!texts.is_empty() && from != to, "{switch}");
             for text in texts {
-                let statement = text
-                    .lines()
-                    .filter(|line| !line.starts_with("--"))
-                    .collect::<Vec<_>>()
-                    .join("\n");
+                let statement = without_header(text);
                 assert_eq!(
                     statement.matches(from).count(),
                     1,

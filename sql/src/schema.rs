@@ -6,10 +6,15 @@ use std::time::Duration;
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
-use crate::cold::Cold;
-use crate::fault::Fault;
+use crate::connections::Connections;
 use crate::session::{Engine, Record, Role};
-use crate::{ColdError, ColdKind, Statement};
+use crate::statement::{Statement, statement};
+use crate::{ColdError, ColdKind};
+
+static HAS_MIGRATIONS: Statement = statement!("has_migrations");
+static MIGRATIONS: Statement = statement!("migrations");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&HAS_MIGRATIONS, &MIGRATIONS];
 
 /// The relation of the database's schema to this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,14 +30,16 @@ pub enum SchemaState {
 }
 
 /// The state of the database's schema.
-pub(crate) async fn state<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
-    let known: Vec<u64> = cold
+pub(crate) async fn state<E: Engine>(
+    connections: &Connections<E>,
+) -> Result<SchemaState, ColdError> {
+    let known: Vec<u64> = connections
         .engine()
         .migrations()
         .iter()
         .map(|(version, ..)| version.unsigned_abs())
         .collect();
-    Ok(compare(&applied(cold).await?, &known))
+    Ok(compare(&applied(connections).await?, &known))
 }
 
 /// How often, and at what interval, a schema that seems older is looked at.
@@ -41,36 +48,34 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state when no program is creating tables. While a program creates them, the schema looks
 /// older.
-async fn settled<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
+async fn settled<E: Engine>(connections: &Connections<E>) -> Result<SchemaState, ColdError> {
     for _ in 0..LOOKS {
-        match state(cold).await? {
+        match state(connections).await? {
             SchemaState::Older => tokio::time::sleep(PAUSE).await,
             other => return Ok(other),
         }
     }
-    state(cold).await
+    state(connections).await
 }
 
 /// Applies the missing migrations. Returns the state before.
-pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, ColdError> {
-    let before = state(cold).await?;
+pub(crate) async fn migrate<E: Engine>(
+    connections: &Connections<E>,
+) -> Result<SchemaState, ColdError> {
+    let before = state(connections).await?;
     match before {
         SchemaState::Current => Ok(before),
         SchemaState::Newer => Err(unfit(SchemaState::Newer)),
         SchemaState::Empty | SchemaState::Older => {
-            let work = async {
-                cold.lease(Role::Write)
-                    .await?
-                    .exec()?
-                    .migrate(&migrations(cold))
-                    .await
-            };
-            let applied = work
-                .await
-                .map_err(|fault: Fault| cold.told(fault, "migrate"));
+            let missing = migrations(connections);
+            let applied = connections
+                .work(Role::Write, "migrate", async |exec| {
+                    exec.migrate(&missing).await
+                })
+                .await;
             // Another process may have done it meanwhile, and then this attempt failed for that
             // reason.
-            if applied.is_err() && settled(cold).await? == SchemaState::Current {
+            if applied.is_err() && settled(connections).await? == SchemaState::Current {
                 Ok(before)
             } else {
                 applied.map(|()| before)
@@ -80,26 +85,28 @@ pub(crate) async fn migrate<E: Engine>(cold: &Cold<E>) -> Result<SchemaState, Co
 }
 
 /// Checks that the schema fits, and creates it in an empty database.
-pub(crate) async fn ensure<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
-    match settled(cold).await? {
+pub(crate) async fn ensure<E: Engine>(connections: &Connections<E>) -> Result<(), ColdError> {
+    match settled(connections).await? {
         SchemaState::Current => Ok(()),
-        SchemaState::Empty => migrate(cold).await.map(drop),
+        SchemaState::Empty => migrate(connections).await.map(drop),
         state @ (SchemaState::Older | SchemaState::Newer) => Err(unfit(state)),
     }
 }
 
 /// Checks that the schema fits. Changes nothing.
-pub(crate) async fn check<E: Engine>(cold: &Cold<E>) -> Result<(), ColdError> {
-    match state(cold).await? {
+pub(crate) async fn check<E: Engine>(connections: &Connections<E>) -> Result<(), ColdError> {
+    match state(connections).await? {
         SchemaState::Current => Ok(()),
         state => Err(unfit(state)),
     }
 }
 
 /// The statements that [`migrate`] would run, one item for each migration.
-pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, ColdError> {
-    let applied = applied(cold).await?;
-    let missing = migrations(cold)
+pub(crate) async fn pending<E: Engine>(
+    connections: &Connections<E>,
+) -> Result<Vec<String>, ColdError> {
+    let applied = applied(connections).await?;
+    let missing = migrations(connections)
         .into_iter()
         .filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
     Ok(missing
@@ -108,28 +115,20 @@ pub(crate) async fn pending<E: Engine>(cold: &Cold<E>) -> Result<Vec<String>, Co
 }
 
 /// The migrations that were applied completely.
-async fn applied<E: Engine>(cold: &Cold<E>) -> Result<Vec<u64>, ColdError> {
-    let work = async {
-        let table = cold.names().migration();
-        let number = |record: &dyn Record| record.number(0);
-        let mut lease = cold.lease(Role::Write).await?;
-        let exec = lease.exec()?;
-        if exec
-            .fetch(
-                Statement::HasMigrations,
-                1,
-                &[table.as_str().into()],
-                number,
-            )
-            .await?
-            .is_empty()
-        {
-            return Ok(Vec::new());
-        }
-        exec.fetch(Statement::Migrations, 1, &[], number).await
-    };
-    work.await
-        .map_err(|fault: Fault| cold.told(fault, "schema"))
+async fn applied<E: Engine>(connections: &Connections<E>) -> Result<Vec<u64>, ColdError> {
+    let table = connections.names().migration();
+    let number = |record: &dyn Record| record.number(0);
+    connections
+        .work(Role::Write, "schema", async |exec| {
+            let exists = exec
+                .fetch(&HAS_MIGRATIONS, 1, &[table.as_str().into()], number)
+                .await?;
+            if exists.is_empty() {
+                return Ok(Vec::new());
+            }
+            exec.fetch(&MIGRATIONS, 1, &[], number).await
+        })
+        .await
 }
 
 fn compare(applied: &[u64], known: &[u64]) -> SchemaState {
@@ -159,9 +158,9 @@ fn unfit(state: SchemaState) -> ColdError {
     }
 }
 
-fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {
+fn migrations<E: Engine>(connections: &Connections<E>) -> Vec<Migration> {
     let made = |&(version, description, template): &(i64, &'static str, &str)| {
-        let sql = AssertSqlSafe(cold.names().fill(template)).into_sql_str();
+        let sql = AssertSqlSafe(connections.names().fill(template)).into_sql_str();
         Migration::new(
             version,
             Cow::Borrowed(description),
@@ -170,7 +169,7 @@ fn migrations<E: Engine>(cold: &Cold<E>) -> Vec<Migration> {
             false,
         )
     };
-    cold.engine().migrations().iter().map(made).collect()
+    connections.engine().migrations().iter().map(made).collect()
 }
 
 /// Applies the migrations that the table does not list. Each engine calls it under its own lock.

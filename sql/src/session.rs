@@ -9,7 +9,7 @@ use sqlx::migrate::Migration;
 use storage_config::SqlSettings;
 use storage_model::DatabaseId;
 
-use crate::Statement;
+use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::statement::Names;
 
@@ -58,8 +58,8 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
     /// The number of connections for each role, or for both if they share them.
     fn connections(&self) -> Share;
 
-    /// The dialect's templates.
-    fn template(&self) -> fn(Statement) -> &'static str;
+    /// The dialect of its statements.
+    fn dialect(&self) -> Dialect;
 
     /// The dialect's migrations: version, description, template.
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)];

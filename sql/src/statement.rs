@@ -1,82 +1,110 @@
-//! The statements and their texts.
+//! Statements and their texts.
 //!
-//! Each statement has one text. A statement with a list of rows has one text for each power of two
-//! up to [`MANY_MAX`]. So there are few texts, and each connection prepares each of them once.
+//! The module that runs a statement declares it with [`statement!`]. The
+//! [registry](crate::registry) knows all of them.
+//!
+//! Each statement has one text for each dialect. A statement with a list of rows has one text for
+//! each power of two up to [`MANY_MAX`]. So there are few texts, and each connection prepares each
+//! of them once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::classify::Dialect;
 use crate::split::MANY_MAX;
 
-/// A statement for the database. Each has a file in `query/`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Statement {
-    /// All rows of many owners.
-    Load,
-    /// The rows of one owner.
-    LoadOne,
-    /// Some rows of one owner.
-    LoadFields,
-    /// The newest row of one owner.
-    LoadNewest,
-    /// A page of the owners of one world and logic type.
-    OwnersOfType,
-    /// A page of the owners of all worlds.
-    AllOwners,
-    /// The records of some partitions.
-    Partitions,
-    /// Checks one partition's record.
-    Fence,
-    /// Writes some rows by version.
-    Upsert,
-    /// Creates and locks some partitions' records.
-    AddPartitions,
-    /// Raises some partitions' epochs.
-    RaisePartitions,
-    /// Raises all partitions' epochs.
-    RaiseAll,
-    /// Stores a fact about the whole database.
-    AddMeta,
-    /// Replaces such a fact.
-    SwapMeta,
-    /// Reads all such facts.
-    ReadMeta,
-    /// Tells whether any migration was ever applied.
-    HasMigrations,
-    /// The applied migrations.
-    Migrations,
-    /// Begins a transaction.
-    Begin,
-    /// Commits the transaction.
-    Commit,
-    /// Rolls the transaction back.
-    Rollback,
+/// A statement for the database.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    /// The name, for intercepts and errors.
+    pub(crate) name: &'static str,
+    mysql: &'static str,
+    sqlite: &'static str,
+    #[cfg_attr(
+        not(feature = "conformance"),
+        expect(dead_code, reason = "only the suite compares plans")
+    )]
+    pub(crate) plan: Option<Plan>,
 }
 
+/// The plan that MySQL must choose for a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "conformance"),
+    expect(dead_code, reason = "only the suite compares plans")
+)]
+pub(crate) struct Plan {
+    /// The index that finds the rows.
+    pub(crate) index: &'static str,
+    /// Whether the rows come in the order of the index, without a sort or a temporary table.
+    pub(crate) ordered: bool,
+}
+
+/// The statement of this name. Its texts are the files `query/mysql/NAME.sql` and
+/// `query/sqlite/NAME.sql`.
+macro_rules! statement {
+    ($name:literal) => {
+        $crate::statement::Statement::new(
+            $name,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/query/mysql/",
+                $name,
+                ".sql"
+            )),
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/query/sqlite/",
+                $name,
+                ".sql"
+            )),
+        )
+    };
+}
+pub(crate) use statement;
+
 impl Statement {
-    /// Every statement.
-    pub const ALL: [Self; 20] = [
-        Self::Load,
-        Self::LoadOne,
-        Self::LoadFields,
-        Self::LoadNewest,
-        Self::OwnersOfType,
-        Self::AllOwners,
-        Self::Partitions,
-        Self::Fence,
-        Self::Upsert,
-        Self::AddPartitions,
-        Self::RaisePartitions,
-        Self::RaiseAll,
-        Self::AddMeta,
-        Self::SwapMeta,
-        Self::ReadMeta,
-        Self::HasMigrations,
-        Self::Migrations,
-        Self::Begin,
-        Self::Commit,
-        Self::Rollback,
-    ];
+    /// A statement with these templates.
+    pub(crate) const fn new(name: &'static str, mysql: &'static str, sqlite: &'static str) -> Self {
+        Self {
+            name,
+            mysql,
+            sqlite,
+            plan: None,
+        }
+    }
+
+    /// MySQL must find the rows through this index.
+    pub(crate) const fn through(self, index: &'static str) -> Self {
+        let plan = Plan {
+            index,
+            ordered: false,
+        };
+        Self {
+            plan: Some(plan),
+            ..self
+        }
+    }
+
+    /// MySQL must find the rows through this index, already in their order.
+    pub(crate) const fn in_order_of(self, index: &'static str) -> Self {
+        let plan = Plan {
+            index,
+            ordered: true,
+        };
+        Self {
+            plan: Some(plan),
+            ..self
+        }
+    }
+
+    /// The text of this dialect, with its header, its list and the names of its tables unfilled.
+    pub(crate) fn template(&self, dialect: Dialect) -> &'static str {
+        match dialect {
+            Dialect::MySql => self.mysql,
+            Dialect::Sqlite => self.sqlite,
+        }
+    }
 }
 
 /// The names of the tables.
@@ -110,26 +138,28 @@ impl Names {
 
 /// The texts of one dialect for one set of names.
 #[derive(Debug)]
-pub(crate) struct Texts(HashMap<(Statement, usize), Arc<str>>);
+pub(crate) struct Texts(HashMap<(&'static str, usize), Arc<str>>);
 
 impl Texts {
-    /// Makes all texts from the dialect's templates.
-    pub(crate) fn new(names: &Names, template: fn(Statement) -> &'static str) -> Self {
+    /// Makes all texts of these statements.
+    pub(crate) fn new(
+        names: &Names,
+        dialect: Dialect,
+        statements: impl Iterator<Item = &'static Statement>,
+    ) -> Self {
         let mut texts = HashMap::new();
-        for statement in Statement::ALL {
-            let text = names.fill(&without_header(template(statement)));
+        for statement in statements {
+            let name = statement.name;
+            let text = names.fill(&without_header(statement.template(dialect)));
             #[cfg(any(test, feature = "sabotage"))]
-            let text = crate::sabotage::spoil(statement, text);
+            let text = crate::sabotage::spoil(name, text);
             let Some((before, item, after)) = list(&text) else {
-                texts.insert((statement, 1), Arc::from(text));
+                texts.insert((name, 1), Arc::from(text));
                 continue;
             };
             for size in sizes() {
                 let items = vec![item; size].join(", ");
-                texts.insert(
-                    (statement, size),
-                    Arc::from(format!("{before}{items}{after}")),
-                );
+                texts.insert((name, size), Arc::from(format!("{before}{items}{after}")));
             }
         }
         Self(texts)
@@ -137,8 +167,8 @@ impl Texts {
 
     /// The text of a statement that takes `size` rows, a power of two. `size` is 1 for a statement
     /// without a list.
-    pub(crate) fn get(&self, statement: Statement, size: usize) -> Option<Arc<str>> {
-        self.0.get(&(statement, size)).cloned()
+    pub(crate) fn get(&self, statement: &Statement, size: usize) -> Option<Arc<str>> {
+        self.0.get(&(statement.name, size)).cloned()
     }
 }
 
@@ -150,7 +180,7 @@ fn sizes() -> impl Iterator<Item = usize> {
 }
 
 /// The template without its comments, which the server does not need.
-fn without_header(template: &str) -> String {
+pub(crate) fn without_header(template: &str) -> String {
     template
         .lines()
         .filter(|line| !line.starts_with("--"))
@@ -159,7 +189,7 @@ fn without_header(template: &str) -> String {
 }
 
 /// The text before `{each ITEM}`, the item, and the text after it.
-fn list(text: &str) -> Option<(&str, &str, &str)> {
+pub(crate) fn list(text: &str) -> Option<(&str, &str, &str)> {
     let (before, rest) = text.split_once("{each ")?;
     let (item, after) = rest.split_once('}')?;
     Some((before, item, after))
@@ -170,69 +200,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_template_has_a_header_that_names_purpose_arguments_and_result() {
-        for (dialect, template) in [
-            ("mysql", crate::mysql::template as fn(_) -> _),
-            ("sqlite", crate::sqlite::template),
-        ] {
-            for statement in Statement::ALL {
-                let text: &str = template(statement);
-                for word in ["-- Purpose: ", "-- Arguments: ", "-- Result: "] {
-                    assert!(
-                        text.contains(word),
-                        "{dialect} {statement:?} lacks {word:?}"
-                    );
-                }
-                assert!(
-                    text.lines()
-                        .skip_while(|line| line.starts_with("--"))
-                        .all(|line| !line.contains("--"))
-                );
-            }
-        }
-    }
-
-    #[test]
-    fn both_dialects_take_the_same_arguments_in_lists_of_the_same_shape() {
-        for statement in Statement::ALL {
-            let shape = |template: &str| {
-                let text = without_header(template);
-                (
-                    text.matches('?').count(),
-                    list(&text)
-                        .map(|(before, item, _)| (before.matches('?').count(), item.to_owned())),
-                )
-            };
-            assert_eq!(
-                shape(crate::mysql::template(statement)),
-                shape(crate::sqlite::template(statement)),
-                "{statement:?}"
-            );
-        }
-    }
-
-    #[test]
     fn a_list_is_repeated_for_each_power_of_two_and_names_are_filled_in() {
-        let texts = Texts::new(&Names::new("game_rows"), crate::mysql::template);
-        let text = texts.get(Statement::Partitions, 4).unwrap();
-        assert!(
-            text.ends_with("FROM `game_partition`\nWHERE partition_id IN (?, ?, ?, ?)"),
-            "{text}"
+        static LISTED: Statement = Statement::new(
+            "listed",
+            "-- Purpose: none.\nSELECT * FROM `{stem}_partition`\nWHERE id IN ({each ?})",
+            "",
         );
-        assert!(
-            texts.get(Statement::Upsert, 512).is_some()
-                && texts.get(Statement::Upsert, 3).is_none()
-        );
-        assert!(!texts.0.values().any(|text| text.contains(['{', '}'])));
-    }
-
-    #[test]
-    fn the_version_is_the_last_assignment_of_the_upsert() {
-        let text = without_header(crate::mysql::template(Statement::Upsert));
-        let last = text.lines().last().unwrap().trim();
+        let names = Names::new("game_rows");
+        let texts = Texts::new(&names, Dialect::MySql, std::iter::once(&LISTED));
         assert_eq!(
-            last,
-            "up_version = GREATEST(VALUES(up_version), up_version)"
+            texts.get(&LISTED, 4).as_deref(),
+            Some("SELECT * FROM `game_partition`\nWHERE id IN (?, ?, ?, ?)")
         );
+        assert!(texts.get(&LISTED, 512).is_some() && texts.get(&LISTED, 3).is_none());
     }
 }

@@ -9,7 +9,7 @@ use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::{LandingSettings, SessionSettings, Settings};
 use storage_dirty::redis::Hooks;
-use storage_dirty::redis::{Broken, Gate, RedisStore};
+use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::{Backlog, LandingWorker};
 use storage_model::RandomIds;
 use storage_tests::{Stack, until};
@@ -20,7 +20,7 @@ use storage_tiers::Tiers;
 struct LosesOneLock(AtomicBool);
 
 #[async_trait]
-impl Gate for LosesOneLock {
+impl Intercept for LosesOneLock {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         Ok(())
     }
@@ -40,7 +40,7 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
     let stack = Stack::open().await?;
     let Settings { redis, hot, .. } = &stack.settings;
     let gate = Arc::new(LosesOneLock::default());
-    let hooks = Hooks::gate(Arc::clone(&gate) as _);
+    let hooks = Hooks::intercept(Arc::clone(&gate) as _);
     let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
     let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 100);
     let hour = Duration::from_hours(1);

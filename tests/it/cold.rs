@@ -9,7 +9,7 @@ use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
 use storage_dirty::RedisStore;
-use storage_dirty::redis::{Broken, Gate, Hooks};
+use storage_dirty::redis::{Broken, Hooks, Intercept};
 use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
 use storage_tests::{Stack, World, bounded, until};
 use storage_tiers::Tiers;
@@ -113,7 +113,7 @@ async fn a_blind_update_of_a_cold_owner_keeps_its_other_fields() -> Result<()> {
 struct KeepsLeases(Notify);
 
 #[async_trait]
-impl Gate for KeepsLeases {
+impl Intercept for KeepsLeases {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"release") {
             self.0.notify_one();
@@ -132,7 +132,7 @@ async fn a_miss_is_answered_although_its_lease_can_not_be_returned() -> Result<(
     let stack = Stack::open().await?;
     let player = cold_player(&stack, "1").await?;
     let keeps = Arc::new(KeepsLeases::default());
-    let hooks = Hooks::gate(keeps.clone());
+    let hooks = Hooks::intercept(keeps.clone());
     let hot = RedisStore::open_through(&stack.settings.redis, &stack.settings.hot, hooks).await?;
     let hot = Arc::new(hot);
     let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 1_000);

@@ -12,7 +12,7 @@ use storage_sdk::{
 };
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
-use storage_sql::{Statement, open_through};
+use storage_sql::open_through;
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -171,7 +171,7 @@ async fn while_it_lands(
     meanwhile: impl AsyncFnOnce(&Stack) -> Result<()>,
 ) -> Result<(Stack, Result<Counters, Error>)> {
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
-    let gate = Arc::new(Gate::before(Statement::Begin));
+    let gate = Arc::new(Gate::before("begin"));
     let cold = open_through(&world.settings.sql, gate.clone()).await?;
     // The first storage to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;

@@ -9,7 +9,7 @@ use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::{LandingSettings, SessionSettings};
 use storage_dirty::redis::Hooks;
-use storage_dirty::redis::{Broken, Gate, RedisStore};
+use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::LandingWorker;
 use storage_model::{RandomIds, SystemClock};
 use storage_sdk::{Kind, Settings, Storage};
@@ -294,7 +294,7 @@ struct TakesOver {
 }
 
 #[async_trait]
-impl Gate for TakesOver {
+impl Intercept for TakesOver {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"pairing") && !self.done.swap(true, Ordering::SeqCst) {
             self.redis.call(&["FLUSHALL"]).await.map_err(|_| Broken)?;
@@ -322,7 +322,7 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
         done: AtomicBool::new(false),
     });
     let Settings { redis, hot, .. } = &world.settings;
-    let hooks = Hooks::gate(Arc::clone(&gate) as _);
+    let hooks = Hooks::intercept(Arc::clone(&gate) as _);
     let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
     let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
     tiers.belong().await?;

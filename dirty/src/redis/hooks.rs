@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use storage_model::{Ids, RandomIds};
+use storage_model::{Ids, Intercept, RandomIds};
 
-use super::{Dial, Gate};
+use super::Dial;
 
 /// The parts of a store that tests replace. `Default` gives the parts of a real store.
 #[derive(Clone)]
@@ -12,7 +12,7 @@ pub struct Hooks {
     /// The source of the store's name, by which the server knows its calls. Default: at random.
     pub ids: Arc<dyn Ids>,
     /// The hook that every pipeline passes. Default: none.
-    pub gate: Option<Arc<dyn Gate>>,
+    pub intercept: Option<Arc<dyn Intercept>>,
     /// The hook that opens connections. Default: none, the network does.
     pub dial: Option<Arc<dyn Dial>>,
 }
@@ -21,18 +21,18 @@ impl Default for Hooks {
     fn default() -> Self {
         Self {
             ids: Arc::new(RandomIds),
-            gate: None,
+            intercept: None,
             dial: None,
         }
     }
 }
 
 impl Hooks {
-    /// The parts of a real store behind a gate.
+    /// The parts of a real store behind an intercept.
     #[must_use]
-    pub fn gate(gate: Arc<dyn Gate>) -> Self {
+    pub fn intercept(intercept: Arc<dyn Intercept>) -> Self {
         Self {
-            gate: Some(gate),
+            intercept: Some(intercept),
             ..Self::default()
         }
     }

@@ -33,8 +33,9 @@ use redis::Value;
 use storage_config::{ConfigError, HotSettings, RedisSettings};
 use storage_model::{Owner, Partition};
 
-pub use self::connections::transport::{Broken, Dial, Gate, Stream};
+pub use self::connections::transport::{Dial, Stream};
 pub use self::hooks::Hooks;
+pub use storage_model::{Broken, Intercept};
 
 use self::connections::address::Addresses;
 use self::connections::common::Common;

@@ -172,7 +172,7 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
             RedisSettings {
                 ..settings(&master.url())
             },
-            Hooks::gate(gate.clone()),
+            Hooks::intercept(gate.clone()),
         )
         .await,
     );

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::RedisServer;
@@ -23,7 +23,7 @@ struct Weather {
 }
 
 #[async_trait]
-impl Gate for Weather {
+impl Intercept for Weather {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         let less = |left: u32| {
             if left == u32::MAX {
@@ -67,14 +67,14 @@ impl Place {
             doubles: AtomicBool::default(),
             closed_after,
         });
-        let gate: Arc<dyn Gate> = weather.clone();
+        let intercept: Arc<dyn Intercept> = weather.clone();
         let store = prepared_through(
             RedisSettings {
                 partitions: 1,
                 connections: 1,
                 ..settings(&server.url())
             },
-            Hooks::gate(gate),
+            Hooks::intercept(intercept),
         )
         .await;
         Self {

@@ -33,7 +33,7 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
         partitions: 1,
         ..settings(&server.url())
     };
-    let store = prepared_through(one, Hooks::gate(counter.clone())).await;
+    let store = prepared_through(one, Hooks::intercept(counter.clone())).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
     apply_new(&store, &bo, &[("gold", set("0"))]).await;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_servers::RedisServer;
 use tokio::sync::Semaphore;
@@ -26,7 +26,7 @@ struct Door {
 }
 
 #[async_trait]
-impl Gate for Door {
+impl Intercept for Door {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"read") {
             self.came.add_permits(1);
@@ -71,7 +71,7 @@ async fn another_connection_is_used_only_while_the_first_is_crowded() {
         came: Semaphore::new(0),
         let_go: Semaphore::new(0),
     });
-    let (server, store) = store(Hooks::gate(door.clone())).await;
+    let (server, store) = store(Hooks::intercept(door.clone())).await;
     let mut reads = JoinSet::new();
     let begin = async |reads: &mut JoinSet<HotRead>, count: u32| {
         for _ in 0..count {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_config::Secret;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::RedisServer;
@@ -37,7 +37,7 @@ struct Forgetful {
 }
 
 #[async_trait]
-impl Gate for Forgetful {
+impl Intercept for Forgetful {
     async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         if !self.turn.fetch_xor(true, Ordering::SeqCst) {
             self.server.call(&["SCRIPT", "FLUSH"]).await.unwrap();
@@ -63,7 +63,7 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
         RedisSettings {
             ..settings(&server.url())
         },
-        Hooks::gate(Arc::new(gate)),
+        Hooks::intercept(Arc::new(gate)),
     )
     .await;
     let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
@@ -217,7 +217,7 @@ struct Meanwhile {
 }
 
 #[async_trait]
-impl Gate for Meanwhile {
+impl Intercept for Meanwhile {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands
             .iter()
@@ -250,7 +250,7 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         RedisSettings {
             ..settings(&server.url())
         },
-        Hooks::gate(gate.clone()),
+        Hooks::intercept(gate.clone()),
     )
     .await;
     let ann = owner("ann");
@@ -332,7 +332,7 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
             connections: 1,
             ..settings(&server.url())
         },
-        Hooks::gate(counter.clone()),
+        Hooks::intercept(counter.clone()),
     )
     .await;
     let ann = owner("ann");
@@ -455,7 +455,7 @@ async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_ap
         RedisSettings {
             ..settings(&server.url())
         },
-        Hooks::gate(counter.clone()),
+        Hooks::intercept(counter.clone()),
     )
     .await
     .unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::FutureExt;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::RedisServer;
@@ -22,7 +22,7 @@ struct Door {
 }
 
 #[async_trait]
-impl Gate for Door {
+impl Intercept for Door {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands.contains(&"update") {
             self.came.send(()).unwrap();
@@ -53,7 +53,7 @@ impl Held {
             let_go: Semaphore::new(0),
             came,
         });
-        let gate: Arc<dyn Gate> = door.clone();
+        let intercept: Arc<dyn Intercept> = door.clone();
         // So long that the first call does not time out.
         let response_timeout = Duration::from_secs(600);
         let store = prepared_through(
@@ -62,7 +62,7 @@ impl Held {
                 response_timeout,
                 ..settings(&server.url())
             },
-            Hooks::gate(gate),
+            Hooks::intercept(intercept),
         )
         .await;
         let first = spawned(

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 pub(crate) use storage_config::{HotSettings, RedisSettings};
 pub(crate) use storage_dirty::redis::Hooks;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_dirty::*;
 use storage_model::*;
 use storage_servers::{RedisServer, Reply};
@@ -355,7 +355,7 @@ pub(crate) struct Counter {
 }
 
 #[async_trait]
-impl Gate for Counter {
+impl Intercept for Counter {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         self.trips.fetch_add(1, Ordering::SeqCst);
         self.commands.lock().unwrap().extend(commands);

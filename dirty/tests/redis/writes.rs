@@ -18,7 +18,7 @@ async fn a_warm_operation_is_one_round_trip() {
             connections: 1,
             ..settings(&server.url())
         },
-        Hooks::gate(counter.clone()),
+        Hooks::intercept(counter.clone()),
     )
     .await;
     let ann = owner("ann");

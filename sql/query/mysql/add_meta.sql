@@ -1,4 +1,4 @@
--- Purpose: stores a fact of the whole database, unless it is stored already.
+-- Purpose: stores a fact about the whole database, unless the fact is stored already.
 -- Arguments: name, value.
 -- Result: none.
 INSERT INTO `{stem}_meta` (name, value)

@@ -1,4 +1,4 @@
--- Purpose: makes sure that these partitions have records, and locks them all until the transaction ends.
+-- Purpose: creates missing records of partitions, and locks the records until the transaction ends.
 -- Arguments: each partition_id, ascending.
 -- Result: none.
 INSERT INTO `{stem}_partition` (partition_id, epoch, last_version, landed_epoch)

@@ -1,4 +1,4 @@
--- Purpose: begins a transaction; READ COMMITTED is set for the whole connection.
+-- Purpose: begins a transaction. The connection has READ COMMITTED for all transactions.
 -- Arguments: none.
 -- Result: none.
 START TRANSACTION

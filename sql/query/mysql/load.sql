@@ -1,5 +1,5 @@
--- Purpose: all rows of many owners of one logic type.
--- Arguments: app_id, region_id, logic_type; then each owner_id.
+-- Purpose: reads all rows of many owners of one logic type.
+-- Arguments: app_id, region_id, logic_type. Then each owner_id.
 -- Result: owner_id, field, value, up_version, is_del.
 SELECT owner_id, field, value, up_version, is_del
 FROM `{table}`

@@ -1,5 +1,5 @@
--- Purpose: raises the epoch of those partitions that still have the one that was seen.
--- Arguments: new epoch; epoch as seen; then each partition_id.
+-- Purpose: raises the epoch of the partitions that still have the seen epoch.
+-- Arguments: the new epoch, the seen epoch. Then each partition_id.
 -- Result: the number of raised records.
 UPDATE `{stem}_partition`
 SET epoch = ?

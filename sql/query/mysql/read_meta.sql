@@ -1,4 +1,4 @@
--- Purpose: the facts of the whole database.
+-- Purpose: reads the facts about the whole database.
 -- Arguments: none.
--- Result: name, value; no row for a fact that was never stored.
+-- Result: name, value. A fact that was never stored has no row.
 SELECT name, value FROM `{stem}_meta`

@@ -1,8 +1,10 @@
--- Purpose: writes each row that is newer than what the table holds; leaves the others as they are.
--- Arguments: for each row app_id, region_id, logic_type, owner_id, field, value, up_version, is_del; in key order.
--- Result: none; the number of affected rows cannot tell an ignored row from an inserted one.
--- Assignments run from left to right, so the version comes last: placed first, it would hide that the row is newer, and the old
--- value would stay under the new version. VALUES() is the one form that MySQL 8, MySQL 9 and MariaDB all take.
+-- Purpose: writes each row that is newer than the row in the table, and ignores the others.
+-- Arguments: for each row app_id, region_id, logic_type, owner_id, field, value, up_version,
+--   is_del. The rows come in key order.
+-- Result: none. The number of affected rows can't tell an ignored row from an inserted one.
+-- MySQL assigns from left to right, so the version comes last. Placed first, it would hide that the
+-- row is newer, and the old value would stay under the new version. VALUES() is the only form that
+-- MySQL 8, MySQL 9 and MariaDB all accept.
 INSERT INTO `{table}` (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del)
 VALUES {each (?, ?, ?, ?, ?, ?, ?, ?)}
 ON DUPLICATE KEY UPDATE

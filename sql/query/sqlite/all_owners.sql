@@ -1,8 +1,10 @@
--- Purpose: a page of the owners of all worlds that have a live row, in key order.
--- Arguments: after what: app_id, app_id, region_id, app_id, region_id, logic_type, app_id, region_id, logic_type, owner_id
---            (empty: from the beginning), the most owners.
+-- Purpose: reads a page of the owners of all worlds that have a live row, in key order.
+-- Arguments: the last owner of the page before, as app_id, app_id, region_id, app_id, region_id,
+--   logic_type, app_id, region_id, logic_type, owner_id. Empty texts select the first page.
+--   Then the most owners of the page.
 -- Result: app_id, region_id, logic_type, owner_id.
--- The comparison of four columns is written out, since a row constructor in a range does not use the primary key.
+-- The comparison names each column, because MySQL does not use the primary key for
+-- a range of row constructors.
 SELECT app_id, region_id, logic_type, owner_id
 FROM `{table}`
 WHERE (app_id > ?

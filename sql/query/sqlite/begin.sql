@@ -1,4 +1,5 @@
--- Purpose: begins a transaction that writes. Waits for another writer here; a transaction that turns into a writer later cannot.
+-- Purpose: begins a transaction that writes. It waits for another writer here.
+--   A transaction that becomes a writer later can't wait.
 -- Arguments: none.
 -- Result: none.
 BEGIN IMMEDIATE

@@ -1,4 +1,4 @@
--- Purpose: makes the transaction's writes durable and visible.
+-- Purpose: makes the writes of the transaction durable and visible.
 -- Arguments: none.
 -- Result: none.
 COMMIT

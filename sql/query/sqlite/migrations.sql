@@ -1,4 +1,4 @@
--- Purpose: the migrations that were applied to their end.
+-- Purpose: reads the versions of the completely applied migrations.
 -- Arguments: none.
--- Result: version; ascending.
+-- Result: version, ascending.
 SELECT version FROM `{stem}_migration` WHERE success ORDER BY version

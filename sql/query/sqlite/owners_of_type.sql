@@ -1,5 +1,7 @@
--- Purpose: a page of the owners of one world and logic type that have a live row, in key order.
--- Arguments: app_id, region_id, logic_type, after which owner_id (empty: from the beginning), the most owners.
+-- Purpose: reads a page of the owners of one world and logic type that have a live row, in key
+--   order.
+-- Arguments: app_id, region_id, logic_type, the last owner_id of the page before, the most owners.
+--   An empty owner_id selects the first page.
 -- Result: app_id, region_id, logic_type, owner_id.
 SELECT app_id, region_id, logic_type, owner_id
 FROM `{table}`

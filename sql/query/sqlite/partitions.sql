@@ -1,4 +1,4 @@
--- Purpose: the records of some partitions.
+-- Purpose: reads the records of some partitions.
 -- Arguments: each partition_id.
 -- Result: partition_id, epoch, last_version, landed_epoch.
 SELECT partition_id, epoch, last_version, landed_epoch

@@ -1,4 +1,4 @@
--- Purpose: gives the transaction's writes up.
+-- Purpose: drops the writes of the transaction.
 -- Arguments: none.
 -- Result: none.
 ROLLBACK

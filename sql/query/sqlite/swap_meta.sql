@@ -1,4 +1,4 @@
--- Purpose: replaces a fact of the whole database, if it still is the one that was seen.
--- Arguments: new value, name, value as seen.
--- Result: one row matched if it was.
+-- Purpose: replaces a fact about the whole database, if the fact is still the seen one.
+-- Arguments: the new value, name, the seen value.
+-- Result: one matched row if the fact was the seen one, otherwise none.
 UPDATE `{stem}_meta` SET value = ? WHERE name = ? AND value = ?

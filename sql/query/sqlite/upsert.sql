@@ -1,5 +1,6 @@
--- Purpose: writes each row that is newer than what the table holds; leaves the others as they are.
--- Arguments: for each row app_id, region_id, logic_type, owner_id, field, value, up_version, is_del; in key order.
+-- Purpose: writes each row that is newer than the row in the table, and ignores the others.
+-- Arguments: for each row app_id, region_id, logic_type, owner_id, field, value, up_version,
+--   is_del. The rows come in key order.
 -- Result: none.
 INSERT INTO `{table}` (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del)
 VALUES {each (?, ?, ?, ?, ?, ?, ?, ?)}

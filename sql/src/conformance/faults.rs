@@ -8,8 +8,8 @@ use storage_model::{Epoch, Partition};
 use super::gate::{Gate, Losing, Lost};
 use super::{Harness, fence, land_on, live, owner};
 use crate::{
-    Batch, ColdKind, LandError, Raise, SchemaState, Statement, migrate, open, open_through,
-    pending_sql, schema_state,
+    Batch, ColdKind, LandError, Raise, SchemaState, migrate, open, open_through, pending_sql,
+    schema_state,
 };
 
 fn kind(error: &LandError) -> Option<ColdKind> {
@@ -23,9 +23,7 @@ fn kind(error: &LandError) -> Option<ColdKind> {
 /// the batch.
 pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harness) {
     h.init(&[0]).await;
-    if !h.backend.poison().await {
-        return;
-    }
+    h.needs("reject a field", h.backend.poison().await);
     let mut rows: Vec<_> = (0..999)
         .map(|i| live(&owner(&i.to_string()), "gold", "1", 1))
         .collect();
@@ -79,12 +77,10 @@ pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) 
 /// Each statement of a landing fails in turn before it is sent. The rows are either not there or
 /// complete. A statement that writes rows is sent again, because the database takes other rows.
 pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     h.init(&[0]).await;
-    let seam = Arc::new(Losing::new(Lost::Before));
-    let store = h.another(seam.clone()).await;
+    let losing = Arc::new(Losing::new(Lost::Before));
+    let store = h.another(losing.clone()).await;
     let rows = |n: usize| {
         vec!["a", "b", "c"]
             .into_iter()
@@ -95,14 +91,14 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
     for n in 0.. {
         let record = store.partitions(&[Partition(0)]).await.unwrap()[0];
         let fences = vec![fence(0, record.epoch.0, record.last_version.get(), 1)];
-        seam.arm(n);
+        losing.arm(n);
         let landed = store
             .land(&Batch {
                 fences,
                 rows: rows(n),
             })
             .await;
-        if seam.disarm() {
+        if losing.disarm() {
             landed.unwrap();
             assert!(
                 n >= 4 && again > 0,
@@ -127,17 +123,15 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
 
 /// H34: a commit with a lost reply may have happened. A repeat is fenced or changes nothing.
 pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     h.init(&[0]).await;
-    let seam = Arc::new(Losing::new(Lost::After));
-    let store = h.another(seam.clone()).await;
+    let losing = Arc::new(Losing::new(Lost::After));
+    let store = h.another(losing.clone()).await;
     let batch = Batch {
         fences: vec![fence(0, 1, 0, 7)],
         rows: vec![live(&owner("ann"), "gold", "1", 7)],
     };
-    seam.arm(3); // begin, fence, upsert pass; the commit's reply is lost
+    losing.arm(3); // begin, fence, upsert pass; the commit's reply is lost
     assert_eq!(
         kind(&store.land(&batch).await.unwrap_err()),
         Some(ColdKind::Unwell)
@@ -154,11 +148,9 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
 /// H36: a lock wait that times out undoes only one statement. The statements before it must not be
 /// committed.
 pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     h.init(&[0, 1]).await;
-    let gate = Arc::new(Gate::before(Statement::Commit));
+    let gate = Arc::new(Gate::before("commit"));
     let holder = h.another(gate.clone()).await;
     let held = tokio::spawn(async move {
         land_on(&*holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await
@@ -245,9 +237,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
 
 /// Acknowledged data is there after the store was closed and opened again.
 pub async fn reopening_keeps_everything(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     h.init(&[0]).await;
     let pairing = h.store.pairing().await.unwrap();
     h.land(vec![live(&owner("ann"), "gold", "1", 7)]).await;
@@ -266,9 +256,7 @@ pub async fn reopening_keeps_everything(h: &Harness) {
 
 /// A program meets a missing schema, its own, and a later one.
 pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     let mut settings = h.backend.settings();
     settings.table = "other_rows".into();
     assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Empty);
@@ -288,16 +276,18 @@ pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     assert!(pending_sql(&settings).await.unwrap().is_empty());
 
     let insert = "INSERT INTO other_migration (version, description, success, checksum, execution_time) VALUES (99, 'x', 1, '', 1)";
-    if h.backend.sql(insert).await {
-        assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Newer);
-        assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
-        assert_eq!(migrate(&settings).await.unwrap_err().kind, ColdKind::Schema);
-    }
+    h.needs(
+        "run a statement beside the store",
+        h.backend.sql(insert).await,
+    );
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Newer);
+    assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
+    assert_eq!(migrate(&settings).await.unwrap_err().kind, ColdKind::Schema);
 }
 
 /// Closing waits for the running statements. Later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
-    let gate = Arc::new(Gate::before(Statement::Partitions));
+    let gate = Arc::new(Gate::before("partitions"));
     let store = open_through(&h.backend.settings(), gate.clone())
         .await
         .unwrap();

@@ -8,7 +8,7 @@ use storage_model::{
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, Fence, LandError, NoSeam, Pair, PartitionRecord, Raise, Raised, Statement};
+use crate::{Batch, Fence, LandError, Pair, PartitionRecord, Raise, Raised, open};
 
 /// A record to which nothing has landed after epoch 1.
 fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> PartitionRecord {
@@ -119,11 +119,9 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
 
 /// H33: one process has one identity for all connections.
 pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     for _ in 0..3 {
-        let another = h.another(Arc::new(NoSeam)).await;
+        let another = open(&h.backend.settings()).await.unwrap();
         let records = another.partitions(&[Partition(0)]).await.unwrap();
         assert_eq!(records, [record(h.database, 0, 0, 0)]);
         assert_eq!(another.raise(&[]).await.unwrap(), []);
@@ -267,11 +265,9 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
 
 /// R14: the landing under way commits, and the raise sees its result.
 pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
-    if !h.backend.is_shared() {
-        return;
-    }
+    h.shares();
     h.init(&[0]).await;
-    let gate = Arc::new(Gate::before(Statement::Commit));
+    let gate = Arc::new(Gate::before("commit"));
     let landing = h.another(gate.clone()).await;
     let landed = tokio::spawn(async move {
         land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await

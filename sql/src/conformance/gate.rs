@@ -1,24 +1,30 @@
-//! Seams for tests: one holds a statement, one loses it.
+//! Intercepts for tests: one holds a statement, one loses it.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, Semaphore};
 
-use crate::{ColdError, ColdKind, Seam, Statement};
+use storage_model::{Broken, Intercept};
+
+use crate::registry;
 
 /// Holds one kind of statement back until the gate is opened.
 #[derive(Debug)]
 pub struct Gate {
-    statement: Statement,
+    statement: &'static str,
     reached: Notify,
     opened: Semaphore,
 }
 
 impl Gate {
-    /// A closed gate before this statement.
+    /// A closed gate before the statement of this name. There must be one.
     #[must_use]
-    pub fn before(statement: Statement) -> Self {
+    pub fn before(statement: &'static str) -> Self {
+        assert!(
+            registry::statements().any(|known| known.name == statement),
+            "no module declares a statement {statement:?}"
+        );
         Self {
             statement,
             reached: Notify::new(),
@@ -38,16 +44,16 @@ impl Gate {
 }
 
 #[async_trait]
-impl Seam for Gate {
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        if statement == self.statement {
+impl Intercept for Gate {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        if names.contains(&self.statement) {
             self.reached.notify_one();
             self.opened.acquire().await.unwrap().forget();
         }
         Ok(())
     }
 
-    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
         Ok(())
     }
 }
@@ -70,7 +76,7 @@ pub struct Losing {
 }
 
 impl Losing {
-    /// A seam that loses nothing until it is armed.
+    /// An intercept that loses nothing until it is armed.
     #[must_use]
     pub fn new(lost: Lost) -> Self {
         Self {
@@ -89,25 +95,21 @@ impl Losing {
         self.left.swap(usize::MAX, Ordering::SeqCst) < usize::MAX / 2
     }
 
-    fn pass(&self, here: Lost) -> Result<(), ColdError> {
+    fn pass(&self, here: Lost) -> Result<(), Broken> {
         if here != self.lost || self.left.fetch_sub(1, Ordering::SeqCst) > 0 {
             return Ok(());
         }
-        Err(ColdError {
-            kind: ColdKind::Unwell,
-            operation: "seam",
-            message: format!("lost {here:?}"),
-        })
+        Err(Broken)
     }
 }
 
 #[async_trait]
-impl Seam for Losing {
-    async fn before(&self, _: Statement) -> Result<(), ColdError> {
+impl Intercept for Losing {
+    async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
         self.pass(Lost::Before)
     }
 
-    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
         self.pass(Lost::After)
     }
 }

@@ -1,7 +1,9 @@
 //! The suite that every engine passes. A difference between two engines is a bug.
 //!
 //! A test binary implements [`Backend`] for each engine and calls
-//! [`conformance_cases!`](crate::conformance_cases) with it.
+//! [`conformance_cases!`](crate::conformance_cases) with it. The call declares each case that the
+//! engine can't run, with the reason. A case that needs a missing ability fails if it is not
+//! declared.
 
 #![expect(
     clippy::unwrap_used,
@@ -15,17 +17,21 @@
 pub mod faults;
 pub mod fences;
 pub mod gate;
+pub mod plans;
 pub mod reads;
 pub mod rows;
+pub mod skipped;
 
 use std::fmt::Debug;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use storage_config::SqlSettings;
-use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
+use storage_model::{
+    Bytes, Cell, DatabaseId, Epoch, Field, Intercept, Owner, Partition, Row, Version,
+};
 
-use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, Seam, open, open_through};
+use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, open, open_through};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
@@ -67,9 +73,31 @@ impl Harness {
         }
     }
 
-    /// Another store on the same database, through a seam.
-    pub async fn another(&self, seam: Arc<dyn Seam>) -> Arc<dyn ColdStore> {
-        open_through(&self.backend.settings(), seam).await.unwrap()
+    /// The case needs an ability of the backend.
+    ///
+    /// # Panics
+    /// The backend lacks the ability. Then the engine's test must declare the case as skipped.
+    pub fn needs(&self, ability: &str, has: bool) {
+        assert!(
+            has,
+            "{:?} can't {ability}: declare the case as skipped, with the reason",
+            self.backend
+        );
+    }
+
+    /// The case needs a database that outlives its store.
+    ///
+    /// # Panics
+    /// As [`Harness::needs`].
+    pub fn shares(&self) {
+        self.needs("share its database", self.backend.is_shared());
+    }
+
+    /// Another store on the same database, through an intercept.
+    pub async fn another(&self, intercept: Arc<dyn Intercept>) -> Arc<dyn ColdStore> {
+        open_through(&self.backend.settings(), intercept)
+            .await
+            .unwrap()
     }
 
     /// Gives these partitions records of epoch 1, as a first contact does.
@@ -169,12 +197,15 @@ pub fn sorted(loaded: Loaded) -> Vec<Row> {
     rows
 }
 
-/// Lists all cases once. `conformance_cases!(engine, backend)` makes a test of each case in a
-/// module `engine`, on a database from `backend().await`.
+/// Lists all cases once. Makes a test of each case in a module `engine`.
+///
+/// `harness` is an expression of type [`Harness`], in an async context. It is evaluated for each
+/// test. `skipped` names each case that the engine can't run, with the reason.
 #[macro_export]
 macro_rules! conformance_cases {
-    ($engine:ident, $backend:path) => {
-        $crate::conformance_cases! { @list $engine, $backend,
+    ($engine:ident, $harness:expr, skipped: { $($skipped:ident: $reason:expr,)* }) => {
+        $crate::conformance_cases! { @list $engine, $harness,
+            [$((stringify!($skipped), $reason)),*],
             rows {
                 an_older_row_never_replaces_a_newer_one
                 a_row_of_the_same_version_is_ignored
@@ -227,12 +258,28 @@ macro_rules! conformance_cases {
             }
         }
     };
-    (@list $engine:ident, $backend:path, $($module:ident { $($case:ident)* })*) => {
+    (
+        @list $engine:ident, $harness:expr, $skipped:expr,
+        $($module:ident { $($case:ident)* })*
+    ) => {
         mod $engine {
+            use super::*;
+
+            const CASES: &[&str] = &[$($(stringify!($case)),*),*];
+            const SKIPPED: &[(&str, &str)] = &$skipped;
+
+            #[test]
+            fn every_skipped_case_has_a_reason() {
+                $crate::conformance::skipped::table(stringify!($engine), CASES, SKIPPED);
+            }
+
             $($(
                 #[tokio::test(flavor = "multi_thread")]
                 async fn $case() {
-                    let harness = $crate::conformance::Harness::new(Box::new($backend().await)).await;
+                    if SKIPPED.iter().any(|(case, _)| *case == stringify!($case)) {
+                        return;
+                    }
+                    let harness = $harness;
                     $crate::conformance::$module::$case(&harness).await;
                 }
             )*)*

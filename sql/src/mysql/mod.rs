@@ -12,8 +12,8 @@ use sqlx::ConnectOptions;
 use sqlx::mysql::{MySqlConnectOptions, MySqlSslMode};
 use storage_config::{MysqlAddress, SqlSettings, TlsMode};
 
-use crate::Statement;
 use crate::access::Access;
+use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::session::{Engine, Share, lock_wait};
 use exec::MySqlSession;
@@ -117,8 +117,8 @@ impl Engine for MySql {
         Share::All(self.connections)
     }
 
-    fn template(&self) -> fn(Statement) -> &'static str {
-        template
+    fn dialect(&self) -> Dialect {
+        Dialect::MySql
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
@@ -134,31 +134,5 @@ impl Engine for MySql {
                 include_str!("../../migrations/mysql/0002_layout.sql"),
             ),
         ]
-    }
-}
-
-/// The statements of this dialect.
-pub(crate) fn template(statement: Statement) -> &'static str {
-    match statement {
-        Statement::Load => include_str!("../../query/mysql/load.sql"),
-        Statement::LoadOne => include_str!("../../query/mysql/load_one.sql"),
-        Statement::LoadFields => include_str!("../../query/mysql/load_fields.sql"),
-        Statement::LoadNewest => include_str!("../../query/mysql/load_newest.sql"),
-        Statement::OwnersOfType => include_str!("../../query/mysql/owners_of_type.sql"),
-        Statement::AllOwners => include_str!("../../query/mysql/all_owners.sql"),
-        Statement::Partitions => include_str!("../../query/mysql/partitions.sql"),
-        Statement::Fence => include_str!("../../query/mysql/fence.sql"),
-        Statement::Upsert => include_str!("../../query/mysql/upsert.sql"),
-        Statement::AddPartitions => include_str!("../../query/mysql/add_partitions.sql"),
-        Statement::RaisePartitions => include_str!("../../query/mysql/raise_partitions.sql"),
-        Statement::RaiseAll => include_str!("../../query/mysql/raise_all.sql"),
-        Statement::AddMeta => include_str!("../../query/mysql/add_meta.sql"),
-        Statement::SwapMeta => include_str!("../../query/mysql/swap_meta.sql"),
-        Statement::ReadMeta => include_str!("../../query/mysql/read_meta.sql"),
-        Statement::HasMigrations => include_str!("../../query/mysql/has_migrations.sql"),
-        Statement::Migrations => include_str!("../../query/mysql/migrations.sql"),
-        Statement::Begin => include_str!("../../query/mysql/begin.sql"),
-        Statement::Commit => include_str!("../../query/mysql/commit.sql"),
-        Statement::Rollback => include_str!("../../query/mysql/rollback.sql"),
     }
 }

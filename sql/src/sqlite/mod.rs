@@ -13,8 +13,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use storage_config::SqlSettings;
 use tokio::sync::OnceCell;
 
-use crate::Statement;
 use crate::access::Access;
+use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::session::{Engine, Share, lock_wait};
 use exec::SqliteSession;
@@ -116,8 +116,8 @@ impl Engine for Sqlite {
             .map_or(Share::All(1), |readers| Share::OneWriter { readers })
     }
 
-    fn template(&self) -> fn(Statement) -> &'static str {
-        template
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
@@ -133,31 +133,5 @@ impl Engine for Sqlite {
                 include_str!("../../migrations/sqlite/0002_layout.sql"),
             ),
         ]
-    }
-}
-
-/// The statements of this dialect.
-pub(crate) fn template(statement: Statement) -> &'static str {
-    match statement {
-        Statement::Load => include_str!("../../query/sqlite/load.sql"),
-        Statement::LoadOne => include_str!("../../query/sqlite/load_one.sql"),
-        Statement::LoadFields => include_str!("../../query/sqlite/load_fields.sql"),
-        Statement::LoadNewest => include_str!("../../query/sqlite/load_newest.sql"),
-        Statement::OwnersOfType => include_str!("../../query/sqlite/owners_of_type.sql"),
-        Statement::AllOwners => include_str!("../../query/sqlite/all_owners.sql"),
-        Statement::Partitions => include_str!("../../query/sqlite/partitions.sql"),
-        Statement::Fence => include_str!("../../query/sqlite/fence.sql"),
-        Statement::Upsert => include_str!("../../query/sqlite/upsert.sql"),
-        Statement::AddPartitions => include_str!("../../query/sqlite/add_partitions.sql"),
-        Statement::RaisePartitions => include_str!("../../query/sqlite/raise_partitions.sql"),
-        Statement::RaiseAll => include_str!("../../query/sqlite/raise_all.sql"),
-        Statement::AddMeta => include_str!("../../query/sqlite/add_meta.sql"),
-        Statement::SwapMeta => include_str!("../../query/sqlite/swap_meta.sql"),
-        Statement::ReadMeta => include_str!("../../query/sqlite/read_meta.sql"),
-        Statement::HasMigrations => include_str!("../../query/sqlite/has_migrations.sql"),
-        Statement::Migrations => include_str!("../../query/sqlite/migrations.sql"),
-        Statement::Begin => include_str!("../../query/sqlite/begin.sql"),
-        Statement::Commit => include_str!("../../query/sqlite/commit.sql"),
-        Statement::Rollback => include_str!("../../query/sqlite/rollback.sql"),
     }
 }

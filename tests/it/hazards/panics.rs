@@ -9,12 +9,12 @@ use async_trait::async_trait;
 use storage_config::Settings;
 use storage_dirty::RedisStore;
 use storage_dirty::redis::Hooks;
-use storage_dirty::redis::{Broken, Gate};
+use storage_dirty::redis::{Broken, Intercept};
 use storage_landing::LandingWorker;
 use storage_model::RandomIds;
 use storage_sdk::{Kind, Storage};
 use storage_servers::RedisServer;
-use storage_sql::{ColdError, Seam, Statement, open, open_through};
+use storage_sql::{open, open_through};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::Tiers;
 
@@ -55,27 +55,14 @@ impl Once {
 }
 
 #[async_trait]
-impl Gate for Once {
-    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        self.at(format!("before {}", commands.last().unwrap_or(&"")));
+impl Intercept for Once {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("before {}", names.last().unwrap_or(&"")));
         Ok(())
     }
 
-    async fn after(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        self.at(format!("after {}", commands.last().unwrap_or(&"")));
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Seam for Once {
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        self.at(format!("before {statement:?}"));
-        Ok(())
-    }
-
-    async fn after(&self, statement: Statement) -> Result<(), ColdError> {
-        self.at(format!("after {statement:?}"));
+    async fn after(&self, names: &[&'static str]) -> Result<(), Broken> {
+        self.at(format!("after {}", names.last().unwrap_or(&"")));
         Ok(())
     }
 }
@@ -85,7 +72,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     let stack = Stack::open().await?;
     let settings = &stack.settings;
     let once = Arc::new(Once::default());
-    let hooks = Hooks::gate(once.clone());
+    let hooks = Hooks::intercept(once.clone());
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
     let cold = open_through(&settings.sql, once.clone()).await?;
     let tiers = Tiers::new(Arc::new(hot), cold, 1_000);
@@ -116,9 +103,9 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
         "scan",
         "check_part",
         "settle",
-        "Begin",
-        "Fence",
-        "Upsert",
+        "begin",
+        "fence",
+        "upsert",
     ] {
         assert!(
             places.contains(&format!("before {step}")),
@@ -129,7 +116,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
             "no panic after {step}: {places:?}"
         );
     }
-    assert!(places.contains(&"after Commit".to_owned()), "{places:?}");
+    assert!(places.contains(&"after commit".to_owned()), "{places:?}");
     let stored = rows(&stack.database).await?;
     assert_eq!(
         (
@@ -149,13 +136,13 @@ struct Crowded {
 }
 
 #[async_trait]
-impl Seam for Crowded {
+impl Intercept for Crowded {
     #[expect(clippy::panic, reason = "it is for that")]
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        match statement {
-            Statement::Begin => self.fences.store(0, Ordering::SeqCst),
-            Statement::Fence => drop(self.fences.fetch_add(1, Ordering::SeqCst)),
-            Statement::Upsert if self.fences.load(Ordering::SeqCst) > 1 => {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        match names {
+            ["begin"] => self.fences.store(0, Ordering::SeqCst),
+            ["fence"] => drop(self.fences.fetch_add(1, Ordering::SeqCst)),
+            ["upsert"] if self.fences.load(Ordering::SeqCst) > 1 => {
                 self.panics.fetch_add(1, Ordering::SeqCst);
                 panic!("on purpose, at a crowd");
             }
@@ -164,7 +151,7 @@ impl Seam for Crowded {
         Ok(())
     }
 
-    async fn after(&self, _: Statement) -> Result<(), ColdError> {
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
         Ok(())
     }
 }
@@ -242,9 +229,9 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     Ok(())
 }
 
-/// A storage whose pipelines pass the gate.
+/// A storage whose pipelines pass the intercept.
 async fn opened(settings: Settings, gate: Arc<Once>) -> Result<Storage> {
-    let hooks = Hooks::gate(gate);
+    let hooks = Hooks::intercept(gate);
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
     let storage = Storage::builder(settings).hot(Arc::new(hot)).open();
     Ok(storage.await?)

@@ -327,7 +327,7 @@ impl<'a> Play<'a> {
 
 async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
     let settings = place.settings();
-    let hooks = Hooks::gate(Arc::clone(points) as _);
+    let hooks = Hooks::intercept(Arc::clone(points) as _);
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
     let hot = Arc::new(hot);
     let cold = storage_sql::open_through(&settings.sql, Arc::clone(points) as _).await?;

@@ -4,8 +4,7 @@
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use storage_dirty::redis::{Broken, Gate};
-use storage_sql::{ColdError, ColdKind, Seam, Statement};
+use storage_model::{Broken, Intercept};
 use tokio::sync::watch;
 
 /// The fault at the point.
@@ -149,43 +148,24 @@ const SENDING: &[Kind] = &[Kind::Before, Kind::Instead, Kind::Late];
 const ANSWERED: &[Kind] = &[Kind::After, Kind::Lost];
 
 #[async_trait]
-impl Gate for Points {
-    async fn before(&self, _: &[&'static str]) -> Result<(), Broken> {
-        self.pass(SENDING).await
-    }
-
-    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
-        self.pass(ANSWERED).await
-    }
-
-    async fn again(&self, commands: &[&'static str]) -> bool {
-        // A lease has no name, so the repeat of a lease waits until the first copy expires.
-        !commands.contains(&"lease") && Points::again(self)
-    }
-}
-
-#[async_trait]
-impl Seam for Points {
-    async fn before(&self, statement: Statement) -> Result<(), ColdError> {
-        self.pass(SENDING).await.map_err(broken)?;
-        if statement == Statement::Begin {
+impl Intercept for Points {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        self.pass(SENDING).await?;
+        if names.contains(&"begin") {
             self.transaction.store(true, Ordering::SeqCst);
         }
         Ok(())
     }
 
-    async fn after(&self, statement: Statement) -> Result<(), ColdError> {
-        if matches!(statement, Statement::Commit | Statement::Rollback) {
+    async fn after(&self, names: &[&'static str]) -> Result<(), Broken> {
+        if names.contains(&"commit") || names.contains(&"rollback") {
             self.transaction.store(false, Ordering::SeqCst);
         }
-        self.pass(ANSWERED).await.map_err(broken)
+        self.pass(ANSWERED).await
     }
-}
 
-fn broken(_: Broken) -> ColdError {
-    ColdError {
-        kind: ColdKind::Unwell,
-        operation: "seam",
-        message: "the connection broke".to_owned(),
+    async fn again(&self, names: &[&'static str]) -> bool {
+        // A lease has no name, so the repeat of a lease waits until the first copy expires.
+        !names.contains(&"lease") && Points::again(self)
     }
 }

@@ -1,4 +1,4 @@
-//! The state that all nodes of one engine share: time limits, the gate, and the numbers of
+//! The state that all nodes of one engine share: time limits, the intercept, and the numbers of
 //! incarnations.
 
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
 use storage_config::RedisSettings;
-use storage_model::Partition;
+use storage_model::{Intercept, Partition};
 
 use super::space::Space;
-use super::transport::{Dial, Gate};
+use super::transport::Dial;
 use crate::redis::Hooks;
 use crate::redis::error::Failure;
 
@@ -25,7 +25,7 @@ pub(crate) struct Common {
     pub(crate) read_only: bool,
     /// A key that is named as all keys are, for questions about rights.
     pub(crate) some_key: String,
-    gate: Option<Arc<dyn Gate>>,
+    intercept: Option<Arc<dyn Intercept>>,
     /// Opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
     /// The number of each incarnation, so that the hot path compares numbers. An incarnation gets
@@ -43,7 +43,7 @@ impl Common {
             wait_timeout: settings.wait_timeout,
             read_only,
             some_key: Space::new(&settings.prefix, 1).keys.part(Partition(0)),
-            gate: hooks.gate,
+            intercept: hooks.intercept,
             dial: hooks.dial,
             incarnations: Mutex::new(HashMap::new()),
             serials: AtomicU64::new(0),
@@ -67,33 +67,37 @@ impl Common {
 
     /// Called before commands of these names are sent.
     pub(crate) async fn pass(&self, names: &[&'static str]) -> Result<(), Failure> {
-        let Some(gate) = &self.gate else {
+        let Some(intercept) = &self.intercept else {
             return Ok(());
         };
-        gate.before(names)
+        intercept
+            .before(names)
             .await
-            .map_err(|_| Failure::NoConnection("the gate is closed".to_owned()))
+            .map_err(|_| Failure::NoConnection("an intercept kept the commands back".to_owned()))
     }
 
-    /// Whether there is a gate, which gets the names of commands.
-    pub(crate) fn is_gated(&self) -> bool {
-        self.gate.is_some()
+    /// Whether there is an intercept, which gets the names of commands.
+    pub(crate) fn is_intercepted(&self) -> bool {
+        self.intercept.is_some()
     }
 
     /// Called after the commands were answered.
     pub(crate) async fn passed(&self, names: &[&'static str]) -> Result<(), Failure> {
-        let Some(gate) = &self.gate else {
+        let Some(intercept) = &self.intercept else {
             return Ok(());
         };
-        gate.after(names)
+        intercept
+            .after(names)
             .await
-            .map_err(|_| Failure::Lost("the gate lost the answer".to_owned()))
+            .map_err(|_| Failure::Lost("an intercept lost the answer".to_owned()))
     }
 
     /// Whether the commands must be sent once more.
     pub(crate) async fn passes_again(&self, names: &[&'static str]) -> bool {
-        let Some(gate) = &self.gate else { return false };
-        gate.again(names).await
+        let Some(intercept) = &self.intercept else {
+            return false;
+        };
+        intercept.again(names).await
     }
 
     /// The time limits of a connection.

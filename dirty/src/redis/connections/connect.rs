@@ -106,7 +106,7 @@ impl Node {
         if let Some(refusal) = self.refusal(command, &ready, false) {
             return Err(refusal);
         }
-        if self.common.is_gated() {
+        if self.common.is_intercepted() {
             return Box::pin(self.send_on(ready, &[command], false))
                 .await
                 .pop()
@@ -277,7 +277,7 @@ impl Node {
         commands: &[&Command],
         asking: bool,
     ) -> Result<Vec<Value>, Failure> {
-        if !self.common.is_gated() {
+        if !self.common.is_intercepted() {
             return send(&mut connection, commands, asking).await;
         }
         let names: Vec<_> = commands.iter().map(|command| command.name).collect();

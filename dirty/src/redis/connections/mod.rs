@@ -3,7 +3,7 @@
 //! | module | concept |
 //! | --- | --- |
 //! | `address` | the addresses of the settings, as the driver takes them |
-//! | `transport` | one command and its answer, and [`Gate`](super::Gate) and [`Dial`](super::Dial), which all commands pass |
+//! | `transport` | one command and its answer, and [`Dial`](super::Dial), which opens connections |
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `connect`, `opening`, `lane`, `common` | one server: its connections, and the settings that all share |

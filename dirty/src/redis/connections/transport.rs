@@ -1,4 +1,4 @@
-//! The seam between the engine and its connections: commands, answers, and the hooks of tests.
+//! The border between the engine and its connections: commands, answers, and the dial hook.
 
 use std::{fmt, io};
 
@@ -8,24 +8,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::barrier::Barrier;
 use crate::redis::error::Failure;
-
-/// A hook between the engine and its connections. Tests count, delay and break pipelines with it.
-#[async_trait]
-pub trait Gate: Send + Sync + fmt::Debug {
-    /// Called before a pipeline is sent. An error keeps it from being sent, like a connection that
-    /// can't be opened.
-    async fn before(&self, commands: &[&'static str]) -> Result<(), Broken>;
-
-    /// Called after a pipeline was answered. An error loses the answers, like a connection that
-    /// breaks.
-    async fn after(&self, commands: &[&'static str]) -> Result<(), Broken>;
-
-    /// Whether an answered pipeline is sent once more, as if the network had repeated it. The
-    /// second answers count.
-    async fn again(&self, _commands: &[&'static str]) -> bool {
-        false
-    }
-}
 
 /// Opens the streams of connections in place of the network. Tests stand in for the server with it.
 #[async_trait]
@@ -42,10 +24,6 @@ pub trait Stream: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin + fmt::Debug> Stream for S {}
 
-/// The error of a [`Gate`] that breaks the link.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Broken;
-
 /// The server that a command may run under.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Under {
@@ -58,7 +36,7 @@ pub(crate) enum Under {
 /// One command of a pipeline.
 #[derive(Clone)]
 pub(crate) struct Command {
-    /// The name of the command in gates and errors.
+    /// The name of the command in intercepts and errors.
     pub(crate) name: &'static str,
     /// The command as it is sent.
     pub(crate) cmd: Cmd,

@@ -1,0 +1,96 @@
+//! Fences: the proof that the database's records are the ones that were read with a batch (R14).
+
+use storage_model::{DatabaseId, Partition};
+
+use crate::Fence;
+use crate::engine::{Arg, Exec, Fault, Session, Statement, statement};
+
+static FENCE: Statement = statement!("fence");
+
+pub(crate) const STATEMENTS: &[&Statement] = &[&FENCE];
+
+/// Takes the fences, which ascend. Returns the partitions with another record.
+///
+/// Without such a partition, each record now holds how far the batch reaches, and stays locked
+/// until the transaction ends.
+pub(crate) async fn hold<S: Session>(
+    exec: &mut Exec<S>,
+    fences: &[Fence],
+) -> Result<Vec<Partition>, Fault> {
+    let mut moved = Vec::new();
+    for fence in fences {
+        if !holds(exec, fence).await? {
+            moved.push(fence.partition);
+        }
+    }
+    moved.dedup();
+    Ok(moved)
+}
+
+/// Whether the partition's record is the one that was read with the batch. If so, the record now
+/// holds how far the batch reaches.
+async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
+    let numbers = [
+        fence.reaches.get(),
+        u64::from(fence.partition.0),
+        fence.epoch.0,
+        fence.landed.get(),
+    ];
+    let matched = exec.execute(&FENCE, 1, &numbers.map(Arg::Number)).await?;
+    Ok(matched == 1)
+}
+
+/// The partitions that have landed to another database so far. This database may lack commits of
+/// the other one. So nothing can be added here before the hot tier knows (H33).
+pub(crate) fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
+    let other = |fence: &&Fence| fence.database.is_some_and(|database| database != here);
+    fences
+        .iter()
+        .filter(other)
+        .map(|fence| fence.partition)
+        .collect()
+}
+
+/// The fences by partition. Two fences of the same record become one that reaches as far as both.
+pub(crate) fn ascending(fences: &[Fence]) -> Vec<Fence> {
+    let mut fences = fences.to_vec();
+    fences
+        .sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
+    fences.dedup_by(|later, kept| {
+        let same = (later.partition, later.epoch, later.landed)
+            == (kept.partition, kept.epoch, kept.landed);
+        if same {
+            kept.reaches = later.reaches;
+        }
+        same
+    });
+    fences
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Epoch, Version};
+
+    use super::*;
+
+    #[test]
+    fn fences_ascend_and_equal_claims_become_one() {
+        let fence = |partition, epoch, landed, reaches| Fence {
+            partition: Partition(partition),
+            epoch: Epoch(epoch),
+            landed: Version::new(landed).unwrap(),
+            reaches: Version::new(reaches).unwrap(),
+            database: None,
+        };
+        let got = ascending(&[
+            fence(7, 1, 5, 9),
+            fence(2, 1, 0, 3),
+            fence(7, 1, 5, 12),
+            fence(7, 2, 5, 6),
+        ]);
+        assert_eq!(
+            got,
+            [fence(2, 1, 0, 3), fence(7, 1, 5, 12), fence(7, 2, 5, 6)]
+        );
+    }
+}

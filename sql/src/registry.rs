@@ -1,0 +1,108 @@
+//! All statements of all modules.
+
+use crate::statement::Statement;
+use crate::{exec, fence, owners, pairing, partition, read, schema, upsert};
+
+/// The statements of each module that declares some.
+const MODULES: [&[&Statement]; 8] = [
+    exec::STATEMENTS,
+    schema::STATEMENTS,
+    read::STATEMENTS,
+    owners::STATEMENTS,
+    partition::STATEMENTS,
+    fence::STATEMENTS,
+    upsert::STATEMENTS,
+    pairing::STATEMENTS,
+];
+
+/// Every statement.
+pub(crate) fn statements() -> impl Iterator<Item = &'static Statement> {
+    MODULES.into_iter().flatten().copied()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::Path;
+
+    use super::*;
+    use crate::classify::Dialect;
+    use crate::statement::{Names, Texts, list, without_header};
+
+    const DIALECTS: [(&str, Dialect); 2] = [("mysql", Dialect::MySql), ("sqlite", Dialect::Sqlite)];
+
+    #[test]
+    fn every_file_is_the_text_of_one_statement() {
+        let names: Vec<&str> = statements().map(|statement| statement.name).collect();
+        let declared: BTreeSet<&str> = names.iter().copied().collect();
+        assert_eq!(declared.len(), names.len(), "a name is declared twice");
+        for (dialect, _) in DIALECTS {
+            let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+                .join("query")
+                .join(dialect);
+            let mut files = BTreeSet::new();
+            collect(&folder, "", &mut files);
+            let files: BTreeSet<&str> = files.iter().map(String::as_str).collect();
+            assert_eq!(files, declared, "{dialect}");
+        }
+    }
+
+    /// The names of the statements in this folder and the folders in it.
+    fn collect(folder: &Path, prefix: &str, names: &mut BTreeSet<String>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            let name = format!("{prefix}{}", path.file_stem().unwrap().display());
+            if path.is_dir() {
+                collect(&path, &format!("{name}/"), names);
+            } else {
+                names.insert(name);
+            }
+        }
+    }
+
+    #[test]
+    fn every_template_has_a_header_that_names_purpose_arguments_and_result() {
+        for (name, dialect) in DIALECTS {
+            for statement in statements() {
+                let text = statement.template(dialect);
+                for word in ["-- Purpose: ", "-- Arguments: ", "-- Result: "] {
+                    assert!(
+                        text.contains(word),
+                        "{name} {} lacks {word:?}",
+                        statement.name
+                    );
+                }
+                assert!(!without_header(text).contains("--"));
+            }
+        }
+    }
+
+    #[test]
+    fn both_dialects_take_the_same_arguments_in_lists_of_the_same_shape() {
+        for statement in statements() {
+            let shape = |dialect| {
+                let text = without_header(statement.template(dialect));
+                let listed = list(&text)
+                    .map(|(before, item, _)| (before.matches('?').count(), item.to_owned()));
+                (text.matches('?').count(), listed)
+            };
+            assert_eq!(
+                shape(Dialect::MySql),
+                shape(Dialect::Sqlite),
+                "{}",
+                statement.name
+            );
+        }
+    }
+
+    #[test]
+    fn no_text_has_a_gap_left() {
+        for (name, dialect) in DIALECTS {
+            let texts = Texts::new(&Names::new("game_rows"), dialect, statements());
+            for statement in statements() {
+                let text = texts.get(statement, 1).unwrap();
+                assert!(!text.contains(['{', '}']), "{name} {text}");
+            }
+        }
+    }
+}
