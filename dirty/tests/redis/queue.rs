@@ -55,7 +55,7 @@ impl Held {
         });
         let intercept: Arc<dyn Intercept> = door.clone();
         // So long that the first call does not time out.
-        let response_timeout = Duration::from_secs(600);
+        let response_timeout = Duration::from_secs(60);
         let store = prepared_through(
             RedisSettings {
                 partitions: 1,
