@@ -23,6 +23,8 @@ struct Shared<K, In, Out> {
     keys_max: usize,
     weight_max: usize,
     weigh: fn(&In) -> usize,
+    /// Whether the work of callers that went away is done all the same.
+    keeps_abandoned: bool,
 }
 
 struct State<K, In, Out> {
@@ -54,16 +56,32 @@ pub struct Group<K: Ord + Clone, In, Out> {
 pub struct Carrier<K, In, Out>(Arc<Shared<K, In, Out>>);
 
 impl<K: Ord + Clone, In, Out> Coalescer<K, In, Out> {
-    /// At most `carriers` batches are under way at once, each with groups of up to `keys` keys.
+    /// At most `carriers` batches are under way at once, each with groups of up to `keys` keys. The
+    /// work of a caller that goes away is done all the same.
     #[must_use]
     pub fn new(carriers: usize, keys: usize) -> Self {
-        Self::of_weight(carriers, keys, usize::MAX, |_| 0)
+        Self::of(carriers, keys, (usize::MAX, |_| 0), true)
     }
 
-    /// As [`Coalescer::new`], with groups of limited weight. The first input of a group may weigh
-    /// more.
+    /// As [`Coalescer::new`], but a caller that goes away before its group begins is left out.
+    #[must_use]
+    pub fn of_wanted(carriers: usize, keys: usize) -> Self {
+        Self::of(carriers, keys, (usize::MAX, |_| 0), false)
+    }
+
+    /// As [`Coalescer::of_wanted`], with groups of limited weight. The first input of a group may
+    /// weigh more.
     #[must_use]
     pub fn of_weight(carriers: usize, keys: usize, max: usize, weigh: fn(&In) -> usize) -> Self {
+        Self::of(carriers, keys, (max, weigh), false)
+    }
+
+    fn of(
+        carriers: usize,
+        keys_max: usize,
+        (weight_max, weigh): (usize, fn(&In) -> usize),
+        keeps_abandoned: bool,
+    ) -> Self {
         let state = State {
             waiting: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -72,9 +90,10 @@ impl<K: Ord + Clone, In, Out> Coalescer<K, In, Out> {
         Self(Arc::new(Shared {
             state: Mutex::new(state),
             turns: Semaphore::new(carriers),
-            keys_max: keys,
-            weight_max: max,
+            keys_max,
+            weight_max,
             weigh,
+            keeps_abandoned,
         }))
     }
 
@@ -116,7 +135,7 @@ impl<K: Ord + Clone, In, Out> Coalescer<K, In, Out> {
 }
 
 impl<K: Ord + Clone, In, Out> Shared<K, In, Out> {
-    /// The next batch. Callers that went away are left out.
+    /// The next batch.
     fn take(self: &Arc<Self>) -> Vec<Group<K, In, Out>> {
         let mut batch = Vec::new();
         let mut state = locked(&self.state);
@@ -126,7 +145,9 @@ impl<K: Ord + Clone, In, Out> Shared<K, In, Out> {
             let Some(waiting) = state.waiting.get_mut(&key) else {
                 continue;
             };
-            waiting.retain(|member| !member.answer.is_closed());
+            if !self.keeps_abandoned {
+                waiting.retain(|member| !member.answer.is_closed());
+            }
             let count = self.fitting(waiting);
             if count == 0 {
                 state.waiting.remove(&key);

@@ -76,8 +76,18 @@ fn a_batch_has_as_many_keys_and_a_group_as_much_weight_as_fit() {
 }
 
 #[test]
-fn a_caller_that_goes_away_is_left_out_and_harms_no_other() {
+fn the_work_of_a_caller_that_goes_away_is_done() {
     let doubles = Doubles::new(1, 9);
+    let (gone, _carrier) = doubles.join("a", 1);
+    drop(gone);
+    let batch = doubles.0.take();
+    assert_eq!(inputs(&batch), [1]);
+    assert_eq!(double(batch).now_or_never(), Some(()));
+}
+
+#[test]
+fn a_caller_that_goes_away_is_left_out_where_only_wanted_work_is_done() {
+    let doubles = Doubles::of_wanted(1, 9);
     let (gone, _carrier) = doubles.join("a", 1);
     let (mut stays, _) = doubles.join("a", 2);
     let (alone, _) = doubles.join("b", 3);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use futures::FutureExt as _;
 use futures::future::join_all;
 use storage_sdk::{
     Autosave, Durability, Kind, ModifyError, Outcome, Safety, SessionOptions, SessionState,
@@ -20,6 +21,7 @@ on_both![
     an_object_that_outgrows_its_limit_is_named_and_the_session_goes_on,
     a_session_saves_by_itself_and_only_if_something_was_edited,
     a_session_that_is_dropped_is_saved_and_ended,
+    an_end_whose_caller_goes_away_goes_on,
     a_process_holds_no_more_sessions_than_it_may,
     fields_that_a_session_sets_and_removes_are_saved_with_its_end,
     a_save_can_wait_until_it_has_landed,
@@ -202,6 +204,28 @@ async fn a_session_that_is_dropped_is_saved_and_ended(rig: &Rig) -> Result<()> {
     .await?;
     assert_eq!(stored(&one, 7).await?, Some(1));
     assert_eq!(one.stats().await?.sessions_dropped, 1);
+    Ok(())
+}
+
+async fn an_end_whose_caller_goes_away_goes_on(rig: &Rig) -> Result<()> {
+    let one = rig.server("one").await?;
+    let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
+    session.edit(|hero| hero.level = 1)?;
+    // The end waits behind the save.
+    let mut save = session.save().into_future();
+    assert!((&mut save).now_or_never().is_none());
+    let mut end = Box::pin(session.end());
+    assert!((&mut end).now_or_never().is_none());
+    drop(end);
+    save.await?;
+    let owner = one.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    until("it has ended", async || {
+        Ok(owner.held_by().await?.is_none())
+    })
+    .await?;
+    assert_eq!(stored(&one, 7).await?, Some(1));
+    assert_eq!(one.stats().await?.sessions_dropped, 0);
+    drop(session);
     Ok(())
 }
 

@@ -35,7 +35,7 @@ impl Loader {
     pub(crate) fn new(rows_max: usize) -> Self {
         Self {
             rows_max,
-            waiting: Coalescer::new(BATCHES_MAX, BATCH_OWNERS_MAX),
+            waiting: Coalescer::of_wanted(BATCHES_MAX, BATCH_OWNERS_MAX),
             counts: Arc::default(),
         }
     }
