@@ -29,10 +29,6 @@ pub(crate) struct Statement {
 
 /// The plan that MySQL must choose for a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(
-    not(feature = "conformance"),
-    expect(dead_code, reason = "only the suite compares plans")
-)]
 pub(crate) struct Plan {
     /// The index that finds the rows.
     pub(crate) index: &'static str,
