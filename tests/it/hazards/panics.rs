@@ -208,7 +208,7 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
         .await?;
     }
     assert!(
-        once.places().contains(&"before Commit".to_owned()),
+        once.places().contains(&"before commit".to_owned()),
         "{:?}",
         once.places()
     );
@@ -331,7 +331,7 @@ async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Resu
     })
     .await?;
     assert!(
-        once.places().contains(&"before LoadOne".to_owned()),
+        once.places().contains(&"before load_one".to_owned()),
         "{:?}",
         once.places()
     );
