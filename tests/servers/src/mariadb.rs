@@ -55,6 +55,16 @@ pub struct MariaDbServer {
     client: PathBuf,
 }
 
+/// The folder of a server's files. A server that is meant to forget commits when it is killed keeps
+/// them on a disk: MariaDB maps a log in `/dev/shm` into its memory, and then a kill loses nothing.
+fn folder_for(options: &MariaDbOptions) -> std::io::Result<TempDir> {
+    const PREFIX: &str = "storage-mariadb-";
+    if options.flush_log_at_trx_commit == 1 {
+        return TempDir::with_prefix(PREFIX);
+    }
+    TempDir::with_prefix_in(PREFIX, "/var/tmp")
+}
+
 impl MariaDbServer {
     /// Makes a data folder, starts the server on a free port, and returns when the database
     /// `storage` accepts its user. This takes about a second. Tests that share a server take a
@@ -73,8 +83,7 @@ impl MariaDbServer {
         };
         let client = program::find(&[Path::new("mariadb"), Path::new("mysql")], PACKAGES)?;
         let kind = Kind::of(&server).await?;
-        let folder =
-            TempDir::with_prefix("storage-mariadb-").context("cannot make a temporary folder")?;
+        let folder = folder_for(&options).context("cannot make a temporary folder")?;
         let folder = kind.install(&server, folder).await?;
         fs::write(folder.path().join("init.sql"), init_sql())?;
         let node = Node::start(folder, |port, folder| {
