@@ -167,15 +167,8 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
     let (master, replica) = (server().await, server().await);
     replica.follow(&master).await.unwrap();
     let gate = Arc::new(Counter::default());
-    let store = Arc::new(
-        prepared_through(
-            RedisSettings {
-                ..settings(&master.url())
-            },
-            Hooks::intercept(gate.clone()),
-        )
-        .await,
-    );
+    let store =
+        Arc::new(prepared_through(settings(&master.url()), Hooks::intercept(gate.clone())).await);
     replica.pause().unwrap();
     let waiting: Vec<_> = (0..60)
         .map(|number| {

@@ -59,13 +59,7 @@ async fn scripts_that_are_forgotten_before_any_pipeline_are_loaded_and_sent_agai
         server: Arc::clone(&server),
         turn: AtomicBool::new(false),
     };
-    let store = prepared_through(
-        RedisSettings {
-            ..settings(&server.url())
-        },
-        Hooks::intercept(Arc::new(gate)),
-    )
-    .await;
+    let store = prepared_through(settings(&server.url()), Hooks::intercept(Arc::new(gate))).await;
     let owners: Vec<Owner> = (0..10).map(|id| owner(&id.to_string())).collect();
     for round in 1..=5 {
         for ann in &owners {
@@ -246,13 +240,7 @@ async fn a_write_that_is_on_its_way_while_its_server_is_a_replica_for_a_while_is
         other,
         armed: AtomicBool::new(false),
     });
-    let store = prepared_through(
-        RedisSettings {
-            ..settings(&server.url())
-        },
-        Hooks::intercept(gate.clone()),
-    )
-    .await;
+    let store = prepared_through(settings(&server.url()), Hooks::intercept(gate.clone())).await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
     gate.other.caught_up(&server).await.unwrap();
@@ -451,14 +439,9 @@ async fn a_write_before_which_the_look_at_its_partition_failed_was_surely_not_ap
     let server = server().await;
     drop(prepared(settings(&server.url())).await);
     let counter = Arc::new(Counter::default());
-    let store = open_through(
-        RedisSettings {
-            ..settings(&server.url())
-        },
-        Hooks::intercept(counter.clone()),
-    )
-    .await
-    .unwrap();
+    let store = open_through(settings(&server.url()), Hooks::intercept(counter.clone()))
+        .await
+        .unwrap();
     let ann = owner("ann");
     let write = mutation(&store, &ann, &[("gold", set("1"))]).await;
     counter.lose_next.store(1, Ordering::SeqCst);
