@@ -21,7 +21,7 @@ pub struct HotSettings {
     /// The shortest time between two reads that restart an owner's `clean_ttl`. 0 to 1 day and at
     /// most half of `clean_ttl`. Default: 1 min. It counts in whole seconds, and less than one
     /// counts as one.
-    pub touch_interval: Duration,
+    pub refresh_interval: Duration,
     /// How long a write may take, repeats included. 100 ms to 30 s. Default: 5 s. Until then a
     /// repeat is recognised and applied once (R11). Afterwards the server rejects a delayed copy.
     pub operation_deadline: Duration,
@@ -44,7 +44,7 @@ impl Default for HotSettings {
         Self {
             clean_ttl: Duration::from_hours(1),
             absent_ttl: Duration::from_secs(10),
-            touch_interval: Duration::from_mins(1),
+            refresh_interval: Duration::from_mins(1),
             operation_deadline: Duration::from_secs(5),
             load_rows_max: 4_096,
             trust_absent: false,
@@ -66,8 +66,8 @@ impl Section for HotSettings {
             ),
             Entry::new("absent_ttl", &mut self.absent_ttl, between(tenth, hour)),
             Entry::new(
-                "touch_interval",
-                &mut self.touch_interval,
+                "refresh_interval",
+                &mut self.refresh_interval,
                 between(Duration::ZERO, day),
             ),
             Entry::new(

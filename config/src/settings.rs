@@ -137,9 +137,9 @@ impl Settings {
         } = self;
         let half = hot.clean_ttl / 2;
         ensure(
-            hot.touch_interval <= half,
-            "hot.touch_interval",
-            &hot.touch_interval.show(),
+            hot.refresh_interval <= half,
+            "hot.refresh_interval",
+            &hot.refresh_interval.show(),
             || format!("at most half of hot.clean_ttl, {}", half.show()),
         )?;
         ensure(

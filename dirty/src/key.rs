@@ -90,8 +90,8 @@ impl Keys {
     }
 
     /// Marks whose probation ends together.
-    pub(crate) fn leaving(&self, partition: Partition) -> String {
-        self.of_partition("marks", partition, ":leaving")
+    pub(crate) fn expiring(&self, partition: Partition) -> String {
+        self.of_partition("marks", partition, ":expiring")
     }
 
     /// The maps of marks: dirty map, snapshot, error map, marks on probation, marks whose probation
@@ -107,13 +107,13 @@ impl Keys {
             saving,
             error,
             self.landed(partition),
-            self.leaving(partition),
+            self.expiring(partition),
         ]
     }
 
     /// The maps of marks as layout 1 named them.
     pub(crate) fn maps_of_layout_1(&self, partition: Partition) -> [String; 5] {
-        ["", ":saving", ":error", ":landed", ":leaving"]
+        ["", ":saving", ":error", ":landed", ":expiring"]
             .map(|map| self.of_partition("dirty", partition, map))
     }
 
@@ -292,7 +292,7 @@ pub(crate) const RESERVED: [(&str, &str); 27] = [
     ("first_saving", "since when the snapshot has marks"),
     ("snap", "the number of the snapshot"),
     ("window", "the number of the window that leaves probation"),
-    ("relive", "marks on probation must become live again"),
+    ("requeue", "marks on probation must become live again"),
     ("graced", "the last epoch with an ended grace"),
     (STORE, "the prefix of stores, each with its last call"),
     // In the record of the whole hot tier.
@@ -420,7 +420,7 @@ mod tests {
         );
         assert_eq!(keys.saving(Partition(3)), "slug-marks:{3}:saving");
         assert_eq!(keys.landed(Partition(3)), "slug-marks:{3}:landed");
-        assert_eq!(keys.leaving(Partition(3)), "slug-marks:{3}:leaving");
+        assert_eq!(keys.expiring(Partition(3)), "slug-marks:{3}:expiring");
         assert_eq!(keys.ops(Partition(3), 1), "slug-ops:{3}:1");
     }
 }

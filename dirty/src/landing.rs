@@ -1,4 +1,4 @@
-//! Marks on their way to the database: snapshot, collect, settle and park.
+//! Marks on their way to the database: snapshot, collect, settle and reject.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use storage_model::sabotage::is_kept;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
-use crate::{Acquit, HotError, HotRead, Lock, Mark, Probation, mark};
+use crate::{Expire, HotError, HotRead, Lock, Mark, Probation, mark};
 
 /// The result of taking a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ pub enum Map {
     /// Marks that landed a short while ago, on probation.
     Landed,
     /// Marks that landed in the window before. Their probation ends together.
-    Leaving,
+    Expiring,
 }
 
 /// One entry of a map of marks.
@@ -138,7 +138,7 @@ pub struct Fault {
 
 /// A snapshot entry that moves to the error map, or an error mark that failed again.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Parked {
+pub struct Rejected {
     /// The snapshot entry, which is cleared in the same step if it is still there. `None` for a
     /// repeated attempt, which changes nothing if its error mark is gone.
     pub source: Option<Entry>,
@@ -150,17 +150,17 @@ pub struct Parked {
     pub faults: Vec<Fault>,
 }
 
-impl Parked {
+impl Rejected {
     /// Whether other fields of the snapshot entry have landed.
     pub(crate) fn has_landed(&self) -> bool {
         let mark = self.source.as_ref().and_then(|entry| entry.mark.as_ref());
-        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && is_kept("H33-parked")
+        mark.is_some_and(|mark| mark.fields.len() > self.faults.len()) && is_kept("H33-rejected")
     }
 }
 
 /// Entries to move to the error map, in one step.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Park {
+pub struct Reject {
     /// The partition of all the entries.
     pub partition: Partition,
     /// The worker's lock.
@@ -177,7 +177,7 @@ pub struct Park {
     /// Whether snapshot entries go on probation, too, if other fields of them have landed (H33).
     pub probation: bool,
     /// The entries to move.
-    pub parked: Vec<Parked>,
+    pub rejected: Vec<Rejected>,
 }
 
 /// One error mark: of one field, or of an unreadable entry. The error map has one entry an owner,
@@ -252,17 +252,17 @@ pub trait Marks: Send + Sync {
     /// Moves entries to the error map, and counts attempts. Answers for each entry whether it is
     /// there now. It is not if another worker landed or moved it, or if a scan brought it twice.
     /// The call fails as a whole under another epoch or incarnation, or without the lock.
-    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError>;
+    async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError>;
 
-    /// Says which of a partition's landed marks leave probation next. If none are leaving, all
+    /// Says which of a partition's landed marks leave probation next. If none are expiring, all
     /// marks that are on probation now become the next. Fails under another incarnation or without
     /// the lock.
     async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
 
-    /// Ends the probation of leaving marks. Answers how many went. An owner that no map names any
+    /// Ends the probation of expiring marks. Answers how many went. An owner that no map names any
     /// more gets the time to live of landed data, or is evicted if that was requested. Marks of
     /// another window stay. Fails under another epoch or incarnation, or without the lock.
-    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError>;
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError>;
 
     /// Makes marks on probation live again, after a change of the epoch. Answers how many. If the
     /// dirty map has a mark of the same name, the two become one, with the fields of both and the
@@ -270,7 +270,7 @@ pub trait Marks: Send + Sync {
     ///
     /// Does nothing if the epoch did not change, or if all marks from before the change are live
     /// again. Fails under another incarnation or without the lock.
-    async fn relive(
+    async fn requeue(
         &self,
         partition: Partition,
         lock: &Lock,

@@ -4,8 +4,8 @@
 //! | --- | --- |
 //! | [`store`] | [`HotStore`]: the contract of every engine, the sum of six traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
-//! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Park`]: work on marks |
-//! | [`probation`](mod@probation) | [`Probation`], [`Acquit`]: landed marks that stay for a while |
+//! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
+//! | [`probation`](mod@probation) | [`Probation`], [`Expire`]: landed marks that stay for a while |
 //! | [`partition`] | [`Partitions`], [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
 //! | [`tier`] | [`Tier`]: time, pairing, memory and workers of the whole |
 //! | [`pairing`] | [`HotPairing`], [`HotPaired`]: the database that the hot tier belongs to |
@@ -46,8 +46,8 @@ pub mod tier;
 pub use error::{HotError, HotKind};
 pub use holder::{Asked, Beats, Holders};
 pub use landing::{
-    Collected, Entry, ErrorEntry, Fault, Map, Marks, Page, Park, Parked, Settle, Settled, Snapshot,
-    SnapshotId,
+    Collected, Entry, ErrorEntry, Fault, Map, Marks, Page, Reject, Rejected, Settle, Settled,
+    Snapshot, SnapshotId,
 };
 pub use mark::Mark;
 pub use memory::MemoryStore;
@@ -59,7 +59,7 @@ pub use owner::{
 };
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
-pub use probation::{Acquit, Probation, Window};
+pub use probation::{Expire, Probation, Window};
 pub use redis::RedisStore;
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::HotStore;

@@ -259,5 +259,5 @@ pub trait Owners: Send + Sync {
     async fn evict(&self, owners: &[Owner]) -> Vec<Result<Evicted, HotError>>;
 
     /// Restores the full time to live of hashes that have one. Never gives one to a hash without.
-    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError>;
+    async fn refresh_ttl(&self, owners: &[Owner]) -> Result<(), HotError>;
 }

@@ -114,7 +114,7 @@ pub struct PartitionPeek {
     /// Landed marks on probation.
     pub probation: u64,
     /// Whether the marks on probation must become live again.
-    pub relive: bool,
+    pub requeue: bool,
     /// When the oldest entry of the dirty map was marked, in the hot tier's time, or earlier. It
     /// tells this dirty map from others, even if the clock leaps.
     pub live_since: Option<Timestamp>,

@@ -1,7 +1,7 @@
 //! Landed marks that stay for a while, because the database may forget its commits (H33).
 //!
 //! A settled mark moves to the map of the present window and keeps its owner's hash. As soon as no
-//! window is leaving, the present window leaves. Its marks then stay for a period. The worker
+//! window is expiring, the present window leaves. Its marks then stay for a period. The worker
 //! measures the period by its own clock, since the hot tier's clock may leap (H11).
 //!
 //! After the period the worker checks the database once more. If the partition landed to this same
@@ -33,14 +33,14 @@ pub struct Window {
     pub number: u64,
 }
 
-/// Leaving marks whose probation ends.
+/// Expiring marks whose probation ends.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Acquit {
+pub struct Expire {
     /// The partition of all the marks.
     pub partition: Partition,
     /// The worker's lock.
     pub lock: Lock,
-    /// The window. It had been leaving for a period before the database was checked.
+    /// The window. It had been expiring for a period before the database was checked.
     pub window: Window,
     /// The marks, with the versions they had when they were read.
     pub entries: Vec<Entry>,

@@ -87,7 +87,7 @@ impl Rig for Memory {
 storage_dirty::hot_conformance!(conformance, memory(), SKIPPED);
 
 const SKIPPED: &[Skip] = &[(
-    "errors::an_unreadable_mark_is_parked_under_its_own_name",
+    "errors::an_unreadable_mark_is_rejected_under_its_own_name",
     "no other program writes to the memory of this process",
 )];
 
@@ -205,9 +205,9 @@ mod random {
     use rand::rngs::StdRng;
     use rand::{RngExt, SeedableRng};
     use storage_dirty::{
-        Acquit, Adopt, Entry, Fault, Fields, Filled, HotKind, Load, Lock, Map, Marks, Mutated,
-        Observed, Owners, Park, Parked, Partitions, Probation, Read, Refusal, Snapshot, SnapshotId,
-        Window,
+        Adopt, Entry, Expire, Fault, Fields, Filled, HotKind, Load, Lock, Map, Marks, Mutated,
+        Observed, Owners, Partitions, Probation, Read, Refusal, Reject, Rejected, Snapshot,
+        SnapshotId, Window,
     };
     use storage_dirty::{MemoryStore, Settle};
     use storage_model::{
@@ -252,10 +252,10 @@ mod random {
         applied: usize,
         landed: usize,
         refused_fills: usize,
-        parked: usize,
+        rejected: usize,
         forgotten: usize,
-        relived: usize,
-        acquitted: usize,
+        requeued: usize,
+        expired: usize,
     }
 
     #[tokio::test]
@@ -291,13 +291,13 @@ mod random {
             cold, world.truth,
             "SEED={seed}: every acknowledged write has landed"
         );
-        let on_probation = [world.forgotten, world.relived, world.acquitted];
+        let on_probation = [world.forgotten, world.requeued, world.expired];
         let seen = [
             &[
                 world.applied,
                 world.landed,
                 world.refused_fills,
-                world.parked,
+                world.rejected,
             ],
             &on_probation[..],
         ]
@@ -331,10 +331,10 @@ mod random {
                 applied: 0,
                 landed: 0,
                 refused_fills: 0,
-                parked: 0,
+                rejected: 0,
                 forgotten: 0,
-                relived: 0,
-                acquitted: 0,
+                requeued: 0,
+                expired: 0,
             }
         }
 
@@ -350,7 +350,7 @@ mod random {
                 }
                 72..75 => {
                     let owner = self.owner();
-                    self.store.touch(&[owner]).await.unwrap();
+                    self.store.refresh_ttl(&[owner]).await.unwrap();
                 }
                 75..80 => self
                     .clock
@@ -372,7 +372,7 @@ mod random {
                 100..106 => self.flushed = (self.steps, self.rows.clone()),
                 106 => self.crash().await,
                 107..113 => self.look().await,
-                _ => self.acquit().await,
+                _ => self.expire().await,
             }
         }
 
@@ -701,13 +701,13 @@ mod random {
                     message: String::new(),
                 };
                 let faults = mark.fields.iter().map(fault).collect();
-                let parked = vec![Parked {
+                let rejected = vec![Rejected {
                     source: Some(entry.clone()),
                     owner: Some(mark.owner.clone()),
                     faults,
                 }];
                 let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-                let park = Park {
+                let reject = Reject {
                     partition,
                     lock,
                     epoch,
@@ -715,9 +715,9 @@ mod random {
                     retry_min,
                     retry_max,
                     probation: false,
-                    parked,
+                    rejected,
                 };
-                self.parked += usize::from(self.store.park(&park).await.is_ok());
+                self.rejected += usize::from(self.store.reject(&reject).await.is_ok());
                 return;
             }
             let marks = entries.into_iter().collect();
@@ -783,7 +783,7 @@ mod random {
             };
             match self.store.probation(partition, &lock).await.unwrap() {
                 Probation::Leaves(window) => self.left.push((self.steps, partition, window)),
-                Probation::Lost => self.relive(partition, &lock).await,
+                Probation::Lost => self.requeue(partition, &lock).await,
                 Probation::Empty => {}
             }
             self.store
@@ -794,8 +794,8 @@ mod random {
         }
 
         /// Makes some of the lost marks live again.
-        async fn relive(&mut self, partition: Partition, lock: &Lock) {
-            for map in [Map::Leaving, Map::Landed] {
+        async fn requeue(&mut self, partition: Partition, lock: &Lock) {
+            for map in [Map::Expiring, Map::Landed] {
                 let count = self.random.random_range(1..6);
                 let entries = self
                     .store
@@ -803,15 +803,15 @@ mod random {
                     .await
                     .unwrap()
                     .entries;
-                self.relived +=
-                    usize::try_from(self.store.relive(partition, lock, &entries).await.unwrap())
+                self.requeued +=
+                    usize::try_from(self.store.requeue(partition, lock, &entries).await.unwrap())
                         .unwrap();
             }
         }
 
         /// Ends the probation of some marks. Their window began to leave before the last flush of
         /// the database, just then or long before.
-        async fn acquit(&mut self) {
+        async fn expire(&mut self) {
             let flushed: Vec<_> = self
                 .left
                 .iter()
@@ -829,19 +829,19 @@ mod random {
             let count = self.random.random_range(1..6);
             let entries = self
                 .store
-                .scan(partition, Map::Leaving, 0, count)
+                .scan(partition, Map::Expiring, 0, count)
                 .await
                 .unwrap()
                 .entries;
-            let acquit = Acquit {
+            let expire = Expire {
                 partition,
                 lock: lock.clone(),
                 window,
                 entries,
             };
-            self.acquitted += self
+            self.expired += self
                 .store
-                .acquit(&acquit)
+                .expire(&expire)
                 .await
                 .map_or(0, |gone| usize::try_from(gone).unwrap());
             self.store
@@ -859,7 +859,7 @@ mod random {
                 if peeks
                     .iter()
                     .flatten()
-                    .all(|peek| peek.live + peek.snapshot + peek.errors == 0 && !peek.relive)
+                    .all(|peek| peek.live + peek.snapshot + peek.errors == 0 && !peek.requeue)
                 {
                     return;
                 }

@@ -81,7 +81,7 @@ impl Backlog {
     pub fn probation(&self) -> u64 {
         self.partitions
             .iter()
-            .filter(|(_, peek)| !peek.relive)
+            .filter(|(_, peek)| !peek.requeue)
             .map(|(_, peek)| peek.probation)
             .sum()
     }
@@ -111,7 +111,7 @@ impl Backlog {
 }
 
 fn unlanded(peek: &PartitionPeek) -> u64 {
-    peek.live + peek.snapshot + if peek.relive { peek.probation } else { 0 }
+    peek.live + peek.snapshot + if peek.requeue { peek.probation } else { 0 }
 }
 
 /// The maps of a partition that a drain waits for. Each map is known by the time of its first mark.
@@ -130,7 +130,7 @@ impl Found {
             self.maps
                 .extend(peek.live_since.into_iter().chain(peek.snapshot_since));
         }
-        self.grows = peek.relive;
+        self.grows = peek.requeue;
     }
 
     fn waits(&self, peek: &PartitionPeek) -> bool {
@@ -140,7 +140,7 @@ impl Found {
             (peek.live, peek.live_since),
             (peek.snapshot, peek.snapshot_since),
         ];
-        (peek.relive && peek.probation > 0)
+        (peek.requeue && peek.probation > 0)
             || maps
                 .iter()
                 .any(|(marks, since)| *marks > 0 && was_found(*since))

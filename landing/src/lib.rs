@@ -11,7 +11,7 @@
 //! | `task` | the concurrent tasks of a pass: reading marks, and landing them in batches |
 //! | `transaction` | one transaction: collect, commit, settle, reject |
 //! | [`marks`] | from marks to rows and back, pure functions |
-//! | `probation`, `leaving` | landed marks that stay until the database has kept them for a while |
+//! | `probation`, `expiring` | landed marks that stay until the database has kept them for a while |
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `failure` | how much of the work a failure concerns |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
@@ -24,8 +24,8 @@ pub mod backoff;
 pub mod backpressure;
 pub mod claim;
 pub mod drain;
+mod expiring;
 mod failure;
-mod leaving;
 mod limiter;
 pub mod marks;
 mod measure;

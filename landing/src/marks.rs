@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use storage_dirty::{Collected, Entry, Fault, Header, Mark, Parked, SnapshotId};
+use storage_dirty::{Collected, Entry, Fault, Header, Mark, Rejected, SnapshotId};
 use storage_model::sabotage::keeps;
 use storage_model::{Field, Owner, Partition, Row, Version};
 
@@ -178,7 +178,7 @@ pub struct Verdict {
     /// needs them.
     pub rows: Vec<(Owner, Field, Version)>,
     /// Entries to move to the error map.
-    pub park: Vec<Parked>,
+    pub reject: Vec<Rejected>,
 }
 
 /// Why single fields did not land: the database's number and message, or a reason of the storage.
@@ -202,7 +202,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
     for entry in &part.entries {
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
-            verdict.park.push(Parked {
+            verdict.reject.push(Rejected {
                 source: source(),
                 owner: None,
                 faults: vec![],
@@ -246,7 +246,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
             }
         }
         if !found.is_empty() {
-            verdict.park.push(Parked {
+            verdict.reject.push(Rejected {
                 source: source(),
                 owner: Some(mark.owner.clone()),
                 faults: found,

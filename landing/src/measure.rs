@@ -9,10 +9,10 @@ impl Measure for Counts {
         page.set(&names::LANDED_ROWS, self.rows);
         page.set(&names::LANDED_MARKS, self.marks);
         page.set(&names::LANDING_TRANSACTIONS, self.transactions);
-        page.set(&names::REJECTED_ROWS, self.parked);
+        page.set(&names::REJECTED_ROWS, self.rejected);
         page.set(&names::FENCED_TRANSACTIONS, self.fenced);
-        page.set(&names::REQUEUED_MARKS, self.relived);
-        page.set(&names::EXPIRED_MARKS, self.acquitted);
+        page.set(&names::REQUEUED_MARKS, self.requeued);
+        page.set(&names::EXPIRED_MARKS, self.expired);
         page.set(&names::LANDING_FAILURES, self.failures);
         page.set(&names::RESCUES, self.rescues);
         page.set(&names::UNRESCUED_ROWS, self.unrescued);

@@ -10,10 +10,10 @@ pub struct Metrics {
     rows: AtomicU64,
     marks: AtomicU64,
     transactions: AtomicU64,
-    parked: AtomicU64,
+    rejected: AtomicU64,
     fenced: AtomicU64,
-    relived: AtomicU64,
-    acquitted: AtomicU64,
+    requeued: AtomicU64,
+    expired: AtomicU64,
     failures: AtomicU64,
     /// Counted by `caught`.
     pub(crate) panics: AtomicU64,
@@ -31,13 +31,13 @@ pub struct Counts {
     /// Landing transactions that committed.
     pub transactions: u64,
     /// Entries moved to an error map, including repeated attempts.
-    pub parked: u64,
+    pub rejected: u64,
     /// Transactions that a fence rejected.
     pub fenced: u64,
     /// Marks on probation that became live again.
-    pub relived: u64,
+    pub requeued: u64,
     /// Marks whose probation ended.
-    pub acquitted: u64,
+    pub expired: u64,
     /// Passes that ended with a failure of either tier.
     pub failures: u64,
     /// Panics that ended a part of the work. That part began again.
@@ -64,20 +64,20 @@ impl Metrics {
         self.marks.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
-    pub(crate) fn parked(&self, entries: usize) {
-        Self::add(&self.parked, entries);
+    pub(crate) fn rejected(&self, entries: usize) {
+        Self::add(&self.rejected, entries);
     }
 
     pub(crate) fn fenced(&self) {
         Self::add(&self.fenced, 1);
     }
 
-    pub(crate) fn relived(&self, marks: u32) {
-        self.relived.fetch_add(marks.into(), Ordering::Relaxed);
+    pub(crate) fn requeued(&self, marks: u32) {
+        self.requeued.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
-    pub(crate) fn acquitted(&self, marks: u32) {
-        self.acquitted.fetch_add(marks.into(), Ordering::Relaxed);
+    pub(crate) fn expired(&self, marks: u32) {
+        self.expired.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
     /// A rescue ended.
@@ -111,10 +111,10 @@ impl Metrics {
             rows: get(&self.rows),
             marks: get(&self.marks),
             transactions: get(&self.transactions),
-            parked: get(&self.parked),
+            rejected: get(&self.rejected),
             fenced: get(&self.fenced),
-            relived: get(&self.relived),
-            acquitted: get(&self.acquitted),
+            requeued: get(&self.requeued),
+            expired: get(&self.expired),
             failures: get(&self.failures),
             panics: get(&self.panics),
             rescues: get(&self.rescues),

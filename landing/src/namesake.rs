@@ -20,7 +20,7 @@ struct Seen {
     /// Since when other workers hold partitions of this worker's share, or the time of the last
     /// check.
     since: Option<Instant>,
-    told: bool,
+    warned: bool,
 }
 
 impl Namesakes {
@@ -47,7 +47,7 @@ impl Namesakes {
             self.seen
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .told = true;
+                .warned = true;
             tracing::error!(
                 worker = name,
                 "another live worker has this worker's name, and holds partitions of its share: give each worker a landing.worker_name of its own, or none"
@@ -63,7 +63,7 @@ impl Namesakes {
             return false;
         }
         let since = *seen.since.get_or_insert(now);
-        let is_due = !seen.told && now.duration_since(since) > lock_ttl * 3 / 2;
+        let is_due = !seen.warned && now.duration_since(since) > lock_ttl * 3 / 2;
         if is_due {
             seen.since = Some(now);
         }

@@ -26,7 +26,7 @@ struct Work {
     /// Partitions with marks to land, or with marks that must become live again.
     marked: VecDeque<Partition>,
     /// Partitions with error marks.
-    parked: VecDeque<Partition>,
+    rejected: VecDeque<Partition>,
     /// Partitions with landed marks on probation.
     on_probation: Vec<Partition>,
     /// Partitions with marks on probation from before a change of the epoch.
@@ -37,16 +37,16 @@ impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
         let marks = peek.live + peek.snapshot;
         self.marks += marks;
-        if marks > 0 || peek.relive {
+        if marks > 0 || peek.requeue {
             self.marked.push_back(partition);
         }
         if peek.errors > 0 {
-            self.parked.push_back(partition);
+            self.rejected.push_back(partition);
         }
         if peek.probation > 0 {
             self.on_probation.push(partition);
         }
-        if peek.relive {
+        if peek.requeue {
             self.lost.push(partition);
         }
     }
@@ -66,16 +66,16 @@ impl Worker {
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
-        if !(work.marked.is_empty() && work.parked.is_empty() && work.lost.is_empty()) {
+        if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
-            round.pass_over(self.relive(partition).await)?;
+            round.pass_over(self.requeue(partition).await)?;
         }
         self.run_tasks(&round, work.marks).await?;
         if self.replay_is_due() {
-            self.replay(&round, work.parked).await?;
+            self.replay(&round, work.rejected).await?;
         }
         if !work.on_probation.is_empty() && self.probation_is_due() {
             self.end_probation(&round, &work.on_probation).await?;
@@ -109,12 +109,12 @@ impl Worker {
     }
 
     /// Retries the error marks that are due.
-    async fn replay(&self, round: &Round, parked: VecDeque<Partition>) -> Result<(), TierError> {
-        if parked.is_empty() {
+    async fn replay(&self, round: &Round, rejected: VecDeque<Partition>) -> Result<(), TierError> {
+        if rejected.is_empty() {
             return Ok(());
         }
         let now = self.tiers.hot().time().await?;
-        for partition in parked {
+        for partition in rejected {
             let Some(_busy) = self.claims.begin(partition) else {
                 continue;
             };

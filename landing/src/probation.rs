@@ -4,7 +4,7 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use storage_dirty::{Acquit, Map, Probation, Window};
+use storage_dirty::{Expire, Map, Probation, Window};
 use storage_model::Partition;
 use tokio::time::Instant;
 
@@ -54,7 +54,7 @@ impl Worker {
                 .map_err(TierError::from);
             match round.pass_over(found)? {
                 Some(Probation::Leaves(window))
-                    if self.leaving.has_lasted(*partition, window, period) =>
+                    if self.expiring.has_lasted(*partition, window, period) =>
                 {
                     ended.push((busy, window))
                 }
@@ -65,40 +65,40 @@ impl Worker {
         // database may have been replaced between the commit and the answer.
         self.tiers.prepare(partitions).await?;
         for (busy, window) in ended {
-            round.pass_over(self.acquit(busy.partition, window).await)?;
+            round.pass_over(self.expire(busy.partition, window).await)?;
         }
         Ok(())
     }
 
-    async fn acquit(&self, partition: Partition, window: Window) -> Result<(), TierError> {
+    async fn expire(&self, partition: Partition, window: Window) -> Result<(), TierError> {
         let mut cursor = Some(0);
         while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
             let page = self
                 .tiers
                 .hot()
-                .scan(partition, Map::Leaving, from, self.limits.batch.rows)
+                .scan(partition, Map::Expiring, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
             let lock = self.claims.lock().clone();
-            let acquit = Acquit {
+            let expire = Expire {
                 partition,
                 lock,
                 window,
                 entries: page.entries,
             };
             self.metrics
-                .acquitted(self.tiers.hot().acquit(&acquit).await?);
+                .expired(self.tiers.hot().expire(&expire).await?);
         }
         Ok(())
     }
 
     /// Makes all marks on probation of a partition live again, in calls of a bounded size.
-    pub(crate) async fn relive(&self, partition: Partition) -> Result<(), TierError> {
+    pub(crate) async fn requeue(&self, partition: Partition) -> Result<(), TierError> {
         let Some(_busy) = self.claims.begin(partition) else {
             return Ok(());
         };
         let mut marks = 0;
-        for map in [Map::Leaving, Map::Landed] {
+        for map in [Map::Expiring, Map::Landed] {
             let mut cursor = Some(0);
             while let Some(from) = cursor.filter(|_| !self.claims.is_closed()) {
                 let page = self
@@ -110,9 +110,9 @@ impl Worker {
                 let lived = self
                     .tiers
                     .hot()
-                    .relive(partition, self.claims.lock(), &page.entries)
+                    .requeue(partition, self.claims.lock(), &page.entries)
                     .await?;
-                self.metrics.relived(lived);
+                self.metrics.requeued(lived);
                 marks += lived;
             }
         }

@@ -26,7 +26,7 @@ const MAPS: [Map; 5] = [
     Map::Snapshot,
     Map::Error,
     Map::Landed,
-    Map::Leaving,
+    Map::Expiring,
 ];
 
 /// The result of a rescue.

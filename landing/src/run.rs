@@ -12,8 +12,8 @@ use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Backoff;
 use crate::claim::Claims;
+use crate::expiring::Expiring;
 use crate::failure::is_lost;
-use crate::leaving::Leaving;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::rescue::{self, Rescued};
@@ -63,7 +63,7 @@ impl LandingWorker {
             replayed: Mutex::default(),
             looked: Mutex::default(),
             compared: Mutex::default(),
-            leaving: Leaving::default(),
+            expiring: Expiring::default(),
             jitter,
         };
         Self {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotRead, Park, Parked, Settle};
+use storage_dirty::{Collected, HotError, HotRead, Reject, Rejected, Settle};
 use storage_model::{Field, Owner, Partition, Version, tries};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
 
@@ -110,14 +110,14 @@ async fn collect_all<'a>(
 /// numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let wanted = part.wanted();
-    let mut healed = false;
+    let mut reconciled = false;
     for _ in 0..tries::LANDING {
         match tiers.hot().collect(part.partition, &wanted).await {
             Ok(mut collected) => {
-                let found = heal(tiers, &wanted, &mut collected).await?;
+                let found = reconcile(tiers, &wanted, &mut collected).await?;
                 // A full hot tier does not keep the result of the comparison. Then that result lands
                 // (R13).
-                let is_first = !std::mem::replace(&mut healed, true);
+                let is_first = !std::mem::replace(&mut reconciled, true);
                 if found == Found::Anew || found == Found::Suspect && is_first {
                     continue;
                 }
@@ -149,7 +149,7 @@ enum Found {
 }
 
 /// Compares suspect owners with their rows, and replaces their reads with the result.
-async fn heal(
+async fn reconcile(
     tiers: &Tiers,
     wanted: &[(Owner, Vec<Field>)],
     collected: &mut Collected,
@@ -160,7 +160,7 @@ async fn heal(
         .zip(&mut collected.reads)
         .filter(|(_, read)| is_suspect(read))
     {
-        let Some(whole) = tiers.heal(owner).await? else {
+        let Some(whole) = tiers.reconcile(owner).await? else {
             return Ok(Found::Anew);
         };
         let cells = whole
@@ -261,8 +261,8 @@ async fn finish_part(
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
-    if !verdict.park.is_empty() {
-        let park = Park {
+    if !verdict.reject.is_empty() {
+        let reject = Reject {
             partition,
             lock: lock.clone(),
             epoch,
@@ -270,32 +270,32 @@ async fn finish_part(
             retry_min: settings.error_retry_min,
             retry_max: settings.error_retry_max,
             probation: tiers.has_probation(),
-            parked: verdict.park,
+            rejected: verdict.reject,
         };
-        let is_there = tiers.hot().park(&park).await?;
-        // A mark that landed meanwhile looks vanished, too. `park` tells which entries are still
+        let is_there = tiers.hot().reject(&reject).await?;
+        // A mark that landed meanwhile looks vanished, too. `reject` tells which entries are still
         // there.
-        let mut parked = Vec::new();
-        for (entry, is_there) in park.parked.iter().zip(is_there) {
+        let mut rejected = Vec::new();
+        for (entry, is_there) in reject.rejected.iter().zip(is_there) {
             if is_there {
-                parked.push(entry);
+                rejected.push(entry);
             }
         }
-        report(partition, &parked);
-        metrics.parked(parked.len());
+        report(partition, &rejected);
+        metrics.rejected(rejected.len());
     }
     Ok(())
 }
 
 /// Logs the rejected fields by reason, each reason with its first owner.
-fn report(partition: Partition, parked: &[&Parked]) {
+fn report(partition: Partition, rejected: &[&Rejected]) {
     let mut reasons: BTreeMap<&str, (usize, String)> = BTreeMap::new();
-    for parked in parked {
-        let owner = match &parked.owner {
+    for rejected in rejected {
+        let owner = match &rejected.owner {
             Some(owner) => owner.to_string(),
             None => "unreadable".to_owned(),
         };
-        for fault in &parked.faults {
+        for fault in &rejected.faults {
             let (fields, _) = reasons
                 .entry(&fault.message)
                 .or_insert_with(|| (0, owner.clone()));

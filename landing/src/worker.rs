@@ -9,7 +9,7 @@ use storage_tiers::Tiers;
 use tokio::time::Instant;
 
 use crate::claim::Claims;
-use crate::leaving::Leaving;
+use crate::expiring::Expiring;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 
@@ -33,7 +33,7 @@ pub(crate) struct Worker {
     /// When the tiers were last found to belong together. As above.
     pub(crate) compared: Mutex<Option<Instant>>,
     /// The windows of probation that the worker saw leave. As above.
-    pub(crate) leaving: Leaving,
+    pub(crate) expiring: Expiring,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }

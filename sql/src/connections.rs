@@ -101,7 +101,7 @@ impl<E: Engine> Connections<E> {
             },
             Err(fault) => Err(fault),
         };
-        done.map_err(|fault| self.told(fault, operation))
+        done.map_err(|fault| self.error_of(fault, operation))
     }
 
     async fn lease(&self, role: Role) -> Result<Lease<E>, Fault> {
@@ -112,7 +112,7 @@ impl<E: Engine> Connections<E> {
     }
 
     /// The error of a fault for callers.
-    pub(crate) fn told(&self, fault: Fault, operation: &'static str) -> ColdError {
+    pub(crate) fn error_of(&self, fault: Fault, operation: &'static str) -> ColdError {
         fault.into_cold(operation).at(&self.place)
     }
 

@@ -75,8 +75,8 @@ impl<E: Engine> Database<E> {
     }
 
     /// The error of a fault for callers.
-    pub(crate) fn told(&self, fault: Fault, operation: &'static str) -> ColdError {
-        self.connections.told(fault, operation)
+    pub(crate) fn error_of(&self, fault: Fault, operation: &'static str) -> ColdError {
+        self.connections.error_of(fault, operation)
     }
 
     /// Checks the schema when the store opens. An empty database gets its schema now, or later from

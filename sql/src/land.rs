@@ -72,14 +72,14 @@ pub(crate) async fn land<E: Engine>(
             Ok(()) => return Ok(()),
             Err(Unlanded::Fenced(partitions)) => return Err(LandError::Fenced(partitions)),
             Err(Unlanded::Refused(fault)) => return Err(LandError::Refused(fault)),
-            Err(Unlanded::Fault(fault)) => return Err(database.told(fault, "land").into()),
+            Err(Unlanded::Fault(fault)) => return Err(database.error_of(fault, "land").into()),
             Err(Unlanded::Cut(fault)) => fault,
         };
         cuts += 1;
         // Rows count as the cause only while another row succeeds, over its own connection.
         let taken = database.write("land", async |exec| canary::check(exec, writers).await);
         if taken.await.is_err() {
-            return Err(database.told(cut, "land").into());
+            return Err(database.error_of(cut, "land").into());
         }
         if cuts == cuts_max(batch) {
             return Err(LandError::Refused(cut.each_time(cuts).of_rows()));

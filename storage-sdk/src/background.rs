@@ -15,10 +15,10 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, timeout_at};
 
 use crate::backpressure::Backpressure;
-use crate::touch::Touches;
+use crate::refresh::Refreshes;
 
 /// The time between two calls that refresh owners after reads, and the pause after a panic.
-const TOUCH_EVERY: Duration = Duration::from_secs(1);
+const REFRESH_EVERY: Duration = Duration::from_secs(1);
 /// The time between two looks whether the tiers still belong together. Each look is one statement
 /// to the database.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
@@ -38,7 +38,7 @@ pub(crate) struct Background {
 pub(crate) struct Upkeep {
     pub(crate) tiers: Tiers,
     pub(crate) backpressure: Arc<Backpressure>,
-    pub(crate) touches: Arc<Touches>,
+    pub(crate) refreshes: Arc<Refreshes>,
     pub(crate) check_every: Duration,
 }
 
@@ -172,7 +172,7 @@ impl Part {
                 task = self.name,
                 "a background task panicked and starts again"
             );
-            until(Box::pin(ended(self.stopped.clone())), sleep(TOUCH_EVERY)).await;
+            until(Box::pin(ended(self.stopped.clone())), sleep(REFRESH_EVERY)).await;
         }
     }
 }
@@ -208,9 +208,9 @@ async fn compare(upkeep: Upkeep) {
 async fn maintain(upkeep: Upkeep) {
     let hot = upkeep.tiers.hot();
     let mut checks = interval(upkeep.check_every);
-    let mut touches = interval(TOUCH_EVERY);
+    let mut refreshes = interval(REFRESH_EVERY);
     checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    touches.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    refreshes.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         tokio::select! {
             biased;
@@ -219,10 +219,10 @@ async fn maintain(upkeep: Upkeep) {
                     tracing::error!(%error, "the hot tier failed its check");
                 }
             }
-            _ = touches.tick() => {
+            _ = refreshes.tick() => {
                 // A failed refresh is not repeated. A later read of the owner asks for another one.
-                let owners = upkeep.touches.take();
-                if !owners.is_empty() && let Err(error) = hot.touch(&owners).await {
+                let owners = upkeep.refreshes.take();
+                if !owners.is_empty() && let Err(error) = hot.refresh_ttl(&owners).await {
                     tracing::debug!(%error, "the time to live of owners was not refreshed; they may expire sooner");
                 }
             }
@@ -276,14 +276,14 @@ mod tests {
         }));
         while begun.load(Ordering::SeqCst) < 4 {
             tokio::task::yield_now().await;
-            tokio::time::advance(TOUCH_EVERY).await;
+            tokio::time::advance(REFRESH_EVERY).await;
         }
         assert_eq!(restarts.load(Ordering::SeqCst), 3);
         stop.send(true).unwrap();
         task.await.unwrap();
         assert_eq!(
-            backpressure.admit(TOUCH_EVERY, false).await,
-            Ok(TOUCH_EVERY)
+            backpressure.admit(REFRESH_EVERY, false).await,
+            Ok(REFRESH_EVERY)
         );
     }
 
@@ -295,9 +295,9 @@ mod tests {
         ));
         let (_stop, part) = part(&backpressure);
         drop(part);
-        let refused = backpressure.admit(TOUCH_EVERY, false).await.unwrap_err();
+        let refused = backpressure.admit(REFRESH_EVERY, false).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::Closed);
-        let repeat = backpressure.admit(TOUCH_EVERY, true).await.unwrap_err();
+        let repeat = backpressure.admit(REFRESH_EVERY, true).await.unwrap_err();
         assert_eq!(repeat.outcome(), crate::Outcome::Unknown);
     }
 }

@@ -1,7 +1,7 @@
 //! The shared core of all handles of a storage: the tiers, the limits, and the only way to write.
 
-mod finish;
 mod flights;
+mod retry;
 mod time;
 
 use std::future::Future;
@@ -18,14 +18,14 @@ use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, 
 use storage_tiers::Tiers;
 use tokio::time::Instant;
 
-use self::finish::Unfinished;
 use self::flights::{Flight, Flights};
+use self::retry::Unfinished;
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
 use crate::backpressure::Backpressure;
 use crate::durability::{at_once, check};
+use crate::refresh::Refreshes;
 use crate::session::Holder;
-use crate::touch::Touches;
 use crate::{Ack, Error, Kind, Result};
 
 /// The pause before a call with a lost answer is repeated. It doubles up to [`REPEAT_MAX`].
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     /// R8: an owner without an exist marker counts as absent, without a call to the database.
     pub(crate) trust_absent: bool,
     pub(crate) backpressure: Arc<Backpressure>,
-    pub(crate) touches: Arc<Touches>,
+    pub(crate) refreshes: Arc<Refreshes>,
     /// Ends with this core, which all handles share.
     pub(crate) background: Background,
     /// This process as a holder of sessions.
@@ -126,7 +126,7 @@ impl Core {
                 settings.backpressure.clone(),
                 tiers.home().clone(),
             )),
-            touches: Arc::new(Touches::new(settings.hot.touch_interval)),
+            refreshes: Arc::new(Refreshes::new(settings.hot.refresh_interval)),
             check_every: settings.hot.policy_check_interval,
         };
         // The caller's runtime drives the connections that it opens first. So the calls of several
@@ -143,7 +143,7 @@ impl Core {
             durability: settings.durability.clone(),
             trust_absent: settings.hot.trust_absent,
             backpressure: upkeep.backpressure,
-            touches: upkeep.touches,
+            refreshes: upkeep.refreshes,
             background,
             holder: Holder::new(&settings.sessions, holder),
             hits: AtomicU64::new(0),
@@ -376,7 +376,7 @@ impl Core {
             Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
             first => Box::pin(self.finish(write, first))
                 .await
-                .map_err(|error| self.told(error).of(&owner))?,
+                .map_err(|error| self.error_for_caller(error).of(&owner))?,
         };
         let safety = self.secure(&owner, &applied, epoch, durability).await?;
         Ok(Ack { applied, safety })

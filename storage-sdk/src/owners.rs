@@ -17,12 +17,12 @@ const MARKS: usize = 1_000;
 /// The maps that are searched for marks, in this order.
 const MAPS: [Map; 7] = [
     Map::Landed,
-    Map::Leaving,
+    Map::Expiring,
     Map::Dirty,
     Map::Snapshot,
     Map::Error,
     Map::Landed,
-    Map::Leaving,
+    Map::Expiring,
 ];
 
 /// Owners in key order, page by page.

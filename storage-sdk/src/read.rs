@@ -235,7 +235,7 @@ impl Core {
         match hot {
             Ok(read) if answers(&read, fields) => {
                 self.hits.fetch_add(1, Ordering::Relaxed);
-                self.touches.read(owner);
+                self.refreshes.read(owner);
                 Ok(Record::of(read))
             }
             Ok(read) => Box::pin(self.read_cold(owner, fields, &read))
@@ -243,7 +243,7 @@ impl Core {
                 .map(Record::of),
             Err(error) => Err(error),
         }
-        .map_err(|error| self.told(error).of(owner))
+        .map_err(|error| self.error_for_caller(error).of(owner))
     }
 
     /// Reads a hash. Prepares its partition if needed, and repeats a read with a lost answer until
@@ -328,7 +328,7 @@ impl Core {
         hot: &HotRead,
     ) -> Result<HotRead> {
         if is_suspect(hot) {
-            self.tiers.heal(owner).await?;
+            self.tiers.reconcile(owner).await?;
         }
         if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
             return Ok(HotRead::default());

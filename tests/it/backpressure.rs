@@ -151,7 +151,7 @@ async fn rows_that_the_database_refuses_count_as_unlanded() -> Result<()> {
     refuse_all(&stack.database).await?;
     let (_, error) = fill(&stack, "p", b"1").await?;
     ensure!(is_overloaded(&error), "{error:?}");
-    until("they are parked", async || {
+    until("they are rejected", async || {
         Ok(stack.storage.stats().await?.marks == 0)
     })
     .await?;
@@ -254,7 +254,7 @@ async fn before_redis_is_full_writes_are_refused_by_its_memory() -> Result<()> {
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.backpressure.interval = Duration::from_millis(10);
     world.settings.hot.clean_ttl = Duration::from_secs(1);
-    world.settings.hot.touch_interval = Duration::ZERO;
+    world.settings.hot.refresh_interval = Duration::ZERO;
     let stack = Stack::with(world).await?;
     let (acknowledged, error) = fill(&stack, "p", &[b'x'; 2_000]).await?;
     ensure!(

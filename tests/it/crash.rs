@@ -51,7 +51,7 @@ fn a_process_that_dies_in_a_flush_loses_nothing() -> Result<()> {
 }
 
 #[test]
-fn a_worker_that_dies_around_a_poison_row_parks_and_replays_it_alone() -> Result<()> {
+fn a_worker_that_dies_around_a_poison_row_rejects_and_replays_it_alone() -> Result<()> {
     dies(&scenarios::POISON, Database::Sqlite, ENDS)
 }
 

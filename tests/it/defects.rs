@@ -166,7 +166,7 @@ async fn a_lost_exist_marker_is_unknown_and_not_absent() -> Result<()> {
 async fn unlanded_data_outlives_the_time_to_live_of_landed_data() -> Result<()> {
     let mut world = World::fresh().await?;
     world.settings.hot.clean_ttl = Duration::from_secs(1);
-    world.settings.hot.touch_interval = Duration::from_millis(500);
+    world.settings.hot.refresh_interval = Duration::from_millis(500);
     let stack = Stack::with(world).await?;
     let (dirty, clean) = (stack.player("dirty"), stack.player("clean"));
     clean.update([("v", "1")]).await?;

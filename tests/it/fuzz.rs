@@ -26,7 +26,7 @@ const KEYS: &[&str] = &[
     "partitions",
     "connections",
     "clean_ttl",
-    "touch_interval",
+    "refresh_interval",
     "interval",
     "batch_rows",
     "lock_ttl",

@@ -107,7 +107,7 @@ async fn two_workers_share_the_partitions_and_one_takes_over_what_the_other_leav
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
+async fn a_poison_row_is_rejected_and_hurts_nobody_else() -> Result<()> {
     let stack = Stack::open().await?;
     let worker = stack.worker();
     poison(stack.database.clone(), "player/bad").await?;
@@ -161,7 +161,7 @@ async fn a_poison_row_is_parked_and_hurts_nobody_else() -> Result<()> {
 
 /// A game's own trigger can reject a row with SIGNAL. Its error number is in no table.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the_database_takes_others()
+async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_rejected_while_the_database_takes_others()
 -> Result<()> {
     let stack = Stack::open().await?;
     let refuse = async |what: &str| {
@@ -202,7 +202,7 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_parked_while_the
 
 /// A proxy that drops too large or forbidden packets causes this.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobody_else()
+async fn a_row_on_which_the_connection_breaks_each_time_is_rejected_and_hurts_nobody_else()
 -> Result<()> {
     let mariadb = stack::mariadb().await?;
     let World {
@@ -271,7 +271,7 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_parked_and_hurts_nobo
 
 /// A trigger that waits for an event that never comes causes this.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_row_that_takes_too_long_each_time_is_parked_and_hurts_nobody_else() -> Result<()> {
+async fn a_row_that_takes_too_long_each_time_is_rejected_and_hurts_nobody_else() -> Result<()> {
     let mut world = World::fresh().await?;
     world.settings.sql.statement_timeout = Duration::from_secs(1);
     let stack = Stack::with(world).await?;
@@ -339,12 +339,12 @@ async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
     poison(url.clone(), "player/bad").await?;
     let worker = stack.worker();
     stack.player("bad").update([("v", "1")]).await?;
-    until("it is parked", async || {
+    until("it is rejected", async || {
         Ok(stack.storage.stats().await?.error_marks == 1)
     })
     .await?;
     until("it was tried again", async || {
-        Ok(worker.counts().parked >= 3)
+        Ok(worker.counts().rejected >= 3)
     })
     .await?;
     let mut connection = <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&url).await?;
@@ -372,7 +372,7 @@ async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silen
         storage_servers::Reply::Integer(1)
     );
     let worker = stack.worker();
-    until("it is parked", async || {
+    until("it is rejected", async || {
         Ok(stack.storage.stats().await?.error_marks == 1)
     })
     .await?;

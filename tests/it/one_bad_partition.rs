@@ -59,8 +59,8 @@ async fn a_partition_whose_maps_are_broken_keeps_no_other_from_landing() -> Resu
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_landing() -> Result<()>
-{
+async fn an_owner_that_is_no_hash_any_more_is_rejected_and_keeps_no_other_from_landing()
+-> Result<()> {
     let stack = Stack::open().await?;
     for id in 0..40 {
         stack
@@ -85,7 +85,7 @@ async fn an_owner_that_is_no_hash_any_more_is_parked_and_keeps_no_other_from_lan
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_mark_that_cannot_be_read_is_parked_under_its_own_name() -> Result<()> {
+async fn a_mark_that_cannot_be_read_is_rejected_under_its_own_name() -> Result<()> {
     let stack = Stack::open().await?;
     redis()
         .await?

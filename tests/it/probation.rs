@@ -33,7 +33,7 @@ async fn forgetful(probation: Duration) -> Result<(MariaDbServer, Stack)> {
     let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
     world.settings.landing.probation = probation;
     world.settings.hot.clean_ttl = Duration::from_secs(1);
-    world.settings.hot.touch_interval = Duration::ZERO;
+    world.settings.hot.refresh_interval = Duration::ZERO;
     world.settings.sql.acquire_timeout = Duration::from_millis(500);
     Ok((mariadb, Stack::with(world).await?))
 }
@@ -131,24 +131,24 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
             .collect();
         writers.spawn(count_up(players, stopped.clone()));
     }
-    let (mut lost, mut acquitted, mut relived, mut round) = (0, 0, 0, 0);
-    while round < ROUNDS || lost == 0 || acquitted == 0 {
+    let (mut lost, mut expired, mut requeued, mut round) = (0, 0, 0, 0);
+    while round < ROUNDS || lost == 0 || expired == 0 {
         round += 1;
         anyhow::ensure!(
             round <= 3 * ROUNDS,
-            "the database has forgotten {lost} rows, and {acquitted} marks ended their probation"
+            "the database has forgotten {lost} rows, and {expired} marks ended their probation"
         );
         let worker = stack.worker();
         // In the first round the server runs long enough for marks to end their probation and for
         // owners to expire.
-        let (rows, ended) = if acquitted == 0 { (500, 50) } else { (200, 0) };
+        let (rows, ended) = if expired == 0 { (500, 50) } else { (200, 0) };
         until("rows have landed", async || {
             let counts = worker.counts();
-            Ok(counts.rows >= rows && counts.acquitted >= ended)
+            Ok(counts.rows >= rows && counts.expired >= ended)
         })
         .await?;
-        acquitted += worker.counts().acquitted;
-        relived += worker.counts().relived;
+        expired += worker.counts().expired;
+        requeued += worker.counts().requeued;
         worker.kill();
         let before = versions(&stack).await?;
         mariadb.kill()?;
@@ -162,13 +162,13 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     }
     // Commits that the last crash might have taken land again, even if none was lost.
     anyhow::ensure!(
-        relived > 0,
+        requeued > 0,
         "no worker found anything on probation after a crash"
     );
     let on_probation = stack.storage.stats().await?.probation_marks;
     let worker = stack.worker();
     let live = until("the mark on probation is live again", async || {
-        Ok(on_probation == 0 || worker.counts().relived > 0)
+        Ok(on_probation == 0 || worker.counts().requeued > 0)
     });
     if let Err(late) = live.await {
         bail!(
@@ -218,7 +218,7 @@ async fn after_a_clean_restart_what_is_on_probation_lands_again_and_its_probatio
     mariadb.restart().await?;
     let worker = stack.worker();
     until("its mark is live again", async || {
-        Ok(worker.counts().relived == 1)
+        Ok(worker.counts().requeued == 1)
     })
     .await?;
     until("its probation has ended", async || {

@@ -74,9 +74,9 @@ impl Tiers {
         looks: bool,
     ) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
-        let mut healed = false;
+        let mut reconciled = false;
         for _ in 0..tries::FLUSH {
-            let Some(collected) = self.collect_whole(owner, &mut healed).await? else {
+            let Some(collected) = self.collect_whole(owner, &mut reconciled).await? else {
                 continue;
             };
             let Some((version, rows)) = rows_of(owner, &collected) else {
@@ -129,7 +129,7 @@ impl Tiers {
     async fn collect_whole(
         &self,
         owner: &Owner,
-        healed: &mut bool,
+        reconciled: &mut bool,
     ) -> Result<Option<Collected>, TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let mut collected = match self
@@ -143,8 +143,8 @@ impl Tiers {
         if collected.reads.iter().any(is_suspect) {
             // A full hot tier does not keep the result of the comparison. Then the flush lands that
             // result.
-            match self.heal(owner).await? {
-                Some(read) if std::mem::replace(healed, true) => collected.reads = vec![read],
+            match self.reconcile(owner).await? {
+                Some(read) if std::mem::replace(reconciled, true) => collected.reads = vec![read],
                 _ => return Ok(None),
             }
         }

@@ -21,7 +21,7 @@ impl Tiers {
     ///
     /// # Cancel safety
     /// If the call is dropped, the comparison may have happened or not. Repeating it is harmless.
-    pub async fn heal(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
+    pub async fn reconcile(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
         for _ in 0..tries::OWNER {
             let Some(observed) = self.observe(owner).await? else {
                 continue;

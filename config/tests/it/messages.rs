@@ -150,7 +150,7 @@ fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
         "config/storage.toml:3: limits.value_bytes_max = 8388609: expected at most limits.call_bytes_max, 8388608"
     );
     for line in [
-        "hot.touch_interval = \"31m\"",
+        "hot.refresh_interval = \"31m\"",
         "landing.error_retry_min = \"2h\"",
         "redis.tls_ca_file = \"ca.pem\"",
         "sql.tls_ca_file = \"ca.pem\"",
@@ -211,8 +211,8 @@ fn the_first_and_the_last_allowed_value_are_allowed() {
         "redis.partitions = +16_384",
         "sql.table = \"_1\"",
         "hot.operation_deadline = \"30s\"",
-        "hot.touch_interval = \"0s\"",
-        "hot.touch_interval = \"30min\"",
+        "hot.refresh_interval = \"0s\"",
+        "hot.refresh_interval = \"30min\"",
         "limits.value_bytes_max = 8388608",
     ] {
         assert!(

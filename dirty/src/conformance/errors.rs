@@ -6,7 +6,7 @@ use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, above, fault, lock_of, owner, set};
-use crate::{Entry, ErrorEntry, Fault, HotKind, Lock, Park, Parked, Settle, Snapshot};
+use crate::{Entry, ErrorEntry, Fault, HotKind, Lock, Reject, Rejected, Settle, Snapshot};
 
 /// An owner with one mark in the snapshot, and the lock.
 async fn refused(h: &Harness) -> (Owner, Partition, Lock, Entry) {
@@ -27,21 +27,21 @@ async fn errors(h: &Harness, partition: Partition) -> Vec<ErrorEntry> {
 }
 
 /// Only the rejected fields move, each with its reason.
-pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
+pub async fn reject_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let before = h.store().time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
-    let parked = Parked {
+    let rejected = Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
     };
     assert_eq!(
-        h.park(partition, &lock, vec![parked.clone()]).await,
+        h.reject(partition, &lock, vec![rejected.clone()]).await,
         Ok(vec![true])
     );
     assert_eq!(
-        h.park(partition, &lock, vec![parked]).await,
+        h.reject(partition, &lock, vec![rejected]).await,
         Ok(vec![false]),
         "it is not in the snapshot any more"
     );
@@ -67,19 +67,19 @@ pub async fn park_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
 /// H46.
 pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let again = |source: Option<Entry>| Parked {
+    let again = |source: Option<Entry>| Rejected {
         source,
         owner: Some(ann.clone()),
         faults: vec![fault("gold", entry.version, "bad")],
     };
-    h.park(partition, &lock, vec![again(Some(entry.clone()))])
+    h.reject(partition, &lock, vec![again(Some(entry.clone()))])
         .await
         .unwrap();
     let first = errors(h, partition).await.remove(0).first;
     for (attempts, seconds) in [(2, 2), (3, 3), (4, 3)] {
         h.rig().advance(Duration::from_millis(2)).await;
         assert_eq!(
-            h.park(partition, &lock, vec![again(None)]).await,
+            h.reject(partition, &lock, vec![again(None)]).await,
             Ok(vec![true])
         );
         let error = errors(h, partition).await.remove(0);
@@ -105,11 +105,11 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
     ];
     for ((version, stays), source) in versions.into_iter().zip([Some(entry), None, None]) {
         let faults = vec![fault("gold", version, "bad")];
-        let parked = h
-            .park(
+        let rejected = h
+            .reject(
                 partition,
                 &lock,
-                vec![Parked {
+                vec![Rejected {
                     source,
                     owner: Some(ann.clone()),
                     faults,
@@ -117,7 +117,7 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
             )
             .await;
         assert_eq!(
-            parked,
+            rejected,
             Ok(vec![version == stays]),
             "a newer error mark has replaced the retried one"
         );
@@ -128,18 +128,18 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
 
 /// H27: one worker retries a field that another worker has landed. A mark that came back would keep
 /// the next write from taking away the hash's time to live.
-pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) {
+pub async fn a_field_that_was_landed_meanwhile_is_not_rejected_again(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let again = Parked {
+    let again = Rejected {
         source: None,
         owner: Some(ann.clone()),
         faults: faults.clone(),
     };
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source: Some(entry.clone()),
             owner: Some(ann.clone()),
             faults,
@@ -154,7 +154,7 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
-    h.park(partition, &lock, vec![again]).await.unwrap();
+    h.reject(partition, &lock, vec![again]).await.unwrap();
     assert_eq!(
         (errors(h, partition).await.len(), h.is_marked(&ann).await),
         (0, false)
@@ -165,16 +165,16 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_parked_again(h: &Harness) 
 }
 
 /// H27: two workers on one snapshot.
-pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
+pub async fn an_entry_that_another_worker_settled_is_not_rejected(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     h.settle(partition, Some(&lock), std::slice::from_ref(&entry))
         .await
         .unwrap();
     let faults = vec![fault("gold", entry.version, "bad")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source: Some(entry),
             owner: Some(ann.clone()),
             faults,
@@ -190,7 +190,7 @@ pub async fn an_entry_that_another_worker_settled_is_not_parked(h: &Harness) {
 }
 
 /// R5: a late worker with entries of a snapshot that is gone moves no entry of the next snapshot.
-pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
+pub async fn entries_of_a_snapshot_that_is_gone_are_not_rejected(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let late = h.number(partition);
     h.settle(partition, Some(&lock), std::slice::from_ref(&entry))
@@ -201,13 +201,13 @@ pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
         .await
         .version;
     h.snapshot(partition, &lock).await;
-    let parked = vec![Parked {
+    let rejected = vec![Rejected {
         source: Some(entry),
         owner: Some(ann.clone()),
         faults: vec![fault("gold", version, "bad")],
     }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let park = Park {
+    let reject = Reject {
         partition,
         lock,
         epoch: Epoch(1),
@@ -215,9 +215,9 @@ pub async fn entries_of_a_snapshot_that_is_gone_are_not_parked(h: &Harness) {
         retry_min,
         retry_max,
         probation: false,
-        parked,
+        rejected,
     };
-    assert_eq!(h.store().park(&park).await, Ok(vec![false]));
+    assert_eq!(h.store().reject(&reject).await, Ok(vec![false]));
     assert_eq!(
         (
             errors(h, partition).await.len(),
@@ -234,12 +234,12 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
         fault("gold", entry.version, "bad"),
         fault("bag", entry.version, "bad"),
     ];
-    let parked = Parked {
+    let rejected = Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
     };
-    h.park(partition, &lock, vec![parked]).await.unwrap();
+    h.reject(partition, &lock, vec![rejected]).await.unwrap();
     assert_eq!(
         errors(h, partition).await.len(),
         2,
@@ -298,12 +298,12 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
 pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
-    let parked = Parked {
+    let rejected = Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
     };
-    h.park(partition, &lock, vec![parked]).await.unwrap();
+    h.reject(partition, &lock, vec![rejected]).await.unwrap();
     h.unlock(partition, &lock).await;
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let settle = Settle {
@@ -317,16 +317,16 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
 }
 
 /// R15, H27.
-pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
+pub async fn reject_needs_the_lock_and_the_epoch(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
-    let parked = vec![Parked {
+    let rejected = vec![Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
     }];
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
-    let good = Park {
+    let good = Reject {
         partition,
         lock: lock.clone(),
         epoch: Epoch(1),
@@ -334,27 +334,27 @@ pub async fn park_needs_the_lock_and_the_epoch(h: &Harness) {
         retry_min,
         retry_max,
         probation: false,
-        parked,
+        rejected,
     };
-    let stranger = Park {
+    let stranger = Reject {
         lock: lock_of("worker"),
         ..good.clone()
     };
     assert_eq!(
-        h.store().park(&stranger).await.unwrap_err().kind,
+        h.store().reject(&stranger).await.unwrap_err().kind,
         HotKind::LockLost
     );
-    let other = Park {
+    let other = Reject {
         epoch: Epoch(2),
         ..good.clone()
     };
     assert_eq!(
-        h.store().park(&other).await.unwrap_err().kind,
+        h.store().reject(&other).await.unwrap_err().kind,
         HotKind::EpochMoved
     );
     assert_eq!(h.scan(partition).await, vec![entry]);
     assert!(errors(h, partition).await.is_empty());
-    h.store().park(&good).await.unwrap();
+    h.store().reject(&good).await.unwrap();
     assert_eq!(errors(h, partition).await.len(), 1);
 }
 
@@ -364,12 +364,12 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     let faults: Vec<Fault> = (0..700)
         .map(|n| fault(&format!("f{n}"), entry.version, "bad"))
         .collect();
-    let parked = Parked {
+    let rejected = Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
     };
-    h.park(partition, &lock, vec![parked]).await.unwrap();
+    h.reject(partition, &lock, vec![rejected]).await.unwrap();
     let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0);
     loop {
         let page = h.store().errors(partition, cursor, 50).await.unwrap();
@@ -392,12 +392,12 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
         h.set(owner, "gold", "1").await;
     }
     h.snapshot(partition, &lock).await;
-    let refused = |entry: Entry| Parked {
+    let refused = |entry: Entry| Rejected {
         owner: entry.mark.as_ref().map(|mark| mark.owner.clone()),
         faults: vec![fault("gold", entry.version, "bad")],
         source: Some(entry),
     };
-    h.park(
+    h.reject(
         partition,
         &lock,
         h.scan(partition).await.into_iter().map(refused).collect(),
@@ -419,7 +419,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
 }
 
 /// Somebody else wrote into the dirty map. The mark moves to the error map, and the rest lands.
-pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
+pub async fn an_unreadable_mark_is_rejected_under_its_own_name(h: &Harness) {
     let partition = Partition(0);
     h.rig().foreign_mark(partition, b"\xff not a mark").await;
     let lock = h.lock(partition).await;
@@ -433,10 +433,10 @@ pub async fn an_unreadable_mark_is_parked_under_its_own_name(h: &Harness) {
         (&b"\xff not a mark"[..], &None)
     );
     let faults = vec![fault("any", entry.version, "unreadable")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source: Some(entry.clone()),
             owner: None,
             faults,

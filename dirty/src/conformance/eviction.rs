@@ -6,7 +6,7 @@ use storage_model::{Change, Epoch, Version};
 
 use super::harness::{Harness, above, all_rows, fault, live, owner, set};
 use super::{Life, field};
-use crate::{Acquit, Evicted, Filled, HotKind, Marker, Parked, Probation, Settle};
+use crate::{Evicted, Expire, Filled, HotKind, Marker, Probation, Rejected, Settle};
 
 /// Landed data may go at any time.
 pub async fn a_clean_hash_is_evicted_at_once_and_its_marker_stays(h: &Harness) {
@@ -64,10 +64,10 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     assert!(h.is_marked(&ann).await, "the snapshot");
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults,
@@ -92,12 +92,12 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     h.assert_lasting(&ann).await;
     let entries = h
         .store()
-        .scan(partition, crate::Map::Leaving, 0, 10)
+        .scan(partition, crate::Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     h.store()
-        .acquit(&Acquit {
+        .expire(&Expire {
             partition,
             lock,
             window,
@@ -122,10 +122,10 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults,
@@ -165,12 +165,12 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     assert!(h.read(&ann).await.header.is_some(), "its probation ends");
     let entries = h
         .store()
-        .scan(partition, crate::Map::Leaving, 0, 10)
+        .scan(partition, crate::Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     h.store()
-        .acquit(&Acquit {
+        .expire(&Expire {
             partition,
             lock: lock.clone(),
             window,
@@ -186,11 +186,11 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
 }
 
 /// R2.
-pub async fn touch_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
+pub async fn refresh_ttl_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
     let ann = owner("ann");
     h.set(&ann, "gold", "1").await;
     h.store()
-        .touch(&[ann.clone(), owner("nobody")])
+        .refresh_ttl(&[ann.clone(), owner("nobody")])
         .await
         .unwrap();
     h.assert_lasting(&ann).await;
@@ -198,7 +198,7 @@ pub async fn touch_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
 }
 
 /// Data in use stays.
-pub async fn touch_gives_a_clean_hash_the_full_time_again(h: &Harness) {
+pub async fn refresh_ttl_gives_a_clean_hash_the_full_time_again(h: &Harness) {
     let ann = owner("ann");
     h.set(&ann, "gold", "1").await;
     h.land(&ann).await;
@@ -206,7 +206,10 @@ pub async fn touch_gives_a_clean_hash_the_full_time_again(h: &Harness) {
     let Life::Ends(before) = h.rig().life(&ann).await else {
         panic!("landed data ends")
     };
-    h.store().touch(std::slice::from_ref(&ann)).await.unwrap();
+    h.store()
+        .refresh_ttl(std::slice::from_ref(&ann))
+        .await
+        .unwrap();
     let Life::Ends(after) = h.rig().life(&ann).await else {
         panic!("landed data ends")
     };

@@ -13,7 +13,7 @@ use storage_model::{
 use super::{Life, Rig};
 use crate::{
     Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated,
-    Observed, Park, Parked, PartitionRecord, Read, Settle, Settled, Snapshot, SnapshotId,
+    Observed, PartitionRecord, Read, Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
 
 /// A field of this name.
@@ -380,28 +380,28 @@ impl Harness {
         (owner, version)
     }
 
-    /// Parks these entries.
-    pub(super) async fn park(
+    /// Rejects these entries.
+    pub(super) async fn reject(
         &self,
         partition: Partition,
         lock: &Lock,
-        parked: Vec<Parked>,
+        rejected: Vec<Rejected>,
     ) -> Result<Vec<bool>, HotError> {
-        self.park_and_keep(partition, lock, parked, false).await
+        self.reject_and_keep(partition, lock, rejected, false).await
     }
 
-    /// As [`Self::park`]. With `probation`, entries with landed fields go on probation.
-    pub(super) async fn park_and_keep(
+    /// As [`Self::reject`]. With `probation`, entries with landed fields go on probation.
+    pub(super) async fn reject_and_keep(
         &self,
         partition: Partition,
         lock: &Lock,
-        parked: Vec<Parked>,
+        rejected: Vec<Rejected>,
         probation: bool,
     ) -> Result<Vec<bool>, HotError> {
         let epoch = self.record(partition).await.epoch;
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(3));
         let snapshot = self.number(partition);
-        let park = Park {
+        let reject = Reject {
             partition,
             lock: lock.clone(),
             epoch,
@@ -409,9 +409,9 @@ impl Harness {
             retry_min,
             retry_max,
             probation,
-            parked,
+            rejected,
         };
-        self.store().park(&park).await
+        self.store().reject(&reject).await
     }
 
     /// Asserts that a hash has no time to live.

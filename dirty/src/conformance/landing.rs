@@ -6,7 +6,7 @@ use storage_model::{Cell, Change, Epoch, Version};
 
 use super::field;
 use super::harness::{Harness, accepted, all_rows, fault, live, lock_of, owner, removed, set};
-use crate::{Entry, HotKind, Mark, Parked, Settle, Settled, Snapshot};
+use crate::{Entry, HotKind, Mark, Rejected, Settle, Settled, Snapshot};
 
 /// Nothing to do.
 pub async fn nothing_marked_is_an_empty_snapshot(h: &Harness) {
@@ -224,13 +224,13 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     h.set(&ann, "gold", "1").await;
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
-    let parked = h.scan(partition).await;
-    let faults = vec![fault("gold", parked[0].version, "too long")];
-    let source = Some(parked[0].clone());
-    h.park(
+    let rejected = h.scan(partition).await;
+    let faults = vec![fault("gold", rejected[0].version, "too long")];
+    let source = Some(rejected[0].clone());
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults,
@@ -354,14 +354,17 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
             [true, false]
         );
         let faults = vec![fault("gold", lost, "vanished")];
-        let parked = Parked {
+        let rejected = Rejected {
             source: Some(marks[0].clone()),
             owner: Some(ann.clone()),
             faults,
         };
         h.settle(partition, Some(&lock), &marks[1..]).await.unwrap();
         h.assert_ends(&ann).await;
-        assert_eq!(h.park(partition, &lock, vec![parked]).await, Ok(vec![true]));
+        assert_eq!(
+            h.reject(partition, &lock, vec![rejected]).await,
+            Ok(vec![true])
+        );
         assert!(
             h.scan(partition).await.is_empty() && h.is_marked(&ann).await,
             "the error map names it"

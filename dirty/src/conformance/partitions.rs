@@ -7,7 +7,7 @@ use storage_model::{
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
 use crate::{
-    Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, Park, PartitionState, Settle,
+    Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, PartitionState, Reject, Settle,
 };
 
 /// Every call that needs a present record fails as `Unprepared`.
@@ -34,7 +34,7 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
         probation: false,
     };
     let (retry_min, retry_max) = Default::default();
-    let park = Park {
+    let reject = Reject {
         partition,
         lock,
         epoch,
@@ -42,7 +42,7 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
         retry_min,
         retry_max,
         probation: false,
-        parked: vec![],
+        rejected: vec![],
     };
     let errors = [
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
@@ -51,7 +51,7 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
             .await
             .unwrap_err(),
         h.store().settle(&settle).await.unwrap_err(),
-        h.store().park(&park).await.unwrap_err(),
+        h.store().reject(&reject).await.unwrap_err(),
         h.store()
             .raise_landed(partition, epoch, Version::MAX)
             .await

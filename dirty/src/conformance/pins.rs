@@ -7,7 +7,7 @@ use super::Life;
 use super::field;
 use super::harness::{Harness, above, accepted, all_rows, applied, fault, live, owner};
 use super::sessions::{HOLDER, Held, open};
-use crate::{Acquit, Claimed, Map, Parked, Probation, Settle};
+use crate::{Claimed, Expire, Map, Probation, Rejected, Settle};
 
 async fn life(h: &Harness, owner: &Owner) -> Life {
     h.rig().life(owner).await
@@ -41,7 +41,10 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
     let ann = held.owner.clone();
     h.land(&ann).await;
     assert_eq!(life(h, &ann).await, Life::Lasting);
-    h.store().touch(std::slice::from_ref(&ann)).await.unwrap();
+    h.store()
+        .refresh_ttl(std::slice::from_ref(&ann))
+        .await
+        .unwrap();
     h.store()
         .evict(std::slice::from_ref(&ann))
         .await
@@ -91,10 +94,10 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "bad")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults,
@@ -115,17 +118,19 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
 }
 
 /// An entry without a rejected field just goes.
-pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_owner(h: &Harness) {
+pub async fn an_entry_that_is_rejected_without_a_fault_leaves_the_hash_of_a_held_owner(
+    h: &Harness,
+) {
     let (held, _) = saved(h).await;
     let ann = held.owner.clone();
     let partition = h.partition(&ann);
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults: vec![],
@@ -134,7 +139,7 @@ pub async fn an_entry_that_is_parked_without_a_fault_leaves_the_hash_of_a_held_o
     .await
     .unwrap();
     assert!(!h.is_marked(&ann).await);
-    assert_pinned(h, &held, "parked").await;
+    assert_pinned(h, &held, "rejected").await;
 }
 
 /// H33.
@@ -157,13 +162,13 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
     };
     let entries = h
         .store()
-        .scan(partition, Map::Leaving, 0, 10)
+        .scan(partition, Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     assert_eq!(
         h.store()
-            .acquit(&Acquit {
+            .expire(&Expire {
                 partition,
                 lock,
                 window,
@@ -174,7 +179,7 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
         1
     );
     assert!(!h.is_marked(&ann).await);
-    assert_pinned(h, &held, "acquitted").await;
+    assert_pinned(h, &held, "expired").await;
 }
 
 /// A reader loads the owner of a session. The owner has no hash yet.

@@ -5,8 +5,8 @@ use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
 use super::field;
 use super::harness::{Harness, above, accepted, all_rows, fault, live, lock_of, owner, set};
 use crate::{
-    Acquit, Adopt, Entry, Evicted, HotKind, Lock, Map, Mutated, Parked, Probation, Refusal, Settle,
-    Snapshot, Window,
+    Adopt, Entry, Evicted, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected,
+    Settle, Snapshot, Window,
 };
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
@@ -53,7 +53,7 @@ async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
     }
 }
 
-async fn acquit(
+async fn expire(
     h: &Harness,
     partition: Partition,
     lock: &Lock,
@@ -61,7 +61,7 @@ async fn acquit(
     entries: Vec<Entry>,
 ) -> u32 {
     h.store()
-        .acquit(&Acquit {
+        .expire(&Expire {
             partition,
             lock: lock.clone(),
             window,
@@ -71,12 +71,12 @@ async fn acquit(
         .unwrap()
 }
 
-async fn relive(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
+async fn requeue(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
     let mut lived = 0;
-    for map in [Map::Leaving, Map::Landed] {
+    for map in [Map::Expiring, Map::Landed] {
         lived += h
             .store()
-            .relive(partition, lock, &entries(h, partition, map).await)
+            .requeue(partition, lock, &entries(h, partition, map).await)
             .await
             .unwrap();
     }
@@ -97,7 +97,7 @@ pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
     let (ann, partition, _, version) = on_probation(h, "ann").await;
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!(
-        (peek.live, peek.snapshot, peek.probation, peek.relive),
+        (peek.live, peek.snapshot, peek.probation, peek.requeue),
         (0, 0, 1, false)
     );
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
@@ -126,13 +126,13 @@ pub async fn the_marks_of_a_window_that_left_go_and_the_hash_may_expire(h: &Harn
     assert_eq!(
         (
             entries(h, partition, Map::Landed).await,
-            versions(h, partition, Map::Leaving).await
+            versions(h, partition, Map::Expiring).await
         ),
         (vec![], vec![version])
     );
     assert_eq!(leave(h, partition, &lock).await, window);
-    let leaving = entries(h, partition, Map::Leaving).await;
-    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    let expiring = entries(h, partition, Map::Expiring).await;
+    assert_eq!(expire(h, partition, &lock, window, expiring).await, 1);
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
     assert_eq!(
@@ -148,38 +148,38 @@ pub async fn a_window_is_never_overwritten_by_the_next(h: &Harness) {
     let second = h.set(&ann, "gold", "2").await;
     land(h, partition, &lock).await;
     assert_eq!(leave(h, partition, &lock).await, window);
-    assert_eq!(versions(h, partition, Map::Leaving).await, [first]);
+    assert_eq!(versions(h, partition, Map::Expiring).await, [first]);
     assert_eq!(versions(h, partition, Map::Landed).await, [second]);
     assert!(h.is_marked(&ann).await);
-    let leaving = entries(h, partition, Map::Leaving).await;
-    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    let expiring = entries(h, partition, Map::Expiring).await;
+    assert_eq!(expire(h, partition, &lock, window, expiring).await, 1);
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
     let next = leave(h, partition, &lock).await;
     assert!(next != window && next.epoch == window.epoch);
-    assert_eq!(versions(h, partition, Map::Leaving).await, [second]);
+    assert_eq!(versions(h, partition, Map::Expiring).await, [second]);
 }
 
 /// A worker can't end a probation that it has not looked at.
-pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
+pub async fn expire_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
     let (ann, partition, lock, _) = on_probation(h, "ann").await;
     let window = leave(h, partition, &lock).await;
-    let leaving = entries(h, partition, Map::Leaving).await;
-    let good = Acquit {
+    let expiring = entries(h, partition, Map::Expiring).await;
+    let good = Expire {
         partition,
         lock,
         window,
-        entries: leaving,
+        entries: expiring,
     };
-    let stranger = Acquit {
+    let stranger = Expire {
         lock: lock_of("worker"),
         ..good.clone()
     };
     assert_eq!(
-        h.store().acquit(&stranger).await.unwrap_err().kind,
+        h.store().expire(&stranger).await.unwrap_err().kind,
         HotKind::LockLost
     );
-    let late = Acquit {
+    let late = Expire {
         window: Window {
             epoch: Epoch(0),
             ..window
@@ -187,21 +187,21 @@ pub async fn acquit_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().acquit(&late).await.unwrap_err().kind,
+        h.store().expire(&late).await.unwrap_err().kind,
         HotKind::EpochMoved
     );
-    let other = Acquit {
+    let other = Expire {
         window: Window {
             number: window.number + 1,
             ..window
         },
         ..good.clone()
     };
-    assert_eq!(h.store().acquit(&other).await.unwrap(), 0);
+    assert_eq!(h.store().expire(&other).await.unwrap(), 0);
     assert!(h.is_marked(&ann).await);
-    assert_eq!(h.store().acquit(&good).await.unwrap(), 1);
+    assert_eq!(h.store().expire(&good).await.unwrap(), 1);
     assert_eq!(
-        h.store().acquit(&good).await.unwrap(),
+        h.store().expire(&good).await.unwrap(),
         0,
         "a repeat is harmless"
     );
@@ -215,7 +215,7 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     land(h, partition, &lock).await;
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
-    assert_eq!((peek.live, peek.probation, peek.relive), (0, 2, true));
+    assert_eq!((peek.live, peek.probation, peek.requeue), (0, 2, true));
     assert_eq!(
         h.store().probation(partition, &lock).await.unwrap(),
         Probation::Lost
@@ -224,27 +224,27 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
         epoch: Epoch(2),
         ..window
     };
-    let leaving = entries(h, partition, Map::Leaving).await;
+    let expiring = entries(h, partition, Map::Expiring).await;
     assert_eq!(
-        acquit(h, partition, &lock, early, leaving).await,
+        expire(h, partition, &lock, early, expiring).await,
         0,
         "of the epoch before"
     );
     assert_eq!(
         h.store()
-            .relive(partition, &lock_of("worker"), &[])
+            .requeue(partition, &lock_of("worker"), &[])
             .await
             .unwrap_err()
             .kind,
         HotKind::LockLost
     );
-    assert_eq!(relive(h, partition, &lock).await, 1);
+    assert_eq!(requeue(h, partition, &lock).await, 1);
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
     assert_eq!(
         (
             peek.live,
             peek.probation,
-            peek.relive,
+            peek.requeue,
             peek.oldest().is_some()
         ),
         (1, 0, false, true)
@@ -263,7 +263,7 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     h.assert_lasting(&ann).await;
     land(h, partition, &lock).await;
     assert_eq!(
-        relive(h, partition, &lock).await,
+        requeue(h, partition, &lock).await,
         0,
         "a mark that landed in this epoch stays on probation"
     );
@@ -277,12 +277,19 @@ pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness
     h.set(&ann, "gold", "2").await;
     land(h, partition, &lock).await;
     let third = h.set(&ann, "gold", "3").await;
-    assert!(h.is_marked(&ann).await, "leaving, landed and unlanded");
+    assert!(h.is_marked(&ann).await, "expiring, landed and unlanded");
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    relive(h, partition, &lock).await;
+    requeue(h, partition, &lock).await;
     assert_eq!(versions(h, partition, Map::Dirty).await, [third]);
     assert!(h.is_marked(&ann).await);
-    assert!(!h.store().peek(&[partition]).await.remove(0).unwrap().relive);
+    assert!(
+        !h.store()
+            .peek(&[partition])
+            .await
+            .remove(0)
+            .unwrap()
+            .requeue
+    );
     h.assert_lasting(&ann).await;
     h.snapshot(partition, &lock).await;
     let last = h.scan(partition).await;
@@ -305,10 +312,10 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop();
     let faults = vec![fault("gold", version, "too long")];
-    h.park(
+    h.reject(
         partition,
         &lock,
-        vec![Parked {
+        vec![Rejected {
             source,
             owner: Some(ann.clone()),
             faults,
@@ -327,7 +334,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert!(h.is_marked(&ann).await);
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    assert_eq!(relive(h, partition, &lock).await, 1);
+    assert_eq!(requeue(h, partition, &lock).await, 1);
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
 }
 
@@ -342,15 +349,15 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     h.snapshot(partition, &lock).await;
     let source = h.scan(partition).await.pop().unwrap();
     let version = source.version;
-    let parked = |field: &str| Parked {
+    let rejected = |field: &str| Rejected {
         source: Some(source.clone()),
         owner: Some(ann.clone()),
         faults: vec![fault(field, version, "bad")],
     };
-    h.park_and_keep(partition, &lock, vec![parked("gold")], true)
+    h.reject_and_keep(partition, &lock, vec![rejected("gold")], true)
         .await
         .unwrap();
-    h.park_and_keep(partition, &lock, vec![parked("gold")], true)
+    h.reject_and_keep(partition, &lock, vec![rejected("gold")], true)
         .await
         .unwrap();
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
@@ -361,7 +368,7 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     );
     assert!(h.is_marked(&ann).await);
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    assert_eq!(relive(h, partition, &lock).await, 1);
+    assert_eq!(requeue(h, partition, &lock).await, 1);
     assert_eq!(versions(h, partition, Map::Dirty).await, [version]);
     assert!(
         h.is_marked(&ann).await,
@@ -369,11 +376,11 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     );
 
     h.snapshot(partition, &lock).await;
-    let both = Parked {
+    let both = Rejected {
         faults: vec![fault("bag", version, "bad"), fault("gold", version, "bad")],
-        ..parked("gold")
+        ..rejected("gold")
     };
-    h.park_and_keep(partition, &lock, vec![both], true)
+    h.reject_and_keep(partition, &lock, vec![both], true)
         .await
         .unwrap();
     let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
@@ -406,8 +413,8 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
         Evicted::WhenLanded
     );
     let window = leave(h, partition, &lock).await;
-    let leaving = entries(h, partition, Map::Leaving).await;
-    acquit(h, partition, &lock, window, leaving).await;
+    let expiring = entries(h, partition, Map::Expiring).await;
+    expire(h, partition, &lock, window, expiring).await;
     assert_eq!(h.read(&ann).await.header, None);
 }
 
@@ -466,14 +473,14 @@ pub async fn marks_on_probation_of_a_hash_that_was_lost_are_put_aside(h: &Harnes
     let mut landed = versions(h, partition, Map::Landed).await;
     landed.sort();
     assert_eq!(
-        (versions(h, partition, Map::Leaving).await, landed),
+        (versions(h, partition, Map::Expiring).await, landed),
         (vec![first], vec![second, third])
     );
-    let leaving = entries(h, partition, Map::Leaving).await;
-    assert_eq!(acquit(h, partition, &lock, window, leaving).await, 1);
+    let expiring = entries(h, partition, Map::Expiring).await;
+    assert_eq!(expire(h, partition, &lock, window, expiring).await, 1);
     h.assert_lasting(&ann).await;
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    assert_eq!(relive(h, partition, &lock).await, 2);
+    assert_eq!(requeue(h, partition, &lock).await, 2);
     let mut live = entries(h, partition, Map::Dirty).await;
     live.sort_by_key(|entry| entry.version);
     let of = |entry: &Entry| (entry.version, entry.is_aside());
@@ -502,13 +509,13 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     let lived = h
         .store()
-        .relive(partition, &lock, &all.entries)
+        .requeue(partition, &lock, &all.entries)
         .await
         .unwrap();
     assert_eq!(usize::try_from(lived).unwrap(), MARKS);
     land(h, partition, &lock).await;
     let window = leave(h, partition, &lock).await;
-    let gone = acquit(h, partition, &lock, window, all.entries).await;
+    let gone = expire(h, partition, &lock, window, all.entries).await;
     assert_eq!(usize::try_from(gone).unwrap(), MARKS);
     assert_eq!(
         h.store()

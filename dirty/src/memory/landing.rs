@@ -11,10 +11,10 @@ use super::partition::{collects, current, in_epoch, raise};
 use super::read::read;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
-use super::{park, probation};
+use super::{probation, reject};
 use crate::{
-    Acquit, Collected, Entry, ErrorEntry, Fields, HotError, Lock, Map, Marks, Page, Park,
-    PartitionRecord, Probation, Settle, Settled, Snapshot,
+    Collected, Entry, ErrorEntry, Expire, Fields, HotError, Lock, Map, Marks, Page,
+    PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -44,7 +44,7 @@ impl Marks for MemoryStore {
         count: usize,
     ) -> Result<Page<ErrorEntry>, HotError> {
         self.run(partition, "errors", |state, _| {
-            park::errors(state, cursor, count)
+            reject::errors(state, cursor, count)
         })
     }
 
@@ -66,9 +66,9 @@ impl Marks for MemoryStore {
         })?
     }
 
-    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError> {
-        self.run(park.partition, "park", |state, now| {
-            park::park(state, now, park)
+    async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError> {
+        self.run(reject.partition, "reject", |state, now| {
+            reject::reject(state, now, reject)
         })?
     }
 
@@ -78,20 +78,20 @@ impl Marks for MemoryStore {
         })?
     }
 
-    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
-        self.run(acquit.partition, "acquit", |state, now| {
-            probation::acquit(state, now, acquit)
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
+        self.run(expire.partition, "expire", |state, now| {
+            probation::expire(state, now, expire)
         })?
     }
 
-    async fn relive(
+    async fn requeue(
         &self,
         partition: Partition,
         lock: &Lock,
         entries: &[Entry],
     ) -> Result<u32, HotError> {
-        self.run(partition, "relive", |state, now| {
-            probation::relive(state, now, partition, lock, entries)
+        self.run(partition, "requeue", |state, now| {
+            probation::requeue(state, now, partition, lock, entries)
         })?
     }
 }

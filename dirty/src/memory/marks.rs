@@ -52,14 +52,14 @@ pub(super) struct Marks {
     snapshot: Marked,
     errors: Numbered<Owner, BTreeMap<Field, ErrorMark>>,
     landed: Marked,
-    leaving: Marked,
+    expiring: Marked,
     /// Owners to evict once no map names them and no session holds them.
     evicted: BTreeSet<Owner>,
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
     /// The number of the present snapshot, or of the last one.
     number: SnapshotId,
-    /// The number of the window that is leaving, or of the last one that left.
+    /// The number of the window that is expiring, or of the last one that left.
     window: u64,
     /// Whether the epoch changed since the marks on probation were settled.
     lost: bool,
@@ -69,14 +69,14 @@ impl Marks {
     /// Whether a map names the owner. Marks that were put aside do not count.
     pub(super) fn names(&self, owner: &Owner) -> bool {
         let name = (owner.clone(), None);
-        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving];
-        let is_refused = self.errors.get(owner).is_some() && is_kept("R2-parked");
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.expiring];
+        let is_refused = self.errors.get(owner).is_some() && is_kept("R2-rejected");
         is_refused || maps.iter().any(|map| map.get(&name).is_some())
     }
 
     /// All owners that a map names.
     pub(super) fn named(&self) -> impl Iterator<Item = &Owner> {
-        let maps = [&self.live, &self.snapshot, &self.landed, &self.leaving]
+        let maps = [&self.live, &self.snapshot, &self.landed, &self.expiring]
             .into_iter()
             .flat_map(Numbered::keys);
         maps.filter(|(_, aside)| aside.is_none())
@@ -89,7 +89,7 @@ impl Marks {
             + self.snapshot.len()
             + self.errors.len()
             + self.landed.len()
-            + self.leaving.len()
+            + self.expiring.len()
     }
 
     pub(super) fn sizes(&self) -> [usize; 3] {
@@ -118,7 +118,7 @@ impl Marks {
 
     /// Gives marks of a lost hash a name of their own, since the owner gets another hash (R6).
     pub(super) fn put_aside(&mut self, owner: &Owner) {
-        for map in [&mut self.live, &mut self.landed, &mut self.leaving] {
+        for map in [&mut self.live, &mut self.landed, &mut self.expiring] {
             if let Some(changed) = map.remove(&(owner.clone(), None)) {
                 let name = (owner.clone(), Some(changed.version));
                 let changed = changed.joined(map.get(&name));
@@ -223,9 +223,9 @@ impl Marks {
         });
     }
 
-    /// How many marks are on probation in the present window, and how many are leaving.
+    /// How many marks are on probation in the present window, and how many are expiring.
     pub(super) fn sizes_on_probation(&self) -> [usize; 2] {
-        [self.landed.len(), self.leaving.len()]
+        [self.landed.len(), self.expiring.len()]
     }
 
     /// Notes that the epoch changed, so that the commits of marks on probation may be lost.
@@ -237,31 +237,31 @@ impl Marks {
         self.lost
     }
 
-    /// The window that is leaving. If none is, the marks on probation become the next.
+    /// The window that is expiring. If none is, the marks on probation become the next.
     pub(super) fn leave(&mut self) -> u64 {
-        if self.leaving.is_empty() {
-            self.leaving = self.landed.take();
+        if self.expiring.is_empty() {
+            self.expiring = self.landed.take();
             self.window += 1;
         }
         self.window
     }
 
-    /// Whether the leaving marks are those of this window.
+    /// Whether the expiring marks are those of this window.
     pub(super) fn is_window(&self, number: u64) -> bool {
         self.window == number
     }
 
-    /// Ends the probation of a leaving mark. Answers whether it was there.
-    pub(super) fn acquit(&mut self, entry: &Entry) -> bool {
-        name_of(entry).is_some_and(|name| self.leaving.remove(&name).is_some())
+    /// Ends the probation of an expiring mark. Answers whether it was there.
+    pub(super) fn expire(&mut self, entry: &Entry) -> bool {
+        name_of(entry).is_some_and(|name| self.expiring.remove(&name).is_some())
     }
 
     /// Makes a mark on probation live again, if the epoch changed since it was settled.
-    pub(super) fn relive(&mut self, entry: &Entry, now: Timestamp) -> bool {
+    pub(super) fn requeue(&mut self, entry: &Entry, now: Timestamp) -> bool {
         let Some(name) = name_of(entry).filter(|_| self.lost) else {
             return false;
         };
-        let removed = [self.landed.remove(&name), self.leaving.remove(&name)];
+        let removed = [self.landed.remove(&name), self.expiring.remove(&name)];
         let mut found = false;
         for changed in removed.into_iter().flatten() {
             found = true;
@@ -298,7 +298,7 @@ impl Marks {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
             Map::Landed => self.landed.page(cursor, count, entry),
-            Map::Leaving => self.leaving.page(cursor, count, entry),
+            Map::Expiring => self.expiring.page(cursor, count, entry),
             Map::Error => self.errors.page(cursor, count, |owner, fields| {
                 let version = fields
                     .values()

@@ -26,7 +26,7 @@
 //! | [`read`], [`observe`], [`fill`] | reads of owners, and the proof and the merge of a load |
 //! | [`writes`] | one mutation: its effect, computed first and then written |
 //! | [`landing`] | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
-//! | [`park`], [`probation`] | the error map, the probation of landed marks |
+//! | [`reject`], [`probation`] | the error map, the probation of landed marks |
 //! | [`partition`], [`lock`] | [`Partitions`](crate::Partitions): records, sizes and locks |
 //! | `tier`, `pairing` | [`Tier`](crate::Tier): the process as a whole, and its database |
 //! | [`session`], [`holder`] | [`Sessions`](crate::Sessions) and [`Holders`](crate::Holders) |
@@ -44,10 +44,10 @@ pub mod observe;
 mod ops;
 pub mod owner;
 mod pairing;
-pub mod park;
 pub mod partition;
 pub mod probation;
 pub mod read;
+pub mod reject;
 mod room;
 pub mod session;
 pub mod state;

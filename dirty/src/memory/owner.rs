@@ -77,9 +77,11 @@ impl Owners for MemoryStore {
             .collect()
     }
 
-    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError> {
+    async fn refresh_ttl(&self, owners: &[Owner]) -> Result<(), HotError> {
         owners.iter().try_for_each(|owner| {
-            self.run_for(owner, "touch", |state, now, _| touch(state, now, owner))
+            self.run_for(owner, "refresh_ttl", |state, now, _| {
+                refresh_ttl(state, now, owner)
+            })
         })
     }
 }
@@ -112,7 +114,7 @@ pub fn evict(state: &mut PartState, owner: &Owner) -> Evicted {
 }
 
 /// Restores the full time to live of a hash that has one.
-pub fn touch(state: &mut PartState, present: &Present, owner: &Owner) {
+pub fn refresh_ttl(state: &mut PartState, present: &Present, owner: &Owner) {
     let end = present.now.plus(present.hash_ttl);
     if state
         .hashes

@@ -276,7 +276,7 @@ pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
         snapshot,
         errors,
         probation: u64::try_from(probation).unwrap_or(u64::MAX),
-        relive: state.marks.is_lost(),
+        requeue: state.marks.is_lost(),
         live_since,
         snapshot_since,
         holder,

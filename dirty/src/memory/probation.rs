@@ -5,9 +5,9 @@ use storage_model::Partition;
 use super::lock::require;
 use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
-use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
+use crate::{Entry, Expire, HotError, Lock, Probation, Window};
 
-/// Says which landed marks leave probation next. If none are leaving, the marks that are on
+/// Says which landed marks leave probation next. If none are expiring, the marks that are on
 /// probation now become the next.
 ///
 /// # Errors
@@ -33,21 +33,21 @@ pub fn probation(
     }))
 }
 
-/// Ends the probation of leaving marks, if they are still those of the window. Answers how many
+/// Ends the probation of expiring marks, if they are still those of the window. Answers how many
 /// went.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing went.
-pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Result<u32, HotError> {
-    in_epoch(state, acquit.partition, acquit.window.epoch, "acquit")?;
-    require(state, present.now, acquit.partition, &acquit.lock, "acquit")?;
+pub fn expire(state: &mut PartState, present: &Present, expire: &Expire) -> Result<u32, HotError> {
+    in_epoch(state, expire.partition, expire.window.epoch, "expire")?;
+    require(state, present.now, expire.partition, &expire.lock, "expire")?;
     let mut gone = 0;
-    if state.marks.is_lost() || !state.marks.is_window(acquit.window.number) {
+    if state.marks.is_lost() || !state.marks.is_window(expire.window.number) {
         return Ok(gone);
     }
-    for entry in &acquit.entries {
+    for entry in &expire.entries {
         let Some(mark) = &entry.mark else { continue };
-        if state.marks.acquit(entry) {
+        if state.marks.expire(entry) {
             gone += 1;
             state.release(present, &mark.owner);
         }
@@ -59,18 +59,18 @@ pub fn acquit(state: &mut PartState, present: &Present, acquit: &Acquit) -> Resu
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`. Nothing changed.
-pub fn relive(
+pub fn requeue(
     state: &mut PartState,
     present: &Present,
     partition: Partition,
     lock: &Lock,
     entries: &[Entry],
 ) -> Result<u32, HotError> {
-    current(state, partition, "relive")?;
-    require(state, present.now, partition, lock, "relive")?;
+    current(state, partition, "requeue")?;
+    require(state, present.now, partition, lock, "requeue")?;
     let mut lived = 0;
     for entry in entries {
-        lived += u32::from(state.marks.relive(entry, present.now));
+        lived += u32::from(state.marks.requeue(entry, present.now));
     }
     Ok(lived)
 }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use redis::{RedisError, Value};
 use storage_model::{Epoch, Field, Partition, Version};
 
-use super::operations::{fill, landing, observe, park, partition, read};
+use super::operations::{fill, landing, observe, partition, read, reject};
 use super::{reply, writes};
 use crate::fuzz::inputs;
 use crate::redis::connections::server::ServerInfo;
@@ -104,9 +104,9 @@ proptest! {
     fn no_entry_of_a_map_makes_a_decoder_panic(name in bytes(), value in prop::collection::vec(bytes(), 0..9)) {
         let (name, value) = (Bytes::from(name), Bytes::from(value.join(&b' ')));
         prop_assert!(landing::entry_of(name.clone(), value.clone()).version <= Version::MAX);
-        let lines = park::error_entries_of(name.clone(), value.clone());
+        let lines = reject::error_entries_of(name.clone(), value.clone());
         prop_assert!(lines.iter().all(|line| line.version <= Version::MAX));
-        prop_assert!(park::refused_of(name, value).version <= Version::MAX);
+        prop_assert!(reject::refused_of(name, value).version <= Version::MAX);
     }
 
     #[test]

@@ -200,7 +200,7 @@ async fn writes_that_wait_go_in_groups_and_hold_up_no_others() {
     );
     let before_waits = commands.windows(2).filter(|pair| pair[1] == "wait");
     assert!(
-        before_waits.clone().all(|pair| pair[0] == "sync"),
+        before_waits.clone().all(|pair| pair[0] == "write_for_wait"),
         "each WAIT stands behind a write of its own: {commands:?}"
     );
 }

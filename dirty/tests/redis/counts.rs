@@ -80,11 +80,11 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
                     .unwrap()
                     .entries,
             );
-            park(
+            reject(
                 store,
                 entries
                     .into_iter()
-                    .map(|entry| parked(entry.mark.clone().unwrap(), entry.version, Some(entry))),
+                    .map(|entry| rejected(entry.mark.clone().unwrap(), entry.version, Some(entry))),
             )
             .await;
         }
@@ -95,7 +95,7 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
             );
             let again = errors.into_iter().map(|error| {
                 let (owner, field) = error.target.unwrap();
-                parked(
+                rejected(
                     Mark {
                         owner,
                         fields: vec![field],
@@ -104,7 +104,7 @@ pub(crate) async fn step(store: &RedisStore, random: &mut StdRng) {
                     None,
                 )
             });
-            park(store, again).await;
+            reject(store, again).await;
         }
     }
 }
@@ -124,25 +124,25 @@ fn some<T>(random: &mut StdRng, items: Vec<T>) -> Vec<T> {
         .collect()
 }
 
-fn parked(mark: Mark, version: Version, source: Option<Entry>) -> Parked {
+fn rejected(mark: Mark, version: Version, source: Option<Entry>) -> Rejected {
     let fault = |field: &Field| Fault {
         field: field.clone(),
         version,
         code: 1406,
         message: "too long".into(),
     };
-    Parked {
+    Rejected {
         source,
         faults: mark.fields.iter().map(fault).collect(),
         owner: Some(mark.owner),
     }
 }
 
-async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
+async fn reject(store: &RedisStore, rejected: impl Iterator<Item = Rejected>) {
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let parked = parked.collect();
+    let rejected = rejected.collect();
     store
-        .park(&Park {
+        .reject(&Reject {
             partition: PARTITION,
             lock: lock("w"),
             epoch: Epoch(1),
@@ -150,7 +150,7 @@ async fn park(store: &RedisStore, parked: impl Iterator<Item = Parked>) {
             retry_min,
             retry_max,
             probation: false,
-            parked,
+            rejected,
         })
         .await
         .unwrap();

@@ -141,7 +141,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_block_it() {
+async fn what_somebody_else_wrote_into_a_snapshot_can_be_rejected_and_does_not_block_it() {
     let server = server().await;
     let store = prepared(RedisSettings {
         partitions: 1,
@@ -196,15 +196,15 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
         code: 0,
         message: "unreadable".into(),
     };
-    let one = |entry| Parked {
+    let one = |entry| Rejected {
         source: Some(entry),
         owner: None,
         faults: vec![fault.clone()],
     };
-    let parked = entries.into_iter().map(one).collect();
+    let rejected = entries.into_iter().map(one).collect();
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(60));
     store
-        .park(&Park {
+        .reject(&Reject {
             partition,
             lock: lock.clone(),
             epoch: Epoch(1),
@@ -212,7 +212,7 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_parked_and_does_not_blo
             retry_min,
             retry_max,
             probation: false,
-            parked,
+            rejected,
         })
         .await
         .unwrap();

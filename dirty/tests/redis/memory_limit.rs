@@ -107,12 +107,12 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
         code: 1406,
         message: "too long".into(),
     };
-    let parked = vec![Parked {
+    let rejected = vec![Rejected {
         source,
         owner: Some(ann.clone()),
         faults: vec![fault],
     }];
-    let park = Park {
+    let reject = Reject {
         partition,
         lock: lock.clone(),
         epoch: Epoch(1),
@@ -120,9 +120,9 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
         retry_min: stored,
         retry_max: stored,
         probation: false,
-        parked,
+        rejected,
     };
-    store.park(&park).await.unwrap();
+    store.reject(&reject).await.unwrap();
     assert_eq!(
         store.errors(partition, 0, 10).await.unwrap().entries.len(),
         1

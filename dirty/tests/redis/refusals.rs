@@ -43,7 +43,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         code: 1,
         message: "no".into(),
     };
-    let parked = Parked {
+    let rejected = Rejected {
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults: vec![fault],
@@ -87,8 +87,8 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let (snapshot, parked) = (SnapshotId(1), vec![parked]);
-    let park = Park {
+    let (snapshot, rejected) = (SnapshotId(1), vec![rejected]);
+    let reject = Reject {
         partition,
         lock: lock.clone(),
         epoch: Epoch(1),
@@ -96,9 +96,9 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         retry_min,
         retry_max,
         probation: false,
-        parked,
+        rejected,
     };
-    let _ = store.park(&park).await;
+    let _ = store.reject(&reject).await;
 }
 
 #[tokio::test]
@@ -324,14 +324,14 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             code: 1406,
             message: "too long".into(),
         };
-        let parked = vec![Parked {
+        let rejected = vec![Rejected {
             source: Some(entry.clone()),
             owner: Some(ann.clone()),
             faults: vec![fault],
         }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
         let snapshot = SnapshotId(1);
-        let park = Park {
+        let reject = Reject {
             partition,
             lock: held.clone(),
             epoch: Epoch(1),
@@ -339,7 +339,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             retry_min,
             retry_max,
             probation: false,
-            parked,
+            rejected,
         };
         let (marks, rows) = (vec![entry], vec![(ann.clone(), field("gold"), version)]);
         let settle = Settle {
@@ -360,7 +360,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             (&kind, Outcome::NotApplied),
             "{spoil:?}: {error}"
         );
-        let Err(error) = store.park(&park).await else {
+        let Err(error) = store.reject(&reject).await else {
             panic!("{spoil:?}")
         };
         assert_eq!(

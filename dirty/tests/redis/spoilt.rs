@@ -37,7 +37,7 @@ const KEYS: [&str; 18] = [
     "slug-marks:{0}:saving",
     "slug-marks:{0}:error",
     "slug-marks:{0}:landed",
-    "slug-marks:{0}:leaving",
+    "slug-marks:{0}:expiring",
     "slug-evict:{0}",
     "slug-sess:{0}",
     "slug-sess:{0}:lapsed",
@@ -61,7 +61,7 @@ const CALLS: [&str; 32] = [
     "observe",
     "fill",
     "fill anew",
-    "names",
+    "read_names",
     "evict",
     "marked",
     "part_state",
@@ -75,10 +75,10 @@ const CALLS: [&str; 32] = [
     "unlock",
     "snapshot",
     "settle",
-    "park",
+    "reject",
     "probation",
-    "acquit",
-    "relive",
+    "expire",
+    "requeue",
     "open session",
     "claim session",
     "close session",
@@ -148,7 +148,7 @@ async fn call(
                 .remove(0)
                 .map(drop)
         }
-        "names" => store
+        "read_names" => store
             .read(&[Read {
                 owner: ann,
                 fields: Fields::Names,
@@ -234,8 +234,8 @@ async fn call(
                 .map(drop)
         }
         "probation" => store.probation(PARTITION, &held).await.map(drop),
-        "acquit" => {
-            let acquit = Acquit {
+        "expire" => {
+            let expire = Expire {
                 partition: PARTITION,
                 lock: held,
                 window: Window {
@@ -244,23 +244,23 @@ async fn call(
                 },
                 entries: vec![entry],
             };
-            store.acquit(&acquit).await.map(drop)
+            store.expire(&expire).await.map(drop)
         }
-        "relive" => store.relive(PARTITION, &held, &[entry]).await.map(drop),
-        "park" => {
+        "requeue" => store.requeue(PARTITION, &held, &[entry]).await.map(drop),
+        "reject" => {
             let fault = Fault {
                 field: field("gold"),
                 version,
                 code: 1406,
                 message: "too long".into(),
             };
-            let parked = vec![Parked {
+            let rejected = vec![Rejected {
                 source: Some(entry),
                 owner: Some(ann),
                 faults: vec![fault],
             }];
             store
-                .park(&Park {
+                .reject(&Reject {
                     partition: PARTITION,
                     lock: held,
                     epoch: Epoch(1),
@@ -268,7 +268,7 @@ async fn call(
                     retry_min: TTL,
                     retry_max: TTL,
                     probation: false,
-                    parked,
+                    rejected,
                 })
                 .await
                 .map(drop)
@@ -333,7 +333,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
         .unwrap();
     store.snapshot(PARTITION, &held).await.unwrap();
     apply(store, &ann, &[("gold", set("1"))]).await;
-    for name in ["park", "announce", "pair", "beat"] {
+    for name in ["reject", "announce", "pair", "beat"] {
         call(store, name, NOBODYS).await.unwrap();
     }
     let bobs = open(store, "bob", FENCE.token).await;

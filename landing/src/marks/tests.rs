@@ -80,7 +80,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
         [10, 11, 13, 14]
     );
     assert_eq!(
-        (verdict.settle.len(), verdict.park.len()),
+        (verdict.settle.len(), verdict.reject.len()),
         (4, 1),
         "the row of d is older than its mark"
     );
@@ -111,24 +111,28 @@ fn a_mark_is_of_a_hash_between_its_birth_and_its_version_and_any_other_has_vanis
         rows: vec![row],
         births: vec![version(4)],
     };
-    for (mark, parks) in [(3, 1), (4, 0), (9, 0), (10, 1)] {
+    for (mark, rejects) in [(3, 1), (4, 0), (9, 0), (10, 1)] {
         part.entries[0].version = version(mark);
         let verdict = judge(&part, &rows, &Faults::new(), true);
         assert_eq!(
-            (verdict.park.len(), verdict.settle.len(), verdict.rows.len()),
-            (parks, 1 - parks, 1 - parks),
+            (
+                verdict.reject.len(),
+                verdict.settle.len(),
+                verdict.rows.len()
+            ),
+            (rejects, 1 - rejects, 1 - rejects),
             "{mark}"
         );
     }
     assert_eq!(
-        judge(&part, &Rows::default(), &Faults::new(), true).park[0].faults[0].version,
+        judge(&part, &Rows::default(), &Faults::new(), true).reject[0].faults[0].version,
         version(10)
     );
     part.entries[0].version = version(5);
     let refused = Faults::from([((owner, fields[0].clone()), (1_406, "too long".to_owned()))]);
-    let parked = judge(&part, &rows, &refused, true).park;
+    let rejected = judge(&part, &rows, &refused, true).reject;
     assert_eq!(
-        parked[0].faults[0].version,
+        rejected[0].faults[0].version,
         version(9),
         "the version of the rejected row"
     );
@@ -161,7 +165,7 @@ fn a_mark_that_was_put_aside_has_vanished_whatever_hash_there_is() {
             (
                 verdict.settle.len(),
                 verdict.rows.len(),
-                verdict.park[0].faults[0].code
+                verdict.reject[0].faults[0].code
             ),
             (0, 0, 0)
         );

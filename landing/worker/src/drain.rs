@@ -151,7 +151,7 @@ mod tests {
             ..PartitionPeek::default()
         };
         let again = PartitionPeek {
-            relive: true,
+            requeue: true,
             ..peek.clone()
         };
         assert_eq!(

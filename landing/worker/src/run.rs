@@ -46,7 +46,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     tracing::info!(
         rows = counts.rows,
         marks = counts.marks,
-        parked = counts.parked,
+        rejected = counts.rejected,
         "stopped"
     );
     cold.close().await;

@@ -129,7 +129,7 @@ impl Core {
 
     /// The error for the caller of a failed call. After a close it is `Closed`, unless the write
     /// was applied. So a loop that obeys `retry` ends.
-    pub(crate) fn told(&self, error: Error) -> Error {
+    pub(crate) fn error_for_caller(&self, error: Error) -> Error {
         if self.check_open().is_ok() {
             error
         } else {
@@ -140,7 +140,7 @@ impl Core {
     /// Does work other than a write, unless the storage is closed before or during it.
     pub(crate) async fn while_open<T>(&self, work: impl Future<Output = Result<T>>) -> Result<T> {
         self.check_open()?;
-        work.await.map_err(|error| self.told(error))
+        work.await.map_err(|error| self.error_for_caller(error))
     }
 
     /// The error of a write that is not retried any more. `unknown` is the hot tier's generation in

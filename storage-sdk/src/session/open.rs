@@ -71,7 +71,7 @@ impl Core {
         let ended = || Error::new(Kind::Closed, "the storage's runtime has ended");
         let opened = opened
             .unwrap_or_else(|_| Err(ended()))
-            .map_err(|error| self.told(error));
+            .map_err(|error| self.error_for_caller(error));
         let Taken {
             fence,
             epoch,

@@ -101,7 +101,7 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
         "peek",
         "snapshot",
         "scan",
-        "check_part",
+        "end_collect",
         "settle",
         "begin",
         "fence",

@@ -16,7 +16,7 @@ async fn play(stack: &Stack, value: &str) -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_table_that_is_dropped_parks_nothing_and_what_waits_lands_in_the_next_one() -> Result<()>
+async fn a_table_that_is_dropped_rejects_nothing_and_what_waits_lands_in_the_next_one() -> Result<()>
 {
     let stack = Stack::open().await?;
     let worker = stack.worker();

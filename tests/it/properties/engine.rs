@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{
-    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Park, Parked,
-    Read, Refusal, Settle, Snapshot, SnapshotId,
+    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Read, Refusal,
+    Reject, Rejected, Settle, Snapshot, SnapshotId,
 };
 use storage_model::{
     Attempt, Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version,
@@ -319,10 +319,10 @@ impl Engine {
             .map(|((owner, _), read)| format!("{owner} {}", self.words.read(owner, read)))
             .collect();
         let told = format!(", values {reads:?}");
-        if matches!(to, LandTo::Parked) {
+        if matches!(to, LandTo::Rejected) {
             return format!(
                 "{told}, {}",
-                self.park(partition, snapshot, &collected, entries).await
+                self.reject(partition, snapshot, &collected, entries).await
             );
         }
         let rows = self.commit(&wanted, &collected);
@@ -373,14 +373,14 @@ impl Engine {
         rows
     }
 
-    async fn park(
+    async fn reject(
         &self,
         partition: Partition,
         snapshot: SnapshotId,
         collected: &Collected,
         entries: Vec<Entry>,
     ) -> String {
-        let parked = entries
+        let rejected = entries
             .into_iter()
             .zip(&collected.reads)
             .map(|(entry, read)| {
@@ -399,14 +399,14 @@ impl Engine {
                     .take(1)
                     .map(fault)
                     .collect();
-                Parked {
+                Rejected {
                     owner: mark.map(|mark| mark.owner),
                     faults,
                     source: Some(entry),
                 }
             });
         let second = Duration::from_secs(1);
-        let park = Park {
+        let reject = Reject {
             partition,
             lock: lock(),
             epoch: collected.epoch,
@@ -414,9 +414,9 @@ impl Engine {
             retry_min: second,
             retry_max: second,
             probation: true,
-            parked: parked.collect(),
+            rejected: rejected.collect(),
         };
-        self.store.park(&park).await.expect("a park");
+        self.store.reject(&reject).await.expect("a reject");
         let mut errors = self
             .store
             .errors(partition, 0, 1_000)

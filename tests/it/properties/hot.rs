@@ -44,7 +44,7 @@ impl ReferenceStateMachine for Calls {
             1 => Just(LandTo::Half),
             1 => Just(LandTo::Commit),
             1 => Just(LandTo::Snapshot),
-            1 => Just(LandTo::Parked),
+            1 => Just(LandTo::Rejected),
         ];
         let changes = prop::collection::btree_map(prop::sample::select(FIELDS), change(), 1..4);
         let mutate = (0..OWNERS, changes, when);

@@ -64,5 +64,5 @@ pub(super) enum LandTo {
     Commit,
     Half,
     Settled,
-    Parked,
+    Rejected,
 }

@@ -264,7 +264,7 @@ pub const BROKEN: &[Case] = &[
         bounds: EVICTION,
     },
     Case {
-        name: "R2-parked",
+        name: "R2-rejected",
         bounds: REFUSED,
     },
     Case {
@@ -440,7 +440,7 @@ pub const BROKEN: &[Case] = &[
         bounds: PROBATION,
     },
     Case {
-        name: "H33-parked",
+        name: "H33-rejected",
         bounds: REFUSED_PART,
     },
     Case {

@@ -21,7 +21,7 @@ fn of_marks(world: &World) -> Option<String> {
         Map::Snapshot,
         Map::Error,
         Map::Landed,
-        Map::Leaving,
+        Map::Expiring,
     ];
     let marks: Vec<_> = maps
         .into_iter()

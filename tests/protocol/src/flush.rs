@@ -23,7 +23,7 @@ pub(super) enum Flush {
     Check(Asked, Arc<Values>),
     /// The values are read. Next it looks at the marks.
     Look(Asked, Arc<(Collected, Vec<Row>)>),
-    Heal(Asked, Loading),
+    Reconcile(Asked, Loading),
     Commit(Asked, Arc<(Collected, Vec<Row>)>),
     Fenced(Asked),
     Settle(Arc<Settle>),
@@ -62,7 +62,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
             );
         }
         Flush::Fenced(_) => {}
-        Flush::Heal(asked, at) => heal(world, asked, at, take),
+        Flush::Reconcile(asked, at) => reconcile(world, asked, at, take),
         Flush::Commit(asked, batch) => {
             commit_but(bounds, world, asked, batch, None, take);
             for field in fields(bounds.fields)
@@ -108,7 +108,7 @@ fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
         return to(
             "meets a suspect hash",
             next,
-            Flush::Heal(asked.clone(), Loading::Observe),
+            Flush::Reconcile(asked.clone(), Loading::Observe),
             take,
         );
     }
@@ -149,12 +149,12 @@ fn rows_of(read: &HotRead) -> Vec<Row> {
     read.cells.iter().map(row).collect()
 }
 
-fn heal(world: &World, asked: &Asked, at: &Loading, take: Take<'_>) {
+fn reconcile(world: &World, asked: &Asked, at: &Loading, take: Take<'_>) {
     let mut next = world.clone();
     match at.step(&mut next, &None) {
         Err(wrong) => take(step("flush", 0, "compares"), Err(wrong)),
         Ok((_, Went::Waits)) => {}
-        Ok((what, Went::On(at))) => to(what, next, Flush::Heal(asked.clone(), at), take),
+        Ok((what, Went::On(at))) => to(what, next, Flush::Reconcile(asked.clone(), at), take),
         Ok((what, Went::Brought(_))) => to(what, next, Flush::Collect(asked.clone()), take),
     }
 }

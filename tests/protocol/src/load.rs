@@ -1,4 +1,4 @@
-//! A hot-load, in the steps of `Tiers::load` and `Tiers::heal`.
+//! A hot-load, in the steps of `Tiers::load` and `Tiers::reconcile`.
 
 use std::sync::Arc;
 

@@ -174,7 +174,7 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     let left = next.truth.places();
     if let Flush::Collect(asked)
     | Flush::Look(asked, _)
-    | Flush::Heal(asked, _)
+    | Flush::Reconcile(asked, _)
     | Flush::Check(asked, ..)
     | Flush::Commit(asked, _)
     | Flush::Fenced(asked) = &mut next.flush

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use storage_dirty::memory::{landing, probation};
-use storage_dirty::{Acquit, Map, Probation, Window};
+use storage_dirty::{Expire, Map, Probation, Window};
 use storage_model::sabotage::broken;
 
 use crate::names::{PARTITION, lock};
@@ -15,16 +15,16 @@ impl Working<'_, '_> {
     pub(super) fn begin_probation(&mut self) {
         let mut next = self.world.clone();
         let present = next.present();
-        let leaving = !landing::scan(&next.hot, Map::Leaving, 0, 1)
+        let expiring = !landing::scan(&next.hot, Map::Expiring, 0, 1)
             .entries
             .is_empty();
-        if (leaving && !next.cold.has_kept() && !broken("H33-hasty"))
-            || (!leaving && next.left.windows == 0)
+        if (expiring && !next.cold.has_kept() && !broken("H33-hasty"))
+            || (!expiring && next.left.windows == 0)
         {
             return;
         }
         match probation::probation(next.hot(), &present, PARTITION, &lock()) {
-            Ok(Probation::Leaves(window)) if leaving => {
+            Ok(Probation::Leaves(window)) if expiring => {
                 self.to("has waited a period", next, Worker::Verify(window))
             }
             Ok(Probation::Leaves(_)) => {
@@ -38,8 +38,8 @@ impl Working<'_, '_> {
 
     pub(super) fn verify(&mut self, window: Window) {
         if self.world.is_prepared(self.bounds) || broken("H33-unasked") {
-            let entries = landing::scan(&self.world.hot, Map::Leaving, 0, usize::MAX).entries;
-            let acquit = Acquit {
+            let entries = landing::scan(&self.world.hot, Map::Expiring, 0, usize::MAX).entries;
+            let expire = Expire {
                 partition: PARTITION,
                 lock: lock(),
                 window,
@@ -48,15 +48,15 @@ impl Working<'_, '_> {
             self.to(
                 "finds the same database",
                 self.world.clone(),
-                Worker::Acquit(Arc::new(acquit)),
+                Worker::Expire(Arc::new(expire)),
             );
         }
     }
 
-    pub(super) fn acquit(&mut self, acquit: &Acquit) {
+    pub(super) fn expire(&mut self, expire: &Expire) {
         let mut next = self.world.clone();
         let present = next.present();
-        let what = if probation::acquit(next.hot(), &present, acquit).is_ok() {
+        let what = if probation::expire(next.hot(), &present, expire).is_ok() {
             "ends probation"
         } else {
             "may not end probation"
@@ -64,12 +64,12 @@ impl Working<'_, '_> {
         self.to(what, next, Worker::Idle);
     }
 
-    pub(super) fn relive(&mut self) {
+    pub(super) fn requeue(&mut self) {
         let mut next = self.world.clone();
         let present = next.present();
-        for map in [Map::Leaving, Map::Landed] {
+        for map in [Map::Expiring, Map::Landed] {
             let entries = landing::scan(&next.hot, map, 0, usize::MAX).entries;
-            if probation::relive(next.hot(), &present, PARTITION, &lock(), &entries).is_err() {
+            if probation::requeue(next.hot(), &present, PARTITION, &lock(), &entries).is_err() {
                 return;
             }
         }

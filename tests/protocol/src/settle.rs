@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, observe, park};
-use storage_dirty::{Collected, Entry, Map, Park, Settle, Snapshot, SnapshotId};
+use storage_dirty::memory::{landing, observe, reject};
+use storage_dirty::{Collected, Entry, Map, Reject, Settle, Snapshot, SnapshotId};
 use storage_landing::marks::{self, Faults};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Version};
@@ -33,7 +33,7 @@ impl Working<'_, '_> {
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let snapshot = part.snapshot;
-        let park = Park {
+        let reject = Reject {
             partition,
             lock: lock(),
             epoch,
@@ -41,12 +41,12 @@ impl Working<'_, '_> {
             retry_min: second,
             retry_max: second,
             probation,
-            parked: verdict.park,
+            rejected: verdict.reject,
         };
-        let then = if park.parked.is_empty() {
+        let then = if reject.rejected.is_empty() {
             Worker::Idle
         } else {
-            Worker::Park(Arc::new(park))
+            Worker::Reject(Arc::new(reject))
         };
         if verdict.settle.is_empty() && verdict.rows.is_empty() {
             return self.to("has nothing to settle", self.world.clone(), then);
@@ -98,24 +98,24 @@ impl Working<'_, '_> {
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
 
-    pub(super) fn park(&mut self, parked: &Park) {
+    pub(super) fn reject(&mut self, rejected: &Reject) {
         let mut next = self.world.clone();
         let present = next.present();
-        let Ok(is_there) = park::park(next.hot(), &present, parked) else {
-            return self.to("may not park", next, Worker::Idle);
+        let Ok(is_there) = reject::reject(next.hot(), &present, rejected) else {
+            return self.to("may not reject", next, Worker::Idle);
         };
-        let there = parked
-            .parked
+        let there = rejected
+            .rejected
             .iter()
             .zip(is_there)
-            .filter_map(|(parked, is_there)| is_there.then_some(parked));
+            .filter_map(|(rejected, is_there)| is_there.then_some(rejected));
         for fault in there
-            .flat_map(|parked| &parked.faults)
+            .flat_map(|rejected| &rejected.faults)
             .filter(|fault| fault.code == 0)
         {
             if !next.truth.tell(&fault.field, fault.version) {
                 return self.wrong(
-                    "parks",
+                    "rejects",
                     format!(
                         "{} is said to have vanished, and was not deleted",
                         fault.field
@@ -123,13 +123,13 @@ impl Working<'_, '_> {
                 );
             }
         }
-        self.to("parks", next, Worker::Idle);
+        self.to("rejects", next, Worker::Idle);
     }
 }
 
 /// An error mark that the committed rows should have cleared.
 fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
-    park::errors(&world.hot, 0, usize::MAX)
+    reject::errors(&world.hot, 0, usize::MAX)
         .entries
         .into_iter()
         .find_map(|error| {

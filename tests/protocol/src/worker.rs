@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, lock as lease, park, partition};
-use storage_dirty::{Acquit, Collected, Entry, Map, Mark, Park, Snapshot, SnapshotId, Window};
+use storage_dirty::memory::{landing, lock as lease, partition, reject};
+use storage_dirty::{Collected, Entry, Expire, Map, Mark, Reject, Snapshot, SnapshotId, Window};
 use storage_landing::marks::{self, Part, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
@@ -28,17 +28,17 @@ pub(super) enum Worker {
     Scan(SnapshotId),
     Collect(Arc<Part>),
     Check(Arc<Part>, Arc<Values>),
-    Heal(Arc<Part>, Loading),
+    Reconcile(Arc<Part>, Loading),
     /// Settles marks before the commit. Only a broken rule does this.
     Early(Arc<Batch>),
     Commit(Arc<Batch>),
     Fenced(Arc<Part>),
     Settle(Arc<Landed>),
-    Park(Arc<Park>),
+    Reject(Arc<Reject>),
     /// The marks of this window have been on probation for long enough, if the database is still
     /// the same.
     Verify(Window),
-    Acquit(Arc<Acquit>),
+    Expire(Arc<Expire>),
 }
 
 impl Worker {
@@ -115,7 +115,7 @@ impl Working<'_, '_> {
             Worker::Scan(snapshot) => self.scan(*snapshot),
             Worker::Collect(part) => self.collect(part),
             Worker::Check(part, read) => self.check(part, read),
-            Worker::Heal(part, at) => self.heal(part, at),
+            Worker::Reconcile(part, at) => self.reconcile(part, at),
             Worker::Early(batch) => self.early(batch),
             Worker::Commit(batch) => self.commit(batch),
             Worker::Fenced(part) if self.world.is_prepared(self.bounds) => {
@@ -127,9 +127,9 @@ impl Working<'_, '_> {
             }
             Worker::Fenced(_) => {}
             Worker::Settle(landed) => self.settle(landed),
-            Worker::Park(parked) => self.park(parked),
+            Worker::Reject(rejected) => self.reject(rejected),
             Worker::Verify(window) => self.verify(*window),
-            Worker::Acquit(acquit) => self.acquit(acquit),
+            Worker::Expire(expire) => self.expire(expire),
         }
     }
 
@@ -163,8 +163,8 @@ impl Working<'_, '_> {
         if peek.errors > 0 {
             self.replay();
         }
-        if peek.relive {
-            self.relive();
+        if peek.requeue {
+            self.requeue();
         } else if peek.probation > 0 {
             self.begin_probation();
         }
@@ -172,7 +172,7 @@ impl Working<'_, '_> {
 
     fn replay(&mut self) {
         // A vanished mark vanishes again each time, and is counted each time.
-        let errors = park::errors(&self.world.hot, 0, usize::MAX)
+        let errors = reject::errors(&self.world.hot, 0, usize::MAX)
             .entries
             .into_iter()
             .filter(|error| error.attempts < ATTEMPTS_MAX);
@@ -238,7 +238,7 @@ impl Working<'_, '_> {
             return self.to(
                 "meets a suspect hash",
                 next,
-                Worker::Heal(Arc::clone(part), Loading::Observe),
+                Worker::Reconcile(Arc::clone(part), Loading::Observe),
             );
         }
         let rows = rows(part, &wanted, &collected);
@@ -255,7 +255,7 @@ impl Working<'_, '_> {
         self.to("reads the record", next, worker);
     }
 
-    fn heal(&mut self, part: &Arc<Part>, at: &Loading) {
+    fn reconcile(&mut self, part: &Arc<Part>, at: &Loading) {
         let mut next = self.world.clone();
         let suspect = self
             .world
@@ -272,7 +272,9 @@ impl Working<'_, '_> {
         match at.step(&mut next, &None) {
             Err(wrong) => self.wrong("compares", wrong),
             Ok((_, Went::Waits)) => {}
-            Ok((what, Went::On(at))) => self.to(what, next, Worker::Heal(Arc::clone(part), at)),
+            Ok((what, Went::On(at))) => {
+                self.to(what, next, Worker::Reconcile(Arc::clone(part), at))
+            }
             Ok((what, Went::Brought(_))) => self.to(what, next, Worker::Collect(Arc::clone(part))),
         }
     }

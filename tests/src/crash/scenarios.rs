@@ -98,7 +98,7 @@ pub const FLUSH: Scenario = Scenario {
 pub const POISON: Scenario = Scenario {
     name: "poison",
     before: poison,
-    act: park_and_replay,
+    act: reject_and_replay,
     points_min: 30,
     ..PLAIN
 };
@@ -258,7 +258,7 @@ fn poison<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move { play.place.poison(POISONED, true).await }.boxed_local()
 }
 
-fn park_and_replay<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
+fn reject_and_replay<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
     async move {
         play.set(POISONED, &[("v", "1"), ("w", "1")]).await?;
         play.set_all(&["ann", "bob", "eve"], &[("v", "1")]).await?;

@@ -13,9 +13,9 @@ macro_rules! scripts {
 }
 
 scripts! {
-    owner { update mutate fill prove names evict }
-    partition { peek part_state adopt raise_landed pairing pair announce lock renew unlock sync }
-    landing { check_part snapshot settle park acquit probation relive }
+    owner { update mutate fill check_fill read_names evict }
+    partition { peek part_state adopt raise_landed pairing pair announce lock renew unlock write_for_wait }
+    landing { end_collect snapshot settle reject expire probation requeue }
     session { open_session claim_session close_session ask_session beat lapse end_grace }
 }
 
@@ -51,7 +51,7 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
         b"GET" => "observe",
         b"SET" => "lease",
         b"DEL" => "release",
-        b"PEXPIRE" => "touch",
+        b"PEXPIRE" => "refresh_ttl",
         b"HLEN" | b"EXISTS" => "peek",
         b"TIME" => "time",
         b"ZREM" => "retire",

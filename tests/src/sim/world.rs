@@ -239,7 +239,7 @@ impl World {
         settings.sessions.lease = self.plan.lease;
         // Not the name of the machine and of the process.
         settings.sessions.name = Some("game".to_owned());
-        settings.hot.touch_interval = Duration::from_secs(1);
+        settings.hot.refresh_interval = Duration::from_secs(1);
         let ids = Arc::new(SeededIds::new(self.chance.below(u64::MAX)));
         let builder = Storage::builder(settings)
             .ids(ids)

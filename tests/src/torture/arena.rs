@@ -200,7 +200,7 @@ impl Arena {
                 .push(Mutex::new(Worker::start(&program, &worker, number)?));
         }
         for number in 0..GAMES {
-            let told = super::crew::Told {
+            let orders = super::crew::Orders {
                 seed: args.seed,
                 servers: GAMES,
                 poison: faults.contains(&Fault::DbPoison),
@@ -208,7 +208,7 @@ impl Arena {
             };
             arena
                 .games
-                .push(Mutex::new(Game::start(&program, &game, number, told)?));
+                .push(Mutex::new(Game::start(&program, &game, number, orders)?));
         }
         Ok(arena)
     }

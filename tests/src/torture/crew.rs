@@ -9,7 +9,7 @@ use super::children::{Program, Running};
 
 /// The common arguments of all game servers.
 #[derive(Debug, Clone, Copy)]
-pub struct Told {
+pub struct Orders {
     /// The seed of the run.
     pub seed: u64,
     /// The number of game servers.
@@ -29,7 +29,7 @@ pub struct Game {
     config: PathBuf,
     number: u32,
     generation: u32,
-    told: Told,
+    orders: Orders,
 }
 
 impl Game {
@@ -37,15 +37,15 @@ impl Game {
     ///
     /// # Errors
     /// The process can't be started.
-    pub fn start(program: &Program, config: &Path, number: u32, told: Told) -> Result<Self> {
-        let running = Self::spawn(program, config, number, 0, told)?;
+    pub fn start(program: &Program, config: &Path, number: u32, orders: Orders) -> Result<Self> {
+        let running = Self::spawn(program, config, number, 0, orders)?;
         Ok(Self {
             running,
             program: program.clone(),
             config: config.to_owned(),
             number,
             generation: 0,
-            told,
+            orders,
         })
     }
 
@@ -54,7 +54,7 @@ impl Game {
         config: &Path,
         number: u32,
         generation: u32,
-        told: Told,
+        orders: Orders,
     ) -> Result<Running> {
         let history = history(&program.folder, number, generation);
         let mut args = [
@@ -68,15 +68,15 @@ impl Game {
         .to_vec();
         let numbers = [
             ("--server", u64::from(number)),
-            ("--servers", told.servers.into()),
+            ("--servers", orders.servers.into()),
             ("--generation", generation.into()),
-            ("--seed", told.seed),
+            ("--seed", orders.seed),
         ];
         for (name, number) in numbers {
             args.extend([name.to_owned(), number.to_string()]);
         }
         args.extend(
-            [(told.poison, "--poison"), (told.large, "--large")]
+            [(orders.poison, "--poison"), (orders.large, "--large")]
                 .iter()
                 .filter(|(on, _)| *on)
                 .map(|(_, arg)| (*arg).to_owned()),
@@ -100,7 +100,7 @@ impl Game {
             &self.config,
             self.number,
             self.generation,
-            self.told,
+            self.orders,
         )?;
         Ok(())
     }

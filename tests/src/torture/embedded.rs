@@ -19,7 +19,7 @@ use tokio::time::sleep;
 use super::arena::settings;
 use super::args::Args;
 use super::children::Program;
-use super::crew::{Game, Told};
+use super::crew::{Game, Orders};
 use super::faults::{Fault, Group, Phase};
 use super::finals::read_all;
 use super::history::{self, Call, End, Operation};
@@ -52,13 +52,13 @@ impl Arena {
             path: exe.to_owned(),
             folder: folder.path().to_owned(),
         };
-        let told = Told {
+        let orders = Orders {
             seed: args.seed,
             servers: 1,
             poison: false,
             large: false,
         };
-        let game = Game::start(&program, &config, 0, told)?;
+        let game = Game::start(&program, &config, 0, orders)?;
         Ok(Self {
             game,
             database,

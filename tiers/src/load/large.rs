@@ -92,7 +92,7 @@ impl Tiers {
     where
         F: Future<Output = Result<(Vec<Row>, bool), TierError>>,
     {
-        let mut healed = false;
+        let mut reconciled = false;
         for _ in 0..tries::OWNER {
             let Some(observed) = self.observe(owner).await? else {
                 continue;
@@ -113,8 +113,8 @@ impl Tiers {
                 // together reveal the loss. A full hot tier does not keep the result of the
                 // comparison.
                 Some(Ok(Filled::Accepted(read))) if is_suspect(&read) => {
-                    match self.heal(owner).await? {
-                        Some(read) if std::mem::replace(&mut healed, true) => {
+                    match self.reconcile(owner).await? {
+                        Some(read) if std::mem::replace(&mut reconciled, true) => {
                             return Ok(FullLoad { load, read });
                         }
                         _ => {}

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
 -- Says which of a partition's landed marks leave probation next.
--- If none are leaving, the marks that are on probation now become the next.
+-- If none are expiring, the marks that are on probation now become the next.
 -- KEYS[1] marks on probation
 -- KEYS[2] marks whose probation ends
 -- KEYS[3] partition record
@@ -13,7 +13,7 @@
 expect(#KEYS == 4 and #ARGV == 1)
 local r = present(KEYS[3])
 held(KEYS[4], ARGV[1])
-local at = call('HMGET', KEYS[3], 'relive', 'window')
+local at = call('HMGET', KEYS[3], 'requeue', 'window')
 if at[1] then return { 'lost' } end
 local window = at[2]
 if call('EXISTS', KEYS[2]) == 0 then

@@ -98,7 +98,7 @@ if #marks > 0 then
 end
 -- Cleared marks are gone from the snapshot. But the snapshot may name an owner that lost an error
 -- mark.
-owners.write(ttl, { DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors > 0 and SNAPSHOT or nil })
+owners.write(ttl, { DIRTY, ERRORS, LANDED, EXPIRING, SESSIONS, errors > 0 and SNAPSHOT or nil })
 if cleared > 0 then end_of_snapshot() end
 raise_landed(KEYS[PART], r, landed)
 return { cleared, errors }

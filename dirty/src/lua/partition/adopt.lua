@@ -45,5 +45,5 @@ if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.
 if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end
-if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'relive', '1') end
+if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'requeue', '1') end
 return 1

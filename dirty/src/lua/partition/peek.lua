@@ -14,7 +14,7 @@
 expect(#KEYS == 7 and #ARGV == 0)
 local reply = {}
 for map = 1, 5 do reply[map] = call('HLEN', KEYS[map]) end
-local r = call('HMGET', KEYS[6], 'first', 'first_saving', 'relive')
+local r = call('HMGET', KEYS[6], 'first', 'first_saving', 'requeue')
 for i = 1, 3 do reply[5 + i] = r[i] end
 reply[9] = holder_of(KEYS[7]) or false
 return reply

@@ -2,7 +2,7 @@
 -- to the last that it needs. A script that clears marks then names the hash of each mark's owner.
 -- If a mark has no hash to release, the script names the key of the owners to evict instead. Such a
 -- mark is unreadable, or was put aside.
-local DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, PART, LOCK, EVICT, SESSIONS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 9
+local DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, PART, LOCK, EVICT, SESSIONS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 9
 
 -- Whether this server's Lua reads 64-bit hexadecimal numbers.
 local WIDE = tonumber('fffffffffffff', 16) == 4503599627370495
@@ -75,7 +75,7 @@ end
 local function releaser()
   local self, names, keys, known = {}, {}, {}, {}
   -- Read before anything is written, since a key of another type makes the call fail.
-  for _, map in ipairs({ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, EVICT, SESSIONS }) do call('HLEN', KEYS[map]) end
+  for _, map in ipairs({ DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, EVICT, SESSIONS }) do call('HLEN', KEYS[map]) end
   function self.add(name, key)
     if key ~= KEYS[EVICT] and not known[name] then
       known[name] = true

@@ -33,7 +33,7 @@ impl RedisStore {
             let proofs: Vec<_> = unwritten
                 .iter()
                 .filter_map(|index| loads.get(*index))
-                .map(|load| scripts::prove(&self.space, load))
+                .map(|load| scripts::check_fill(&self.space, load))
                 .collect();
             for (index, answer) in unwritten
                 .into_iter()
@@ -49,7 +49,7 @@ impl RedisStore {
     }
 }
 
-/// The answer of `fill.lua` or of `prove.lua`.
+/// The answer of `fill.lua` or of `check_fill.lua`.
 pub(in crate::redis) fn decode(value: Value) -> Result<Filled, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or_default();

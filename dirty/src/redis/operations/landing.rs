@@ -5,8 +5,8 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{Field, Owner, Partition, Version};
 
-use super::park::refused_of;
 use super::read;
+use super::reject::refused_of;
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::Command;
 use crate::redis::error::{Failure, hot_error};
@@ -14,8 +14,8 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
-    Acquit, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, Lock, Map, Marks, Page, Park,
-    Probation, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Lock, Map, Marks, Page,
+    Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -48,7 +48,7 @@ impl Marks for RedisStore {
             Map::Snapshot => keys.saving(partition),
             Map::Error => keys.error(partition),
             Map::Landed => keys.landed(partition),
-            Map::Leaving => keys.leaving(partition),
+            Map::Expiring => keys.expiring(partition),
         };
         let entry = if map == Map::Error {
             refused_of
@@ -85,7 +85,7 @@ impl Marks for RedisStore {
         let commands: Vec<_> = reads
             .chain([
                 self.has_errors(partition),
-                scripts::check_part(&self.space, partition),
+                scripts::end_collect(&self.space, partition),
             ])
             .collect();
         let mut answers = self.router.send(&commands, true).await;
@@ -148,25 +148,25 @@ impl Marks for RedisStore {
         Ok(total)
     }
 
-    async fn park(&self, park: &Park) -> Result<Vec<bool>, HotError> {
-        self.park_entries(park).await
+    async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError> {
+        self.reject_entries(reject).await
     }
 
     async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
         self.look_at_probation(partition, lock).await
     }
 
-    async fn acquit(&self, acquit: &Acquit) -> Result<u32, HotError> {
-        self.acquit_marks(acquit).await
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
+        self.expire_marks(expire).await
     }
 
-    async fn relive(
+    async fn requeue(
         &self,
         partition: Partition,
         lock: &Lock,
         entries: &[Entry],
     ) -> Result<u32, HotError> {
-        self.relive_marks(partition, lock, entries).await
+        self.requeue_marks(partition, lock, entries).await
     }
 }
 
@@ -215,7 +215,7 @@ fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
     chunks.next().unwrap_or_default()
 }
 
-/// An owner's read. Empty if the stored data is no owner's hash. Then its marks are parked, and
+/// An owner's read. Empty if the stored data is no owner's hash. Then its marks are rejected, and
 /// other marks land.
 fn readable(owner: &Owner, read: Result<HotRead, Failure>) -> Result<HotRead, Failure> {
     match read {

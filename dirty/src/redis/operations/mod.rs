@@ -5,7 +5,7 @@
 //! | `owner` | [`Owners`](crate::Owners): leases, evictions, times to live |
 //! | `read`, `observe`, `fill` | reads of owners, and the proof and the fill of a load |
 //! | `landing` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
-//! | `park`, `probation` | the error map, the probation of landed marks |
+//! | `reject`, `probation` | the error map, the probation of landed marks |
 //! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
 //! | `forget` | numbered calls of stores that are gone |
 //! | `tier`, `pairing` | [`Tier`](crate::Tier): the servers as a whole, and the pairing of both tiers |
@@ -18,9 +18,9 @@ pub(in crate::redis) mod landing;
 pub(in crate::redis) mod observe;
 mod owner;
 mod pairing;
-pub(in crate::redis) mod park;
 pub(in crate::redis) mod partition;
 mod probation;
 pub(in crate::redis) mod read;
+pub(in crate::redis) mod reject;
 pub(in crate::redis) mod session;
 mod tier;

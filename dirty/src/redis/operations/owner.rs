@@ -108,16 +108,18 @@ impl Owners for RedisStore {
         .await
     }
 
-    async fn touch(&self, owners: &[Owner]) -> Result<(), HotError> {
-        let touch = |owner: &Owner| {
+    async fn refresh_ttl(&self, owners: &[Owner]) -> Result<(), HotError> {
+        let refresh = |owner: &Owner| {
             let partition = self.space.partition(owner);
             let mut cmd = redis::cmd("PEXPIRE");
             cmd.arg(self.space.keys.data(partition, owner))
                 .arg(scripts::millis(self.clean_ttl))
                 .arg("XX");
-            Command::write("touch", self.space.slot(partition), cmd)
+            Command::write("refresh_ttl", self.space.slot(partition), cmd)
         };
-        let answers = self.each_owner("touch", owners, touch, |_| Ok(())).await;
+        let answers = self
+            .each_owner("refresh_ttl", owners, refresh, |_| Ok(()))
+            .await;
         answers.into_iter().collect()
     }
 }

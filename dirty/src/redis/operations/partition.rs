@@ -159,10 +159,10 @@ fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
         snapshot,
         errors,
         landed,
-        leaving,
+        expiring,
         live_since,
         snapshot_since,
-        relive,
+        requeue,
         lock,
     ] = reply::array(value)?;
     let since = |first| {
@@ -175,8 +175,8 @@ fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
         live: reply::number(live)?,
         snapshot: reply::number(snapshot)?,
         errors: reply::number(errors)?,
-        probation: reply::number::<u64>(landed)?.saturating_add(reply::number(leaving)?),
-        relive: reply::maybe(relive)?.is_some(),
+        probation: reply::number::<u64>(landed)?.saturating_add(reply::number(expiring)?),
+        requeue: reply::maybe(requeue)?.is_some(),
         live_since: since(live_since)?,
         snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| scripts::holder_of(&value).to_owned()),

@@ -10,7 +10,7 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef};
-use crate::{Acquit, Entry, HotError, Lock, Probation, Window};
+use crate::{Entry, Expire, HotError, Lock, Probation, Window};
 
 impl RedisStore {
     pub(in crate::redis) async fn look_at_probation(
@@ -23,24 +23,24 @@ impl RedisStore {
             .await
     }
 
-    pub(in crate::redis) async fn acquit_marks(&self, acquit: &Acquit) -> Result<u32, HotError> {
-        let Acquit {
+    pub(in crate::redis) async fn expire_marks(&self, expire: &Expire) -> Result<u32, HotError> {
+        let Expire {
             partition,
             lock,
             window,
             entries,
-        } = acquit;
+        } = expire;
         let head = Head {
             partition: *partition,
             lock: Some(lock),
             epoch: window.epoch,
             clean_ttl: self.clean_ttl,
         };
-        let call = |marks: &[MarkRef<'_>]| scripts::acquit(&self.space, head, *window, marks);
-        self.in_chunks("acquit", *partition, entries, call).await
+        let call = |marks: &[MarkRef<'_>]| scripts::expire(&self.space, head, *window, marks);
+        self.in_chunks("expire", *partition, entries, call).await
     }
 
-    pub(in crate::redis) async fn relive_marks(
+    pub(in crate::redis) async fn requeue_marks(
         &self,
         partition: Partition,
         lock: &Lock,
@@ -52,8 +52,8 @@ impl RedisStore {
             epoch: Epoch(0),
             clean_ttl: self.clean_ttl,
         };
-        self.in_chunks("relive", partition, entries, |marks| {
-            scripts::relive(&self.space, head, marks)
+        self.in_chunks("requeue", partition, entries, |marks| {
+            scripts::requeue(&self.space, head, marks)
         })
         .await
     }
@@ -122,7 +122,7 @@ mod tests {
             &["leaves", "3"][..],
             &["leaves", "x", "9"],
             &["leaves", "3", "-1"],
-            &["acquitted"],
+            &["expired"],
             &[],
         ] {
             assert!(answer(words).is_err(), "{words:?}");

@@ -85,7 +85,7 @@ impl RedisStore {
             self.space.keys.data(partition, owner),
         );
         let asked = match fields {
-            Fields::Names => return scripts::names(&self.space, owner),
+            Fields::Names => return scripts::read_names(&self.space, owner),
             Fields::All => {
                 let mut cmd = redis::cmd("HGETALL");
                 cmd.arg(key);

@@ -1,4 +1,4 @@
-//! Calls about marks: snapshots, and the settling and parking of their marks.
+//! Calls about marks: snapshots, and the settling and rejecting of their marks.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::lock::lock_value;
 use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
 use crate::redis::connections::transport::Command;
-use crate::{Lock, Park, Parked, Settle};
+use crate::{Lock, Reject, Rejected, Settle};
 
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
@@ -86,30 +86,35 @@ pub(crate) fn settle(
     SCRIPTS.settle.write(space.slot(head.partition), cmd)
 }
 
-/// `park.lua`, for some of a call's entries.
-pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked]) -> Command {
+/// `reject.lua`, for some of a call's entries.
+pub(crate) fn reject(
+    space: &Space,
+    head: Head<'_>,
+    reject: &Reject,
+    chunk: &[Rejected],
+) -> Command {
     // A mark that was put aside names its owner, too, so that the present hash of the owner stays.
     let keys = keys(
         space,
         head.partition,
-        chunk.iter().map(|parked| parked.owner.as_ref()),
+        chunk.iter().map(|rejected| rejected.owner.as_ref()),
     );
-    let mut cmd = SCRIPTS.park.call(&keys);
+    let mut cmd = SCRIPTS.reject.call(&keys);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default())
         .arg(head.epoch.0)
-        .arg(park.snapshot.0);
-    cmd.arg(micros(park.retry_min))
-        .arg(micros(park.retry_max))
+        .arg(reject.snapshot.0);
+    cmd.arg(micros(reject.retry_min))
+        .arg(micros(reject.retry_max))
         .arg(millis(head.clean_ttl));
-    for parked in chunk {
-        let source = parked.source.as_ref();
+    for rejected in chunk {
+        let source = rejected.source.as_ref();
         let raw = source.map_or(&[][..], |entry| &entry.raw);
-        cmd.arg(u8::from(source.is_some()) + u8::from(park.probation && parked.has_landed()))
+        cmd.arg(u8::from(source.is_some()) + u8::from(reject.probation && rejected.has_landed()))
             .arg(raw);
-        match &parked.owner {
+        match &rejected.owner {
             Some(owner) => {
-                cmd.arg(key::owner_part(owner)).arg(parked.faults.len());
-                for fault in &parked.faults {
+                cmd.arg(key::owner_part(owner)).arg(rejected.faults.len());
+                for fault in &rejected.faults {
                     let field = key::stored(&fault.field);
                     cmd.arg(&*field)
                         .arg(fault.version.get())
@@ -119,7 +124,7 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
             }
             // An unreadable mark names no field. It keeps its own name, so that it is not lost.
             None => {
-                let message = parked
+                let message = rejected
                     .faults
                     .first()
                     .map_or("unreadable mark", |fault| &fault.message);
@@ -132,7 +137,7 @@ pub(crate) fn park(space: &Space, head: Head<'_>, park: &Park, chunk: &[Parked])
             }
         }
     }
-    SCRIPTS.park.write(space.slot(head.partition), cmd)
+    SCRIPTS.reject.write(space.slot(head.partition), cmd)
 }
 
 /// An error mark is a line of its owner's entry.

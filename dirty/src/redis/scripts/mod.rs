@@ -23,9 +23,9 @@ mod probation;
 mod sabotage;
 mod session;
 
-pub(crate) use landing::{Head, MarkRef, RowRef, park, settle, snapshot};
+pub(crate) use landing::{Head, MarkRef, RowRef, reject, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
-pub(crate) use probation::{acquit, probation, relive};
+pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
     ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse,
     open_session, scan_sessions, sessions_of,
@@ -125,8 +125,8 @@ scripts! {
         forget_calls [PRELUDE];
         mutate [PRELUDE, OWNER, SESSION];
         fill [PRELUDE, OWNER];
-        prove [PRELUDE, OWNER];
-        names [PRELUDE];
+        check_fill [PRELUDE, OWNER];
+        read_names [PRELUDE];
         evict [PRELUDE];
         marked [PRELUDE];
     }
@@ -152,16 +152,16 @@ scripts! {
         lock [PRELUDE];
         renew [PRELUDE];
         unlock [PRELUDE];
-        sync [PRELUDE];
+        write_for_wait [PRELUDE];
     }
     landing {
-        check_part [PRELUDE];
+        end_collect [PRELUDE];
         snapshot [PRELUDE];
         settle [PRELUDE, MARKS];
-        park [PRELUDE, MARKS];
+        reject [PRELUDE, MARKS];
         probation [PRELUDE];
-        acquit [PRELUDE, MARKS];
-        relive [PRELUDE, MARKS];
+        expire [PRELUDE, MARKS];
+        requeue [PRELUDE, MARKS];
     }
 }
 
@@ -315,7 +315,7 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) ->
     .arg(micros(ID_WINDOW))
     .arg(part);
     mutate_args(&mut cmd, mutation, load);
-    let barrier = Barrier::of(mutation.durability, || sync(space, partition));
+    let barrier = Barrier::of(mutation.durability, || write_for_wait(space, partition));
     Command {
         needs_policy: true,
         barrier,
@@ -424,20 +424,22 @@ pub(crate) fn fill(
     SCRIPTS.fill.write(slot, cmd)
 }
 
-/// `prove.lua`.
-pub(crate) fn prove(space: &Space, load: &Load) -> Command {
+/// `check_fill.lua`.
+pub(crate) fn check_fill(space: &Space, load: &Load) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
-    let mut cmd = SCRIPTS.prove.call(&keys);
+    let mut cmd = SCRIPTS.check_fill.call(&keys);
     load_args(&mut cmd, load);
-    SCRIPTS.prove.read(slot, cmd)
+    SCRIPTS.check_fill.read(slot, cmd)
 }
 
-/// `names.lua`.
-pub(crate) fn names(space: &Space, owner: &Owner) -> Command {
+/// `read_names.lua`.
+pub(crate) fn read_names(space: &Space, owner: &Owner) -> Command {
     let partition = space.partition(owner);
-    SCRIPTS.names.read(
+    SCRIPTS.read_names.read(
         space.slot(partition),
-        SCRIPTS.names.call(&[space.keys.data(partition, owner)]),
+        SCRIPTS
+            .read_names
+            .call(&[space.keys.data(partition, owner)]),
     )
 }
 
@@ -494,7 +496,7 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let mut cmd = SCRIPTS.adopt.call(&[
         keys.part(partition),
         keys.landed(partition),
-        keys.leaving(partition),
+        keys.expiring(partition),
     ]);
     let recorded = adopt
         .seen
@@ -529,11 +531,11 @@ pub(crate) fn raise_landed(
     SCRIPTS.raise_landed.write(space.slot(partition), cmd)
 }
 
-/// `check_part.lua`.
-pub(crate) fn check_part(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.check_part.write(
+/// `end_collect.lua`.
+pub(crate) fn end_collect(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.end_collect.write(
         space.slot(partition),
-        SCRIPTS.check_part.call(&[space.keys.part(partition)]),
+        SCRIPTS.end_collect.call(&[space.keys.part(partition)]),
     )
 }
 
@@ -577,11 +579,11 @@ pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
         .read(space.slot(partition), SCRIPTS.peek.call(&keys))
 }
 
-/// `sync.lua`.
-pub(crate) fn sync(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.sync.write(
+/// `write_for_wait.lua`.
+pub(crate) fn write_for_wait(space: &Space, partition: Partition) -> Command {
+    SCRIPTS.write_for_wait.write(
         space.slot(partition),
-        SCRIPTS.sync.call(&[space.keys.sync(partition)]),
+        SCRIPTS.write_for_wait.call(&[space.keys.sync(partition)]),
     )
 }
 

@@ -13,7 +13,7 @@ pub(crate) fn probation(space: &Space, partition: Partition, lock: &Lock) -> Com
     let all = &space.keys;
     let named = [
         all.landed(partition),
-        all.leaving(partition),
+        all.expiring(partition),
         all.part(partition),
         all.lock(partition),
     ];
@@ -22,14 +22,14 @@ pub(crate) fn probation(space: &Space, partition: Partition, lock: &Lock) -> Com
     SCRIPTS.probation.write(space.slot(partition), cmd)
 }
 
-/// `acquit.lua`.
-pub(crate) fn acquit(
+/// `expire.lua`.
+pub(crate) fn expire(
     space: &Space,
     head: Head<'_>,
     window: Window,
     marks: &[MarkRef<'_>],
 ) -> Command {
-    let mut cmd = SCRIPTS.acquit.call(&keys(
+    let mut cmd = SCRIPTS.expire.call(&keys(
         space,
         head.partition,
         marks.iter().map(|mark| mark.owner),
@@ -41,19 +41,19 @@ pub(crate) fn acquit(
     for mark in marks {
         cmd.arg(mark.name);
     }
-    SCRIPTS.acquit.write(space.slot(head.partition), cmd)
+    SCRIPTS.expire.write(space.slot(head.partition), cmd)
 }
 
-/// `relive.lua`. The epoch of the head is ignored.
-pub(crate) fn relive(space: &Space, head: Head<'_>, marks: &[MarkRef<'_>]) -> Command {
+/// `requeue.lua`. The epoch of the head is ignored.
+pub(crate) fn requeue(space: &Space, head: Head<'_>, marks: &[MarkRef<'_>]) -> Command {
     let all = &space.keys;
     let record = [all.part(head.partition), all.lock(head.partition)];
     let mut cmd = SCRIPTS
-        .relive
+        .requeue
         .call(&[&all.maps(head.partition)[..], &record].concat());
     cmd.arg(head.lock.map(lock_value).unwrap_or_default());
     for mark in marks {
         cmd.arg(mark.name);
     }
-    SCRIPTS.relive.write(space.slot(head.partition), cmd)
+    SCRIPTS.requeue.write(space.slot(head.partition), cmd)
 }

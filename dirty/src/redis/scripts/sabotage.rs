@@ -53,10 +53,10 @@ const BREAKS: &[Break] = &[
     // A field that the database rejected does not keep its hash. A fill lets a hash with unlanded
     // changes expire.
     (
-        "R2-parked",
-        "park",
-        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
-        "{ DIRTY, SNAPSHOT, LANDED, LEAVING, SESSIONS }",
+        "R2-rejected",
+        "reject",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, LANDED, EXPIRING, SESSIONS }",
     ),
     (
         "R2-filled",
@@ -68,8 +68,8 @@ const BREAKS: &[Break] = &[
     (
         "R2-settled",
         "settle",
-        "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors",
-        "{ ERRORS, LANDED, LEAVING, SESSIONS, errors",
+        "{ DIRTY, ERRORS, LANDED, EXPIRING, SESSIONS, errors",
+        "{ ERRORS, LANDED, EXPIRING, SESSIONS, errors",
     ),
     (
         "R4-overwrite",
@@ -92,7 +92,7 @@ const BREAKS: &[Break] = &[
     ),
     (
         "R5-number",
-        "park",
+        "reject",
         "return (call('HGET', KEYS[PART], 'snap') or '0') == wanted",
         "return true",
     ),
@@ -124,7 +124,7 @@ const BREAKS: &[Break] = &[
     ),
     (
         "R5-older-error",
-        "park",
+        "reject",
         "old_version and error_version(old_version) > version --",
         "false --",
     ),
@@ -302,7 +302,7 @@ const BREAKS: &[Break] = &[
     // The worker needs memory to free memory.
     ("R13-denied", "snapshot", "#!lua flags=allow-oom", "#!lua"),
     ("R13-denied", "settle", "#!lua flags=allow-oom", "#!lua"),
-    ("R13-denied", "park", "#!lua flags=allow-oom", "#!lua"),
+    ("R13-denied", "reject", "#!lua flags=allow-oom", "#!lua"),
     // A lock is one of the keys that a full server evicts.
     (
         "R13-evicted",
@@ -332,7 +332,7 @@ const BREAKS: &[Break] = &[
     ),
     (
         "R14-incarnation",
-        "check_part",
+        "end_collect",
         "if r.incarnation ~= incarnation() then",
         "if false then",
     ),
@@ -411,7 +411,7 @@ const BREAKS: &[Break] = &[
     ),
     (
         "R14-absent",
-        "prove",
+        "check_fill",
         "return table.concat({ '-', digits(r.generation) })",
         "return '-'",
     ),
@@ -448,8 +448,8 @@ const BREAKS: &[Break] = &[
         "if false then",
     ),
     (
-        "R15-park-epoch",
-        "park",
+        "R15-reject-epoch",
+        "reject",
         "if r.epoch ~= epoch then",
         "if false then",
     ),
@@ -517,24 +517,24 @@ const BREAKS: &[Break] = &[
         "call('PERSIST', KEYS[1])\nreturn opened(fence)",
         "return opened(fence)",
     ),
-    // The hash of a held owner gets a time to live when a mark is settled, an entry is parked or a
+    // The hash of a held owner gets a time to live when a mark is settled, an entry is rejected or a
     // probation ends. It also gets one when an error mark is cleared or a fill makes it. It keeps
     // its time to live when its session is claimed. It is dropped on request.
     (
         "S2-settled",
         "settle",
-        "{ DIRTY, ERRORS, LANDED, LEAVING, SESSIONS, errors",
-        "{ DIRTY, ERRORS, LANDED, LEAVING, errors",
+        "{ DIRTY, ERRORS, LANDED, EXPIRING, SESSIONS, errors",
+        "{ DIRTY, ERRORS, LANDED, EXPIRING, errors",
     ),
     (
-        "S2-parked",
-        "park",
-        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS }",
-        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING }",
+        "S2-rejected",
+        "reject",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, SESSIONS }",
+        "{ DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING }",
     ),
     (
-        "S2-acquitted",
-        "acquit",
+        "S2-expired",
+        "expire",
         "{ DIRTY, SNAPSHOT, ERRORS, LANDED, SESSIONS }",
         "{ DIRTY, SNAPSHOT, ERRORS, LANDED }",
     ),
@@ -642,7 +642,7 @@ const BREAKS: &[Break] = &[
     ),
     (
         "H33-lowered",
-        "relive",
+        "requeue",
         "local version, more = math.max(mark_version(one), mark_version(other)), {}",
         "local version, more = mark_version(other), {}",
     ),

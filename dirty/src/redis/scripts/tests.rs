@@ -9,8 +9,8 @@ use storage_model::{Bytes, Fence, Field, OpId, RandomIds, Timestamp, Token};
 
 use super::*;
 use crate::{
-    ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession, Park, Parked,
-    PartitionState, Settle, SnapshotId, Window,
+    ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession, PartitionState,
+    Reject, Rejected, Settle, SnapshotId, Window,
 };
 
 /// The KEYS or ARGV that a header declares: the number of fixed ones, and whether more may follow.
@@ -123,12 +123,12 @@ fn calls() -> Vec<Command> {
         code: 1,
         message: "no".into(),
     }];
-    let parked = vec![Parked {
+    let rejected = vec![Rejected {
         source: Some(entry),
         owner: Some(owner.clone()),
         faults,
     }];
-    let parking = Park {
+    let rejecting = Reject {
         partition,
         lock: lock_.clone(),
         epoch: Epoch(1),
@@ -136,7 +136,7 @@ fn calls() -> Vec<Command> {
         retry_min: ttl,
         retry_max: ttl,
         probation: true,
-        parked: parked.clone(),
+        rejected: rejected.clone(),
     };
     let settling = Settle {
         partition,
@@ -215,15 +215,15 @@ fn calls() -> Vec<Command> {
         end_grace(&space, partition, Epoch(1)),
         mutate(&space, &of(Change::Incr(1)), Some(&load)),
         fill(&space, &load, ttl, ttl),
-        prove(&space, &load),
-        names(&space, &owner),
+        check_fill(&space, &load),
+        read_names(&space, &owner),
         evict(&space, &owner),
         marked(&space, &owner, Some(Epoch(1))),
         rights("slug-part:{0}"),
         part_state(&space, partition),
         adopt(&space, &adopted),
         raise_landed(&space, partition, Epoch(1), version),
-        check_part(&space, partition),
+        end_collect(&space, partition),
         pairing(&space),
         pair(&space, &blank, &paired),
         announce(&space, "w", ttl),
@@ -239,9 +239,9 @@ fn calls() -> Vec<Command> {
             std::slice::from_ref(&mark),
             std::slice::from_ref(&row),
         ),
-        park(&space, head, &parking, &parked),
+        reject(&space, head, &rejecting, &rejected),
         probation(&space, partition, &lock_),
-        acquit(
+        expire(
             &space,
             head,
             Window {
@@ -250,8 +250,8 @@ fn calls() -> Vec<Command> {
             },
             std::slice::from_ref(&mark),
         ),
-        relive(&space, head, std::slice::from_ref(&mark)),
-        sync(&space, partition),
+        requeue(&space, head, std::slice::from_ref(&mark)),
+        write_for_wait(&space, partition),
     ]
 }
 
@@ -303,7 +303,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed check_part pair announce lock renew unlock snapshot settle park probation acquit relive sync";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot settle reject probation expire requeue write_for_wait";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" {

@@ -94,7 +94,7 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
             total,
             bar,
         } = self;
-        let mut told = Told { name, total, bar };
+        let mut progress = Progress { name, total, bar };
         let mut writing = FuturesUnordered::new();
         let mut end = None;
         while end.is_none() || !writing.is_empty() {
@@ -102,9 +102,9 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
                 biased;
                 () = stop.as_mut(), if !is_early(end.as_ref()) => Some(End::Signal),
                 () = sleep_until(until), if !is_early(end.as_ref()) => Some(End::Deadline),
-                Some(written) = writing.next() => told.written(order, written, |job| writing.push(begin(writer, job))),
+                Some(written) = writing.next() => progress.written(order, written, |job| writing.push(begin(writer, job))),
                 read = lines.next(), if end.is_none() && order.has_room() => match read {
-                    Ok(Some((number, line, bytes))) => match told.read(number, *first, line, bytes, writer) {
+                    Ok(Some((number, line, bytes))) => match progress.read(number, *first, line, bytes, writer) {
                         Ok(job) => {
                             writing.extend(job.and_then(|job| order.add(job)).map(|job| begin(writer, job)));
                             None
@@ -152,13 +152,13 @@ fn named(file: &str, why: &str) -> anyhow::Error {
 }
 
 /// Counts the fate of lines, and reports bad ones.
-struct Told<'a> {
+struct Progress<'a> {
     name: &'a str,
     total: &'a mut Total,
     bar: &'a ProgressBar,
 }
 
-impl Told<'_> {
+impl Progress<'_> {
     /// Takes a line that was read. Answers a job if the line must be written.
     fn read(
         &mut self,

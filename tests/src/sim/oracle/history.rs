@@ -276,7 +276,7 @@ impl Watch for History {
         }
         let changes_marks = matches!(
             executed.name,
-            "settle" | "park" | "fill" | "mutate" | "update" | "relive" | "acquit" | "evict"
+            "settle" | "reject" | "fill" | "mutate" | "update" | "requeue" | "expire" | "evict"
         );
         if changes_marks
             || matches!(

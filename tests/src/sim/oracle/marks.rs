@@ -121,7 +121,7 @@ fn marks(data: &Data) -> BTreeMap<(&str, &str), Vec<u64>> {
         let map = std::str::from_utf8(key)
             .ok()
             .and_then(|key| key.strip_prefix("slug-marks:{")?.split_once('}'));
-        let Some((partition, "" | ":saving" | ":error" | ":landed" | ":leaving")) = map else {
+        let Some((partition, "" | ":saving" | ":error" | ":landed" | ":expiring")) = map else {
             continue;
         };
         for (name, value) in data.keys.hash(key).ok().flatten().into_iter().flatten() {

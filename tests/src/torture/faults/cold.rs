@@ -142,7 +142,7 @@ async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
     let at_the_latest = until + Duration::from_secs(10);
     let mut refused = 0;
     while Instant::now() < until || (refused == 0 && Instant::now() < at_the_latest) {
-        refused = refused.max(parked(arena).await.unwrap_or(0));
+        refused = refused.max(rejected(arena).await.unwrap_or(0));
         sleep(Duration::from_millis(20)).await;
     }
     let lifted = arena
@@ -154,19 +154,19 @@ async fn poison(arena: &Arena, rng: &mut StdRng) -> Result<()> {
 }
 
 /// The number of values that were rejected on purpose.
-async fn parked(arena: &Arena) -> Result<usize> {
-    let mut parked = 0;
+async fn rejected(arena: &Arena) -> Result<usize> {
+    let mut rejected = 0;
     for partition in 0..arena.settings.redis.partitions {
         let page = arena
             .tiers
             .hot()
             .errors(Partition(partition), 0, 100)
             .await?;
-        parked += page
+        rejected += page
             .entries
             .iter()
             .filter(|entry| entry.code == REFUSED_ON_PURPOSE)
             .count();
     }
-    Ok(parked)
+    Ok(rejected)
 }

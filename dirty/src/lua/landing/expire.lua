@@ -22,12 +22,12 @@ expect(#KEYS >= 9 and #ARGV >= 4 and #KEYS - 9 == #ARGV - 4)
 local ttl = number(ARGV[4], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])
 held(KEYS[LOCK], ARGV[1])
-local at = call('HMGET', KEYS[PART], 'relive', 'window')
+local at = call('HMGET', KEYS[PART], 'requeue', 'window')
 if at[1] or (at[2] or '0') ~= ARGV[3] then return 0 end
 
 local owners, gone = releaser(), 0
 for i = 5, #ARGV do
-  if call('HDEL', KEYS[LEAVING], ARGV[i]) == 1 then
+  if call('HDEL', KEYS[EXPIRING], ARGV[i]) == 1 then
     gone = gone + 1
     owners.add(ARGV[i], KEYS[OWNERS + i - 4])
   end

@@ -17,7 +17,7 @@ const PENDING_MAX: usize = 10_000;
 /// The owners that were refreshed lately, and those that wait for it. Readers write both. The
 /// maintenance task takes the waiting ones.
 #[derive(Debug)]
-pub(crate) struct Touches {
+pub(crate) struct Refreshes {
     /// The interval in whole seconds, at least one.
     interval: u64,
     start: Instant,
@@ -27,7 +27,7 @@ pub(crate) struct Touches {
     pending: Mutex<Vec<Owner>>,
 }
 
-impl Touches {
+impl Refreshes {
     pub(crate) fn new(interval: Duration) -> Self {
         let slots = std::iter::repeat_with(AtomicU64::default)
             .take(SLOTS)
@@ -76,21 +76,21 @@ mod tests {
     fn a_read_is_touched_once_an_interval_and_one_that_found_no_room_by_the_next_read() {
         let owner = |id: usize| Owner::new("app", "eu", "player", &id.to_string()).unwrap();
         let minute = Duration::from_mins(1);
-        let mut touches = Touches::new(minute);
-        (0..3).for_each(|_| touches.read(&owner(0)));
-        assert_eq!(touches.take(), [owner(0)]);
-        touches.read(&owner(0));
-        assert_eq!(touches.take(), []);
-        touches.start -= minute;
-        touches.read(&owner(0));
-        assert_eq!(touches.take(), [owner(0)]);
+        let mut refreshes = Refreshes::new(minute);
+        (0..3).for_each(|_| refreshes.read(&owner(0)));
+        assert_eq!(refreshes.take(), [owner(0)]);
+        refreshes.read(&owner(0));
+        assert_eq!(refreshes.take(), []);
+        refreshes.start -= minute;
+        refreshes.read(&owner(0));
+        assert_eq!(refreshes.take(), [owner(0)]);
 
-        let touches = Touches::new(Duration::ZERO);
-        (1..=PENDING_MAX).for_each(|id| touches.read(&owner(id)));
-        assert_eq!(touches.pending.lock().unwrap().len(), PENDING_MAX);
-        touches.read(&owner(0));
-        assert_eq!(touches.take().len(), PENDING_MAX);
-        touches.read(&owner(0));
-        assert_eq!(touches.take(), [owner(0)]);
+        let refreshes = Refreshes::new(Duration::ZERO);
+        (1..=PENDING_MAX).for_each(|id| refreshes.read(&owner(id)));
+        assert_eq!(refreshes.pending.lock().unwrap().len(), PENDING_MAX);
+        refreshes.read(&owner(0));
+        assert_eq!(refreshes.take().len(), PENDING_MAX);
+        refreshes.read(&owner(0));
+        assert_eq!(refreshes.take(), [owner(0)]);
     }
 }

@@ -16,17 +16,17 @@
 expect(#KEYS == 7 and #ARGV >= 1)
 local r = present(KEYS[PART])
 held(KEYS[LOCK], ARGV[1])
-if not call('HGET', KEYS[PART], 'relive') then return 0 end
+if not call('HGET', KEYS[PART], 'requeue') then return 0 end
 
 local live, gone, done = adder(KEYS[DIRTY]), {}, {}
 for i = 2, #ARGV do
   local name = ARGV[i]
-  local landed, leaving = call('HGET', KEYS[LANDED], name), call('HGET', KEYS[LEAVING], name)
-  if not done[name] and (landed or leaving) then
+  local landed, expiring = call('HGET', KEYS[LANDED], name), call('HGET', KEYS[EXPIRING], name)
+  if not done[name] and (landed or expiring) then
     done[name] = true
     gone[#gone + 1] = name
     if landed then live.put(name, landed) end
-    if leaving then live.put(name, leaving) end
+    if expiring then live.put(name, expiring) end
   end
 end
 
@@ -34,6 +34,6 @@ end
 -- them.
 if live.write() and not r.first then call('HSET', KEYS[PART], 'first', digits(time())) end
 each_chunk('HDEL', KEYS[LANDED], gone)
-each_chunk('HDEL', KEYS[LEAVING], gone)
-if call('EXISTS', KEYS[LANDED], KEYS[LEAVING]) == 0 then call('HDEL', KEYS[PART], 'relive') end
+each_chunk('HDEL', KEYS[EXPIRING], gone)
+if call('EXISTS', KEYS[LANDED], KEYS[EXPIRING]) == 0 then call('HDEL', KEYS[PART], 'requeue') end
 return #gone

@@ -271,7 +271,7 @@ impl Core {
         match self.tiers.load(&mutation.owner).await? {
             Some(full) => Ok(full.load.clone()),
             None => {
-                self.tiers.heal(&mutation.owner).await?;
+                self.tiers.reconcile(&mutation.owner).await?;
                 let fields: Vec<Field> = mutation
                     .changes
                     .iter()

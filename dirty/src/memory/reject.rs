@@ -7,46 +7,56 @@ use super::lock::require;
 use super::marks::ErrorMark;
 use super::partition::in_epoch;
 use super::state::{PartState, Present};
-use crate::{ErrorEntry, Fault, HotError, Page, Park, Parked};
+use crate::{ErrorEntry, Fault, HotError, Page, Reject, Rejected};
 
 /// Moves snapshot entries to the error map, and counts attempts. Answers for each entry whether it
 /// is there now.
 ///
 /// # Errors
 /// `Unprepared`, `EpochMoved`, `LockLost`. Nothing was moved.
-pub fn park(state: &mut PartState, present: &Present, park: &Park) -> Result<Vec<bool>, HotError> {
-    in_epoch(state, park.partition, park.epoch, "park")?;
-    require(state, present.now, park.partition, &park.lock, "park")?;
-    Ok(park
-        .parked
+pub fn reject(
+    state: &mut PartState,
+    present: &Present,
+    reject: &Reject,
+) -> Result<Vec<bool>, HotError> {
+    in_epoch(state, reject.partition, reject.epoch, "reject")?;
+    require(state, present.now, reject.partition, &reject.lock, "reject")?;
+    Ok(reject
+        .rejected
         .iter()
-        .map(|parked| park_one(state, present, park, parked))
+        .map(|rejected| reject_one(state, present, reject, rejected))
         .collect())
 }
 
-fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Parked) -> bool {
+fn reject_one(
+    state: &mut PartState,
+    present: &Present,
+    reject: &Reject,
+    rejected: &Rejected,
+) -> bool {
     // Every name in memory can be read, so there is always an owner.
-    let Some(owner) = &parked.owner else {
+    let Some(owner) = &rejected.owner else {
         return false;
     };
     // An entry that is gone from the snapshot has landed or was moved by another worker, or the
     // scan brought it twice.
-    if let Some(entry) = &parked.source {
-        let Some(cleared) = state.marks.clear(park.snapshot, entry) else {
+    if let Some(entry) = &rejected.source {
+        let Some(cleared) = state.marks.clear(reject.snapshot, entry) else {
             return false;
         };
-        if park.probation && parked.has_landed() {
+        if reject.probation && rejected.has_landed() {
             state.marks.put_on_probation(cleared);
         }
     }
     let mut is_there = false;
-    for fault in &parked.faults {
+    for fault in &rejected.faults {
         // The error mark of a retried field may be gone, even if a newer one is there. Then the
         // field has landed, or the mark was lost with another server. A new mark would name a hash
         // that may have a time to live.
         let is_same = |old: &ErrorMark| old.version <= fault.version;
-        if parked.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same) {
-            refuse(state, present.now, park, owner, fault);
+        if rejected.source.is_some() || state.marks.error(owner, &fault.field).is_some_and(is_same)
+        {
+            refuse(state, present.now, reject, owner, fault);
             is_there = true;
         }
     }
@@ -54,7 +64,7 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
         // The mark may have been put aside. Its owner has another hash by now, which may have
         // landed.
         state.hashes.edit(owner, |hash| {
-            if is_kept("R2-parked") {
+            if is_kept("R2-rejected") {
                 hash.expires = None;
             }
         });
@@ -65,13 +75,13 @@ fn park_one(state: &mut PartState, present: &Present, park: &Park, parked: &Park
 
 /// Makes a field's error mark, or counts another attempt. The greater version stays, with its
 /// reason.
-fn refuse(state: &mut PartState, now: Timestamp, park: &Park, owner: &Owner, fault: &Fault) {
+fn refuse(state: &mut PartState, now: Timestamp, reject: &Reject, owner: &Owner, fault: &Fault) {
     let old = state.marks.error(owner, &fault.field).cloned();
     let attempts = old.as_ref().map_or(1, |old| old.attempts.saturating_add(1));
-    let delay = park
+    let delay = reject
         .retry_min
         .saturating_mul(1 << (attempts - 1).min(31))
-        .min(park.retry_max);
+        .min(reject.retry_max);
     let first = old.as_ref().map_or(now, |old| old.first);
     let (version, code, message) = match old {
         Some(old) if old.version > fault.version => (old.version, old.code, old.message),

@@ -10,7 +10,7 @@ use crate::redis::RedisStore;
 use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::Head;
-use crate::{Entry, ErrorEntry, HotError, HotKind, Mark, Page, Park, Parked, key, mark};
+use crate::{Entry, ErrorEntry, HotError, HotKind, Mark, Page, Reject, Rejected, key, mark};
 
 /// [`mark::SEPARATOR`] as it is stored.
 const SEPARATOR_BYTE: u8 = 0x1f;
@@ -27,37 +27,40 @@ impl RedisStore {
             .await
     }
 
-    pub(in crate::redis) async fn park_entries(&self, park: &Park) -> Result<Vec<bool>, HotError> {
-        if let Some(nameless) = park
-            .parked
+    pub(in crate::redis) async fn reject_entries(
+        &self,
+        reject: &Reject,
+    ) -> Result<Vec<bool>, HotError> {
+        if let Some(nameless) = reject
+            .rejected
             .iter()
-            .find(|parked| parked.owner.is_none() && parked.source.is_none())
+            .find(|rejected| rejected.owner.is_none() && rejected.source.is_none())
         {
             let message = format!(
                 "an entry with {} faults has neither owner nor source",
                 nameless.faults.len()
             );
-            return Err(HotError::not_applied(HotKind::Corrupt, "park", message));
+            return Err(HotError::not_applied(HotKind::Corrupt, "reject", message));
         }
-        let (partition, lock) = (park.partition, Some(&park.lock));
+        let (partition, lock) = (reject.partition, Some(&reject.lock));
         let head = Head {
             partition,
             lock,
-            epoch: park.epoch,
+            epoch: reject.epoch,
             clean_ttl: self.clean_ttl,
         };
-        let commands: Vec<_> = chunks(&park.parked)
-            .map(|chunk| scripts::park(&self.space, head, park, chunk))
+        let commands: Vec<_> = chunks(&reject.rejected)
+            .map(|chunk| scripts::reject(&self.space, head, reject, chunk))
             .collect();
         let partitions = vec![partition; commands.len()];
-        let parked = |value| {
+        let rejected = |value| {
             reply::list(value)?
                 .into_iter()
                 .map(reply::yes)
                 .collect::<Result<Vec<_>, _>>()
         };
         let chunks: Vec<_> = self
-            .each("park", &partitions, commands, parked)
+            .each("reject", &partitions, commands, rejected)
             .await
             .into_iter()
             .collect::<Result<_, _>>()?;
@@ -68,12 +71,12 @@ impl RedisStore {
 /// Chunks of entries, each with at most `MARKS_MAX` faults or a single entry. An entry is never
 /// cut, since it moves in one step. Without entries there is one empty chunk, so that epoch and
 /// lock are checked all the same.
-fn chunks(parked: &[Parked]) -> impl Iterator<Item = &[Parked]> {
-    let none = parked.is_empty().then_some(parked);
-    let mut rest = parked;
+fn chunks(rejected: &[Rejected]) -> impl Iterator<Item = &[Rejected]> {
+    let none = rejected.is_empty().then_some(rejected);
+    let mut rest = rejected;
     let some = std::iter::from_fn(move || {
         let mut faults = 0;
-        let fits = |one: &&Parked| {
+        let fits = |one: &&Rejected| {
             faults += one.faults.len().max(1);
             faults <= MARKS_MAX
         };
@@ -146,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_entries_come_back_as_they_were_parked_and_junk_is_an_entry_too() {
+    fn error_entries_come_back_as_they_were_rejected_and_junk_is_an_entry_too() {
         let (name, lines) = (
             Bytes::from_static(b"a:b:c:d"),
             Bytes::from_static(b"gold\x1f7 2 3 4 5 1406 too long: x\nhp\x1f9 1 1 1 1 0 gone"),
@@ -175,19 +178,25 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_parked_in_chunks_and_never_cut() {
+    fn entries_are_rejected_in_chunks_and_never_cut() {
         let fault = crate::Fault {
             field: Field::new("f").unwrap(),
             version: Version::ZERO,
             code: 0,
             message: String::new(),
         };
-        let parked = |faults| Parked {
+        let rejected = |faults| Rejected {
             source: None,
             owner: None,
             faults: vec![fault.clone(); faults],
         };
-        let all = [parked(150), parked(50), parked(1), parked(500), parked(0)];
+        let all = [
+            rejected(150),
+            rejected(50),
+            rejected(1),
+            rejected(500),
+            rejected(0),
+        ];
         assert_eq!(
             chunks(&all).map(<[_]>::len).collect::<Vec<_>>(),
             [2, 1, 1, 1]

@@ -12,13 +12,13 @@ use tokio::time::Instant;
 /// By the hot tier's clock, a leap would end a probation early (H11). A worker that takes over
 /// begins again.
 #[derive(Debug, Default)]
-pub(crate) struct Leaving {
+pub(crate) struct Expiring {
     // A plain mutex: held for map operations only, never across an await.
     since: Mutex<BTreeMap<Partition, (Window, Instant)>>,
 }
 
-impl Leaving {
-    /// Whether this window has been leaving for a period.
+impl Expiring {
+    /// Whether this window has been expiring for a period.
     pub(crate) fn has_lasted(
         &self,
         partition: Partition,

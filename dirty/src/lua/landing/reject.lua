@@ -43,16 +43,16 @@ while at <= #ARGV do
 end
 expect(#KEYS == 9 + #entries)
 
-local kept, owners, cleared, parked, order = adder(KEYS[LANDED]), releaser(), {}, {}, {}
+local kept, owners, cleared, rejected, order = adder(KEYS[LANDED]), releaser(), {}, {}, {}
 local function errors_of(name)
-  if not parked[name] then
-    parked[name] = {}
-    parked[name].fields, parked[name].order = error_lines(call('HGET', KEYS[ERRORS], name))
+  if not rejected[name] then
+    rejected[name] = {}
+    rejected[name].fields, rejected[name].order = error_lines(call('HGET', KEYS[ERRORS], name))
     order[#order + 1] = name
   end
-  return parked[name]
+  return rejected[name]
 end
-local function park(name, field, version, code, message, again)
+local function reject(name, field, version, code, message, again)
   local errors = errors_of(name)
   local old = errors.fields[field]
   local old_version, attempts, first, reason = string.match(old or '', '^(%d+) (%d+) (%d+) %d+ %d+ (.*)$')
@@ -84,7 +84,7 @@ for i, entry in ipairs(entries) do
   if stored or not entry.moves then
     for fault = entry.from, entry.to, 4 do
       local version, again = number(ARGV[fault + 1], 'a fault'), not entry.moves
-      answers[i] = math.max(answers[i], park(entry.name, ARGV[fault], version, ARGV[fault + 2], ARGV[fault + 3], again))
+      answers[i] = math.max(answers[i], reject(entry.name, ARGV[fault], version, ARGV[fault + 2], ARGV[fault + 3], again))
     end
   end
 end
@@ -94,7 +94,7 @@ end
 kept.write()
 local puts, names = {}, {}
 for _, name in ipairs(order) do
-  local text = lines_text(parked[name].fields, parked[name].order)
+  local text = lines_text(rejected[name].fields, rejected[name].order)
   if text ~= '' then puts[#puts + 1], puts[#puts + 2] = name, text end
 end
 for name in pairs(cleared) do names[#names + 1] = name end
@@ -104,6 +104,6 @@ each_chunk('HDEL', KEYS[SNAPSHOT], names)
 for i, entry in ipairs(entries) do
   if answers[i] == 1 and entry.hash ~= KEYS[EVICT] then call('PERSIST', entry.hash) end
 end
-owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, LEAVING, SESSIONS })
+owners.write(ttl, { DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, SESSIONS })
 if #names > 0 then end_of_snapshot() end
 return answers
