@@ -47,6 +47,10 @@ pub struct LandingSettings {
     /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer
     /// write of the field is tried at once.
     pub error_retry_max: Duration,
+    /// How long owners that must land together may be rejected by the database, because one of their
+    /// rows is. Then they land apart, so that the others reach the database. 0 to 7 days. Default:
+    /// 1 h. All processes need the same value.
+    pub torn_after: Duration,
     /// How long landed marks stay on probation at least, and their owners in Redis. 0 to 1 day.
     /// Default: 0, off. If the database is replaced or restarted in that time, the marks land again
     /// (H33).
@@ -74,6 +78,7 @@ impl Default for LandingSettings {
             backoff_max: Duration::from_secs(2),
             error_retry_min: Duration::from_secs(10),
             error_retry_max: Duration::from_hours(1),
+            torn_after: Duration::from_hours(1),
             probation: Duration::ZERO,
             drain_deadline: Duration::from_mins(5),
         }
@@ -128,6 +133,11 @@ impl Section for LandingSettings {
                 "error_retry_max",
                 &mut self.error_retry_max,
                 between(tenth, week),
+            ),
+            Entry::new(
+                "torn_after",
+                &mut self.torn_after,
+                between(Duration::ZERO, week),
             ),
             Entry::new(
                 "probation",

@@ -265,7 +265,7 @@ pub(crate) const STORE: &str = "w:";
 
 /// All reserved names, each with its meaning.
 #[cfg(test)]
-pub(crate) const RESERVED: [(&str, &str); 27] = [
+pub(crate) const RESERVED: [(&str, &str); 29] = [
     // In the hash of an owner.
     (HEAD, "version, generation and flag"),
     (
@@ -291,6 +291,8 @@ pub(crate) const RESERVED: [(&str, &str); 27] = [
     ("first", "since when the dirty map has marks"),
     ("first_saving", "since when the snapshot has marks"),
     ("snap", "the number of the snapshot"),
+    ("linked", "marks of the dirty map may have partners"),
+    ("linked_saving", "marks of the other maps may have partners"),
     ("window", "the number of the window that leaves probation"),
     ("requeue", "marks on probation must become live again"),
     ("graced", "the last epoch with an ended grace"),

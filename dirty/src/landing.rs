@@ -7,7 +7,7 @@ use bytes::Bytes;
 use storage_model::sabotage::is_kept;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
-use crate::{Expire, HotError, HotRead, Lock, Mark, Probation, mark};
+use crate::{Expire, Fields, HotError, HotRead, Lock, Mark, Probation, mark};
 
 /// The result of taking a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,9 +86,34 @@ pub struct Collected {
     /// Whether the error map has entries. Mostly it has none, and then no landing row has an error
     /// mark. Only the holder of the lock adds entries.
     pub has_errors: bool,
+    /// Whether a mark of the partition may have partners. Then the owners that must land together
+    /// are read by [`Marks::collect_linked`].
+    pub is_linked: bool,
     /// One read for each requested owner, in order. Value and version of one owner belong together
     /// (R3).
     pub reads: Vec<HotRead>,
+}
+
+/// An owner that was read with its partners.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Member {
+    /// The owner.
+    pub owner: Owner,
+    /// The fields that were read: the wanted ones, and all that its marks name.
+    pub fields: Fields,
+    /// The owners that its marks name as partners.
+    pub partners: Vec<Owner>,
+    /// How long one of its fields has been in the error map.
+    pub rejected_for: Option<Duration>,
+}
+
+/// Owners that must land together (G1).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Linked {
+    /// Marks name these partners, too. Nothing was read.
+    Open(Vec<Owner>),
+    /// No mark names another partner. Each owner was read, in the same step.
+    Closed(Collected, Vec<Member>),
 }
 
 /// Marks to clear, because their rows were committed.
@@ -239,6 +264,16 @@ pub trait Marks: Send + Sync {
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
     ) -> Result<Collected, HotError>;
+
+    /// As [`Marks::collect`], in one step for all owners, if all partners that their marks name are
+    /// among them. The marks of all five maps count (G1). Marks that were put aside do not.
+    ///
+    /// A list of [`Fields::Cells`] is completed by all fields that a mark of the owner names.
+    async fn collect_linked(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Fields)],
+    ) -> Result<Linked, HotError>;
 
     /// Clears marks after their rows were committed, if their snapshot is still there (R5). Also
     /// clears error marks of committed fields at or below the committed versions. With probation,

@@ -17,6 +17,10 @@ pub struct Mark {
 /// aside. No name holds it, since names hold no control characters.
 pub(crate) const SEPARATOR: char = '\u{1f}';
 
+/// Stands before the name of a partner: an owner that must land together with the mark's owner (G1).
+/// A mark names its partners beside its fields.
+pub(crate) const PARTNER: char = '\u{1e}';
+
 /// The fields of a mark as they stand in its value behind the version.
 #[cfg(any(test, feature = "bench"))]
 pub(crate) fn fields_text<'a>(fields: impl IntoIterator<Item = &'a Field>) -> String {
@@ -48,11 +52,12 @@ pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
     let mut fields = std::str::from_utf8(fields)
         .ok()?
         .split(SEPARATOR)
+        .filter(|name| !name.starts_with(PARTNER))
         .map(key::field_of)
         .collect::<Option<Vec<_>>>()?;
     fields.sort_unstable();
     fields.dedup();
-    Some(Mark { owner, fields })
+    (!fields.is_empty()).then_some(Mark { owner, fields })
 }
 
 #[cfg(test)]
@@ -96,6 +101,13 @@ mod tests {
     fn fields_in_any_order_and_twice_are_one_mark() {
         let mark = decode(b"a:b:c:d", b"b\x1fa\x1fb").unwrap();
         assert_eq!(mark.fields, [field("a"), field("b")]);
+    }
+
+    #[test]
+    fn partners_are_no_fields_of_a_mark() {
+        let mark = decode(b"a:b:c:d", b"gold\x1f\x1ea:b:c:e\x1fhp").unwrap();
+        assert_eq!(mark.fields, [field("gold"), field("hp")]);
+        assert_eq!(decode(b"a:b:c:d", b"\x1ea:b:c:e"), None);
     }
 
     #[test]

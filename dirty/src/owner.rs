@@ -8,7 +8,7 @@ use storage_model::{Applied, Cell, Epoch, Field, Mutation, Owner, Version};
 use crate::{HotError, Session};
 
 /// The fields that a read asks for.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fields {
     /// These fields, without tombstones.
     Live(Vec<Field>),
@@ -154,6 +154,22 @@ pub enum Refusal {
     NotInteger(Field),
     /// The sum does not fit in 64 bits.
     Overflow(Field),
+    /// The sum is below the floor or above the ceiling of the change.
+    OutOfBounds {
+        /// The field.
+        field: Field,
+        /// Its present integer.
+        value: i64,
+    },
+    /// This field has another value than the expected one.
+    Differs(Field),
+    /// The part of a further owner of the mutation is rejected.
+    Partner {
+        /// Which one: [`Mutation::also`] at this place, counted from 1.
+        at: usize,
+        /// Why.
+        refusal: Box<Refusal>,
+    },
     /// A purge before all changes of the owner have landed and ended their probation.
     NotLanded,
     /// A plain write of an owner that a session holds.
@@ -187,7 +203,11 @@ pub trait Owners: Send + Sync {
     /// Reads hashes as they are. Never waits for the cold tier, never writes.
     async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>>;
 
-    /// Applies mutations, each with the load that it builds on, if it needs one.
+    /// Applies mutations, each with the loads that it builds on, if it needs some.
+    ///
+    /// A mutation can change several owners of a partition. Then all below holds for each of them,
+    /// and for all together: everything is validated first, and all owners that change get the same
+    /// version. Their marks name each other, so that they land together (G1).
     ///
     /// All of this happens in one step, after everything was validated:
     ///
@@ -217,10 +237,7 @@ pub trait Owners: Send + Sync {
     /// if an earlier copy applied it. If the durability can't be had, the mutation fails before
     /// anything is written (`Durability`). If it takes too long, the mutation fails as applied
     /// (`NotReached`).
-    async fn mutate(
-        &self,
-        mutations: &[(Mutation, Option<Load>)],
-    ) -> Vec<Result<Mutated, HotError>>;
+    async fn mutate(&self, mutations: &[(Mutation, Vec<Load>)]) -> Vec<Result<Mutated, HotError>>;
 
     /// The markers and epochs to remember before the cold tier is asked. Fails as `Unprepared`
     /// under another incarnation, if the engine has noticed that incarnation as a read would. An

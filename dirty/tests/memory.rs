@@ -452,14 +452,14 @@ mod random {
                 .cloned();
             let mut reply = self
                 .store
-                .mutate(&[(mutation.clone(), stale)])
+                .mutate(&[(mutation.clone(), stale.into_iter().collect())])
                 .await
                 .remove(0);
             if let Ok(Mutated::Load(observed)) = reply {
                 let load = self.load(&owner, observed);
                 reply = self
                     .store
-                    .mutate(&[(mutation.clone(), Some(load))])
+                    .mutate(&[(mutation.clone(), vec![load])])
                     .await
                     .remove(0);
             }
@@ -467,7 +467,7 @@ mod random {
                 Ok(Mutated::Applied(applied)) => {
                     let again = self
                         .store
-                        .mutate(&[(mutation.clone(), None)])
+                        .mutate(&[(mutation.clone(), Vec::new())])
                         .await
                         .remove(0);
                     if applied.changed > 0 {

@@ -12,6 +12,7 @@ impl Measure for Counts {
         page.set(&names::REJECTED_ROWS, self.rejected);
         page.set(&names::FENCED_TRANSACTIONS, self.fenced);
         page.set(&names::REQUEUED_MARKS, self.requeued);
+        page.set(&names::TORN_OWNERS, self.torn);
         page.set(&names::EXPIRED_MARKS, self.expired);
         page.set(&names::LANDING_FAILURES, self.failures);
         page.set(&names::RESCUES, self.rescues);

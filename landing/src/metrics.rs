@@ -11,6 +11,7 @@ pub struct Metrics {
     marks: AtomicU64,
     transactions: AtomicU64,
     rejected: AtomicU64,
+    torn: AtomicU64,
     fenced: AtomicU64,
     requeued: AtomicU64,
     expired: AtomicU64,
@@ -32,6 +33,9 @@ pub struct Counts {
     pub transactions: u64,
     /// Entries moved to an error map, including repeated attempts.
     pub rejected: u64,
+    /// Owners that landed apart from others of their transaction, because one of them was rejected
+    /// for too long, or because too many were linked.
+    pub torn: u64,
     /// Transactions that a fence rejected.
     pub fenced: u64,
     /// Marks on probation that became live again.
@@ -53,6 +57,10 @@ pub struct Counts {
 impl Metrics {
     fn add(counter: &AtomicU64, n: usize) {
         counter.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn torn(&self, owners: usize) {
+        Self::add(&self.torn, owners);
     }
 
     pub(crate) fn committed(&self, rows: usize) {
@@ -112,6 +120,7 @@ impl Metrics {
             marks: get(&self.marks),
             transactions: get(&self.transactions),
             rejected: get(&self.rejected),
+            torn: get(&self.torn),
             fenced: get(&self.fenced),
             requeued: get(&self.requeued),
             expired: get(&self.expired),

@@ -13,7 +13,7 @@ use storage_sql::{Fence, LandError, PartitionRecord};
 
 use storage_tiers::bisect;
 use storage_tiers::is_suspect;
-use storage_tiers::{TierError, Tiers};
+use storage_tiers::{TierError, Tiers, Units};
 
 /// Marks of one request to the hot tier.
 const MARKS: usize = 200;
@@ -160,7 +160,7 @@ async fn land_owners(
         reaches,
         database: Some(record.database),
     };
-    match bisect::land(tiers.cold().as_ref(), vec![fence], rows).await {
+    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, &Units::default()).await {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),

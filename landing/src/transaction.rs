@@ -12,13 +12,14 @@ use crate::limiter::Size;
 use crate::marks::{self, Faults, Part, Rows, Verdict};
 use crate::worker::Worker;
 use storage_tiers::bisect;
-use storage_tiers::{TierError, Tiers, is_suspect};
+use storage_tiers::{TierError, Tiers, Together, Units, is_suspect};
 
 /// A part with its data from the hot tier.
 struct Ready<'a> {
     part: &'a Part,
     collected: Collected,
     rows: Rows,
+    units: Units,
 }
 
 /// The size of all rows together.
@@ -61,6 +62,7 @@ pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size,
                 let size = size_of(&ready);
                 drop(transaction);
                 metrics.committed(size.rows.saturating_sub(faults.len()));
+                report_torn(worker, &ready);
                 finish(worker, ready, &faults).await?;
                 return Ok(size);
             }
@@ -109,11 +111,15 @@ async fn collect_all<'a>(
 /// Reads the fields that a part's marks name. The values, the owner's version and the fence's
 /// numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
-    let wanted = part.wanted();
+    let asked = part.wanted();
     let mut reconciled = false;
     for _ in 0..tries::LANDING {
-        match tiers.hot().collect(part.partition, &wanted).await {
-            Ok(mut collected) => {
+        match tiers.collect_together(part.partition, &asked).await {
+            Ok(Together {
+                wanted,
+                mut collected,
+                units,
+            }) => {
                 let found = reconcile(tiers, &wanted, &mut collected).await?;
                 // A full hot tier does not keep the result of the comparison. Then that result lands
                 // (R13).
@@ -126,6 +132,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                     part,
                     collected,
                     rows,
+                    units,
                 });
             }
             Err(error) => tiers.prepare_after(error).await?,
@@ -182,14 +189,16 @@ async fn reconcile(
 /// Commits all rows once. Answers the rejected ones.
 async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
     let (mut rows, mut fences, mut faults) = (Vec::new(), Vec::new(), Faults::new());
+    let mut units = Units::default();
     for one in ready {
+        units.extend(&one.units);
         if !one.rows.rows.is_empty() {
             rows.extend_from_slice(&one.rows.rows);
             fences.push(fence(one));
         }
     }
     if !rows.is_empty() {
-        for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows).await? {
+        for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows, &units).await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
     }
@@ -285,6 +294,24 @@ async fn finish_part(
         metrics.rejected(rejected.len());
     }
     Ok(())
+}
+
+/// Counts and logs owners that landed apart from their partners (G1).
+fn report_torn(worker: &Worker, ready: &[Ready<'_>]) {
+    for one in ready {
+        let torn = one.units.torn();
+        if torn.is_empty() {
+            continue;
+        }
+        worker.metrics.torn(torn.len());
+        let names: Vec<_> = torn.iter().take(16).map(ToString::to_string).collect();
+        tracing::warn!(
+            partition = one.part.partition.0,
+            owners = torn.len(),
+            first = names.join(", "),
+            "owners of one transaction landed apart, because the database has rejected one of them for landing.torn_after, or because too many are linked"
+        );
+    }
 }
 
 /// Logs the rejected fields by reason, each reason with its first owner.

@@ -29,6 +29,7 @@ names! {
     Counter LANDING_TRANSACTIONS "landing_transactions" "Landing transactions that were committed";
     Counter REJECTED_ROWS "rejected_rows" "Rows that were moved to an error map, repeated attempts included";
     Counter FENCED_TRANSACTIONS "fenced_transactions" "Landing transactions that the fence of their partition rejected";
+    Counter TORN_OWNERS "torn_owners" "Owners that landed apart from others of their transaction";
     Counter REQUEUED_MARKS "requeued_marks" "Landed marks that were requeued, since the database had forgotten their rows";
     Counter EXPIRED_MARKS "expired_marks" "Landed marks whose probation ended";
     Counter LANDING_FAILURES "landing_failures" "Passes over the partitions that a failure of a tier ended";

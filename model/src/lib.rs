@@ -44,7 +44,7 @@ pub use durability::Durability;
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use intercept::{Broken, Intercept};
 pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};
-pub use mutation::{Applied, Attempt, Change, Condition, Mutation};
+pub use mutation::{Applied, Attempt, Change, Condition, Mutation, OWNERS_MAX};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Change, Mutation};
+use crate::{Change, Field, Mutation};
 
 /// How long the hot tier remembers operation ids at least. No deadline lies further ahead.
 pub const ID_WINDOW: Duration = Duration::from_secs(60);
@@ -115,19 +115,23 @@ impl Limits {
     /// The mutation names no field or too many fields. Or one value, or all values together, have
     /// too many bytes.
     pub fn check(&self, mutation: &Mutation) -> Result<(), LimitError> {
-        self.check_fields(mutation.changes.len())?;
+        let expected: usize = mutation.parts().map(|part| part.expected.len()).sum();
+        for part in mutation.parts() {
+            self.check_fields(part.changes.len())?;
+        }
+        self.check_fields(mutation.fields() + expected)?;
         let mut total = 0_usize;
-        for (field, change) in mutation.changes.iter() {
-            let Change::Set(value) = change else { continue };
-            if value.len() > self.value_bytes_max {
-                let field = field.to_string();
-                return Err(LimitError::Value {
-                    field,
-                    bytes: value.len(),
-                    limit: self.value_bytes_max,
-                });
+        for part in mutation.parts() {
+            for (field, change) in part.changes.iter() {
+                if let Change::Set(value) = change {
+                    total = total.saturating_add(self.check_value(field, value)?);
+                }
             }
-            total = total.saturating_add(value.len());
+            for (field, value) in &part.expected {
+                if let Some(value) = value {
+                    total = total.saturating_add(self.check_value(field, value)?);
+                }
+            }
         }
         if total > self.call_bytes_max {
             return Err(LimitError::Call {
@@ -136,6 +140,18 @@ impl Limits {
             });
         }
         Ok(())
+    }
+
+    /// The bytes of a value.
+    fn check_value(&self, field: &Field, value: &[u8]) -> Result<usize, LimitError> {
+        if value.len() > self.value_bytes_max {
+            return Err(LimitError::Value {
+                field: field.to_string(),
+                bytes: value.len(),
+                limit: self.value_bytes_max,
+            });
+        }
+        Ok(value.len())
     }
 
     /// Checks how many fields a call names.

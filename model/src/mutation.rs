@@ -15,12 +15,30 @@ pub enum Change {
     /// The field's integer grows by this much. A field that was never written or was removed starts
     /// at 0.
     Incr(i64),
+    /// As [`Change::Incr`], but the whole mutation is rejected if the sum is below `floor` or above
+    /// `ceiling`.
+    Add {
+        /// How much the integer grows.
+        by: i64,
+        /// The least sum.
+        floor: i64,
+        /// The greatest sum.
+        ceiling: i64,
+    },
     /// The field becomes a tombstone. A field that is not live stays as it is.
     Remove,
     /// A tombstone becomes live again with its last value. Any other field stays as it is.
     Restore,
     /// A tombstone gives up its last value for ever. Any other field stays as it is.
     Purge,
+}
+
+impl Change {
+    /// Whether the change gives the field an integer, which the reply names.
+    #[must_use]
+    pub fn is_counter(&self) -> bool {
+        matches!(self, Self::Incr(_) | Self::Add { .. })
+    }
 }
 
 /// The condition of a mutation. If it does not hold, the mutation changes nothing.
@@ -58,7 +76,8 @@ impl Attempt {
     }
 }
 
-/// A write of one owner: all of its changes happen, or none.
+/// A write: all of its changes happen, or none. It changes one owner, or several owners of one
+/// partition.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mutation {
     /// The owner of the fields.
@@ -88,7 +107,17 @@ pub struct Mutation {
     /// How safe the hot tier must have the mutation before it answers. The hot tier knows nothing
     /// of the database, so it treats `Landed` as `Cached`.
     pub durability: Durability,
+    /// Fields that must have this value, or must not be live (`None`). Sorted by name. If one
+    /// differs, nothing changes.
+    pub expected: Vec<(Field, Option<Bytes>)>,
+    /// Further owners of the same partition that change in the same step. Each has its own changes,
+    /// condition, expected fields and session. All else is as in this mutation. See
+    /// [`Mutation::with`].
+    pub also: Vec<Mutation>,
 }
+
+/// The most owners of one mutation.
+pub const OWNERS_MAX: usize = 16;
 
 impl Mutation {
     /// A mutation without a condition. Sorts the changes. If a field occurs twice, the later change
@@ -112,7 +141,36 @@ impl Mutation {
             fence: None,
             closes: false,
             durability: Durability::Cached,
+            expected: Vec::new(),
+            also: Vec::new(),
         }
+    }
+
+    /// The same mutation with the changes of further owners. All happen in one step, or none. The
+    /// caller makes sure that no owner occurs twice, and that all are of one partition.
+    #[must_use]
+    pub fn with(mut self, also: Vec<Mutation>) -> Self {
+        self.also = also;
+        self
+    }
+
+    /// The mutation's part of each owner.
+    pub fn parts(&self) -> impl Iterator<Item = &Mutation> {
+        std::iter::once(self).chain(&self.also)
+    }
+
+    /// How many fields all parts change.
+    #[must_use]
+    pub fn fields(&self) -> usize {
+        self.parts().map(|part| part.changes.len()).sum()
+    }
+
+    /// The same mutation, if these fields have these values (`None`: if they are not live).
+    #[must_use]
+    pub fn expecting(mut self, mut fields: Vec<(Field, Option<Bytes>)>) -> Self {
+        fields.sort_by(|(one, _), (other, _)| one.cmp(other));
+        self.expected = fields;
+        self
     }
 
     /// The same mutation under a condition.
@@ -159,7 +217,7 @@ impl Mutation {
 }
 
 /// The result of an applied mutation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Applied {
     /// The owner's version after the mutation. It stays the same if no field changed.
     pub version: Version,
@@ -167,4 +225,6 @@ pub struct Applied {
     pub changed: u32,
     /// The new values of the incremented fields, in the order of the mutation's changes.
     pub counters: Vec<i64>,
+    /// The results of the mutation's further owners, in their order.
+    pub also: Vec<Applied>,
 }

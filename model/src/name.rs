@@ -230,10 +230,42 @@ impl Owner {
         xxh3_64(self.text.as_bytes())
     }
 
-    /// The partition of this owner among `count`: [`Owner::digest`]` % count`.
+    /// The tag of the owner's group: the text between braces at the beginning of the id. `None` if
+    /// the id has none, or if the tag is empty.
+    ///
+    /// Owners of an app and a region with the same tag share a partition, whatever their logic
+    /// types. So one transaction can change several of them. The tag is part of the id, so an owner
+    /// keeps its group for life.
+    ///
+    /// ```
+    /// use storage_model::Owner;
+    ///
+    /// let bank = Owner::new("mygame", "eu-1", "bank", "{guild-7}")?;
+    /// let member = Owner::new("mygame", "eu-1", "member", "{guild-7}/42")?;
+    /// assert_eq!((bank.group(), member.group()), (Some("guild-7"), Some("guild-7")));
+    /// assert_eq!(bank.partition(256), member.partition(256));
+    /// # Ok::<(), storage_model::NameError>(())
+    /// ```
+    #[must_use]
+    pub fn group(&self) -> Option<&str> {
+        let (tag, _) = self.id().strip_prefix('{')?.split_once('}')?;
+        (!tag.is_empty()).then_some(tag)
+    }
+
+    /// The number that places the owner: [`Owner::digest`], or `xxh3_64(app \0 region \0 tag)` for
+    /// an owner of a group.
+    fn placement(&self) -> u64 {
+        match self.group() {
+            Some(tag) => xxh3_64([self.app(), self.region(), tag].join(SEPARATOR).as_bytes()),
+            None => self.digest(),
+        }
+    }
+
+    /// The partition of this owner among `count`: [`Owner::digest`]` % count`. The partition of an
+    /// owner of a [group](Owner::group) is `xxh3_64(app \0 region \0 tag) % count`.
     #[must_use]
     pub fn partition(&self, count: u32) -> Partition {
-        let index = self.digest() % u64::from(count.max(1));
+        let index = self.placement() % u64::from(count.max(1));
         Partition(u32::try_from(index).unwrap_or_default())
     }
 }
@@ -382,5 +414,26 @@ mod tests {
                 .partition(256),
             Partition(93)
         );
+        assert_eq!(
+            Owner::new("mygame", "eu-1", "bank", "{guild-7}/gold")
+                .unwrap()
+                .partition(256),
+            Partition(67)
+        );
+    }
+
+    #[test]
+    fn owners_with_the_same_tag_share_a_partition_and_no_other_ids_have_a_tag() {
+        let of = |logic_type: &str, id: &str| Owner::new("a", "b", logic_type, id).unwrap();
+        let one = of("bank", "{7}");
+        for id in ["{7}", "{7}/1", "{7}}", "{7}{8}"] {
+            assert_eq!(of("member", id).group(), Some("7"));
+            assert_eq!(of("member", id).partition(1 << 30), one.partition(1 << 30));
+        }
+        for id in ["{}", "{}7", "{7", "7}", "x{7}", "7"] {
+            assert_eq!(of("bank", id).group(), None, "{id}");
+        }
+        let elsewhere = Owner::new("a", "c", "bank", "{7}").unwrap();
+        assert_ne!(elsewhere.partition(1 << 30), one.partition(1 << 30));
     }
 }

@@ -14,7 +14,9 @@ use futures::future::join_all;
 use storage_config::{DurabilitySettings, Settings};
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::LandingWorker;
-use storage_model::{Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition};
+use storage_model::{
+    Applied, Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition,
+};
 use storage_tiers::Tiers;
 use tokio::time::Instant;
 
@@ -63,7 +65,7 @@ struct Sending<'a> {
     flight: Flight<'a>,
     /// The mutation in the form of the hot tier. The load is filled only if the hot tier asks for
     /// it.
-    copy: [(Mutation, Option<Load>); 1],
+    copy: [(Mutation, Vec<Load>); 1],
     /// The hot tier's generation at the time of sending.
     generation: Epoch,
     /// The generation of an earlier call under the same id.
@@ -88,6 +90,18 @@ fn acknowledged(
     match (first, at_once(mutation.durability)) {
         (Ok(Mutated::Applied(applied)), Some(safety)) => Ok(Ack { applied, safety }),
         (first, _) => Err(first),
+    }
+}
+
+/// The first owner that a write has changed, by its place, and its result.
+fn first_changed(applied: &Applied) -> (usize, &Applied) {
+    let further = applied.also.iter().enumerate();
+    match further
+        .map(|(at, one)| (at + 1, one))
+        .find(|(_, one)| one.changed > 0)
+    {
+        Some(changed) if applied.changed == 0 => changed,
+        _ => (0, applied),
     }
 }
 
@@ -197,7 +211,10 @@ impl Core {
         let flight = self
             .flight(mutation.fence.is_some())
             .map_err(|error| refused(error).of(&mutation.owner))?;
-        let (copy, until) = ([(self.ready(mutation)?, None)], Instant::now() + within);
+        let (copy, until) = (
+            [(self.ready(mutation)?, Vec::new())],
+            Instant::now() + within,
+        );
         Ok(Sending {
             flight,
             copy,
@@ -271,7 +288,7 @@ impl Core {
         let flight = self.flight(false);
         let until = Instant::now() + within;
         let mut results: Vec<Option<Result<Ack>>> = Vec::with_capacity(writes.len());
-        let mut sent: Vec<(Mutation, Option<Load>)> = Vec::with_capacity(writes.len());
+        let mut sent: Vec<(Mutation, Vec<Load>)> = Vec::with_capacity(writes.len());
         for write in writes {
             let possible = write.and_then(|mutation| match &flight {
                 Ok(_) => self.ready(mutation),
@@ -279,7 +296,7 @@ impl Core {
             });
             match possible {
                 Ok(mutation) => {
-                    sent.push((mutation, None));
+                    sent.push((mutation, Vec::new()));
                     results.push(None);
                 }
                 Err(error) => results.push(Some(Err(error))),
@@ -371,14 +388,24 @@ impl Core {
     /// Continues from a first answer that is not final, until the mutation is applied at its
     /// durability.
     async fn complete(&self, write: Unfinished, first: Result<Mutated, HotError>) -> Result<Ack> {
-        let (owner, durability) = (write.mutation.owner.clone(), write.mutation.durability);
+        let durability = write.mutation.durability;
+        let first_owner = write.mutation.owner.clone();
+        let further = write.mutation.also.iter().map(|part| part.owner.clone());
+        let further: Vec<Owner> = further.collect();
+        let named = |at: usize| {
+            let further = at.checked_sub(1).and_then(|at| further.get(at));
+            further.unwrap_or(&first_owner)
+        };
         let (applied, epoch) = match first {
             Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
-            first => Box::pin(self.finish(write, first))
-                .await
-                .map_err(|error| self.error_for_caller(error).of(&owner))?,
+            first => Box::pin(self.finish(write, first)).await.map_err(|error| {
+                let at = error.part();
+                self.error_for_caller(error).of(named(at))
+            })?,
         };
-        let safety = self.secure(&owner, &applied, epoch, durability).await?;
+        // Its partners land with the first owner that has changed.
+        let (at, changed) = first_changed(&applied);
+        let safety = self.secure(named(at), changed, epoch, durability).await?;
         Ok(Ack { applied, safety })
     }
 

@@ -26,6 +26,9 @@ pub enum Kind {
     NotInteger,
     /// The sum of a counter does not fit in 64 bits.
     Overflow,
+    /// The sum of a counter is below the floor or above the ceiling of its change. The message names
+    /// the present value.
+    OutOfBounds,
     /// A purge of an owner with changes that have not all landed, landed just now, or are still on
     /// probation (`landing.probation`). After the last write of the owner, a worker clears its
     /// marks within two passes.
@@ -216,6 +219,24 @@ impl Error {
                     field.as_str()
                 ),
             ),
+            Refusal::OutOfBounds { field, value } => Self::new(
+                Kind::OutOfBounds,
+                format!(
+                    "field {:?} holds {value}, and the sum is out of its bounds",
+                    field.as_str()
+                ),
+            ),
+            Refusal::Differs(field) => Self::new(
+                Kind::Conflict,
+                format!(
+                    "field {:?} has another value; read it again",
+                    field.as_str()
+                ),
+            ),
+            // Keeps the place of the owner, whose name the caller of this knows.
+            Refusal::Partner {
+                refusal: reason, ..
+            } => Self::refused(reason).because(refusal),
             Refusal::NotLanded => Self::new(
                 Kind::NotLanded,
                 "the owner has changes that workers have not landed and cleared yet; retry the purge after landing.interval",
@@ -249,6 +270,14 @@ impl Error {
         Self {
             refusal: Some(Box::new(refusal.clone())),
             ..self
+        }
+    }
+
+    /// The place of the owner of a mutation whose part failed.
+    pub(crate) fn part(&self) -> usize {
+        match self.refusal() {
+            Some(Refusal::Partner { at, .. }) => *at,
+            _ => 0,
         }
     }
 

@@ -68,6 +68,7 @@ mod refresh;
 pub mod save_object;
 pub mod session;
 pub mod storage;
+pub mod transaction;
 mod unheard;
 pub mod value;
 pub mod world;
@@ -82,12 +83,13 @@ pub use error::{Error, Kind, Result};
 pub use object::{ModifyError, ObjStorage, Save, Versioned};
 pub use owners::OwnerPages;
 pub use read::Record;
-pub use save_object::{OwnerId, SaveObject};
+pub use save_object::{InGroup, OwnerId, SaveObject};
 pub use session::{
     Autosave, ByteSession, Closed, Entities, EntityOptions, LossReason, ObjectRef, OnConflict,
     Otherwise, SaveSession, Session, SessionOptions, SessionState, Sessions,
 };
 pub use storage::{CloseReport, Stats, Storage};
+pub use transaction::{Part, Receipt, Transaction};
 pub use value::Value;
 pub use world::World;
 pub use write::Write;

@@ -152,6 +152,29 @@ macro_rules! forward {
 
 forward!(&T, Box<T>, Arc<T>, Rc<T>);
 
+/// The id of an owner of a group: `InGroup("guild-7", 42)` is stored as `{guild-7}/42`.
+///
+/// Owners of one group share a partition, so one [`Transaction`](crate::Transaction) can change
+/// several of them. An object of a group has its id in a field of this type. The owner keeps its
+/// group for life, because the tag is part of its name. The tag must not hold a `}`.
+///
+/// ```
+/// use storage_sdk::{InGroup, OwnerId};
+///
+/// assert_eq!(InGroup("guild-7", 42).to_owner_id(), "{guild-7}/42");
+/// ```
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct InGroup<G, I>(pub G, pub I);
+
+impl<G: OwnerId, I: OwnerId> OwnerId for InGroup<G, I> {
+    fn to_owner_id(&self) -> Cow<'_, str> {
+        let Self(group, id) = self;
+        Cow::Owned(format!("{{{}}}/{}", group.to_owner_id(), id.to_owner_id()))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

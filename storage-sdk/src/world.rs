@@ -7,6 +7,7 @@ use storage_model::Scope;
 use crate::core::Core;
 use crate::{
     ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions,
+    Transaction,
 };
 
 /// The owners of one app and region. The names are checked. Cheap to clone.
@@ -68,6 +69,11 @@ impl World {
     ) -> Entities<T> {
         let sessions = Sessions::new(self.bytes(), options.session);
         Entities::new(sessions, self.core.tiers.home().clone(), options)
+    }
+
+    /// Changes of several owners of one group, all in one step.
+    pub fn transaction(&self) -> Transaction {
+        Transaction::new(&self.core)
     }
 
     /// The app and the region.

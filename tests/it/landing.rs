@@ -292,7 +292,7 @@ async fn a_row_that_takes_too_long_each_time_is_rejected_and_hurts_nobody_else()
     worker.stop().await
 }
 
-async fn sql(url: &str, text: String) -> Result<()> {
+pub(crate) async fn sql(url: &str, text: String) -> Result<()> {
     use sqlx::Connection as _;
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
     sqlx::raw_sql(sqlx::AssertSqlSafe(text))

@@ -38,4 +38,5 @@ mod sessions;
 mod simulator;
 mod tls;
 mod torture;
+mod transactions;
 mod unreadable_rows;

@@ -31,6 +31,8 @@ pub enum Refused {
     NotInteger,
     /// A counter would leave 64 bits.
     Overflow,
+    /// A sum is outside of the bounds of its change.
+    OutOfBounds,
     /// A named field is live and must not be.
     Exists,
 }
@@ -71,7 +73,7 @@ impl OwnerModel {
         };
         for (field, change) in changes {
             if let Some(cell) = changed(cell_of(field), change)? {
-                if let (Change::Incr(_), Some(value)) = (change, cell.live()) {
+                if let (true, Some(value)) = (change.is_counter(), cell.live()) {
                     done.counters.extend(integer(value));
                 }
                 done.owner.cells.insert(field.to_string(), cell);
@@ -86,19 +88,29 @@ impl OwnerModel {
 fn changed(cell: Option<&Cell>, change: &Change) -> Result<Option<Cell>, Refused> {
     Ok(match (change, cell) {
         (Change::Set(value), _) => Some(Cell::Live(value.clone())),
-        (Change::Incr(by), Some(Cell::Live(value))) => {
-            let sum = integer(value)
-                .ok_or(Refused::NotInteger)?
-                .checked_add(*by)
-                .ok_or(Refused::Overflow)?;
-            Some(Cell::Live(Bytes::from(sum.to_string())))
+        (Change::Incr(by), cell) => Some(added(cell, *by)?.1),
+        (Change::Add { by, floor, ceiling }, cell) => {
+            let (sum, cell) = added(cell, *by)?;
+            if !(*floor..=*ceiling).contains(&sum) {
+                return Err(Refused::OutOfBounds);
+            }
+            Some(cell)
         }
-        (Change::Incr(by), _) => Some(Cell::Live(Bytes::from(by.to_string()))),
         (Change::Remove, Some(Cell::Live(value))) => Some(Cell::Removed(value.clone())),
         (Change::Restore, Some(Cell::Removed(value))) => Some(Cell::Live(value.clone())),
         (Change::Purge, Some(Cell::Removed(_))) => Some(Cell::Purged),
         (Change::Remove | Change::Restore | Change::Purge, _) => None,
     })
+}
+
+/// The sum of a counter, and the cell that holds it.
+fn added(cell: Option<&Cell>, by: i64) -> Result<(i64, Cell), Refused> {
+    let old = match cell.and_then(Cell::live) {
+        Some(value) => integer(value).ok_or(Refused::NotInteger)?,
+        None => 0,
+    };
+    let sum = old.checked_add(by).ok_or(Refused::Overflow)?;
+    Ok((sum, Cell::Live(Bytes::from(sum.to_string()))))
 }
 
 /// The integer with these bytes as its only decimal form.

@@ -1,8 +1,13 @@
 //! How a rejected batch lands: it is halved until only the culprits are left (H38).
+//!
+//! Owners that must land together are never cut apart (G1). If the database rejects one of their
+//! rows, all of them are rejected.
 
 use storage_dirty::Collected;
 use storage_model::{Partition, Row, Version};
 use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
+
+use crate::together::Units;
 
 /// A row that the database rejects by itself, and the reason.
 pub type Refused = (Row, RowFault);
@@ -10,8 +15,9 @@ pub type Refused = (Row, RowFault);
 /// Lands rows under their fences, in one transaction if the database takes them all.
 ///
 /// If the database rejects the batch, the rows land in halves, each half in its own transaction. An
-/// owner is never cut in two (R16). When the database rejects an owner alone, its rows land one by
-/// one.
+/// owner is never cut in two (R16), and no unit of owners that must land together is (G1). When the
+/// database rejects an owner alone, its rows land one by one. When it rejects a unit of several
+/// owners, all rows of the unit are rejected.
 ///
 /// One culprit among `n` rows costs about `2 log2(n)` transactions. The call returns the rows that
 /// stay rejected. All other rows have landed.
@@ -23,6 +29,7 @@ pub async fn land(
     cold: &dyn ColdStore,
     mut fences: Vec<Fence>,
     rows: Vec<Row>,
+    units: &Units,
 ) -> Result<Vec<Refused>, LandError> {
     let mut refused = Vec::new();
     let mut parts = vec![rows];
@@ -39,10 +46,11 @@ pub async fn land(
             Ok(()) => fences
                 .iter_mut()
                 .for_each(|fence| fence.landed = fence.landed.max(fence.reaches)),
-            Err(LandError::Refused(fault)) => match halves(rows) {
+            Err(LandError::Refused(fault)) => match halves(rows, units) {
                 Halves::Two(left, right) => parts.extend([right, left]),
-                Halves::One(row) => refused.push((row, fault)),
-                Halves::None => {}
+                Halves::Whole(rows) => {
+                    refused.extend(rows.into_iter().map(|row| (row, fault.clone())));
+                }
             },
             Err(error) => return Err(error),
         }
@@ -52,25 +60,31 @@ pub async fn land(
 
 enum Halves {
     Two(Vec<Row>, Vec<Row>),
-    One(Row),
-    None,
+    /// Rows that can't be cut: one row, or all rows of a unit of several owners.
+    Whole(Vec<Row>),
 }
 
-/// Cuts rows near the middle, in the order of owner and field. Cuts between two owners if there are
-/// several, else between two rows.
-fn halves(mut rows: Vec<Row>) -> Halves {
-    if rows.len() < 2 {
-        return rows.pop().map_or(Halves::None, Halves::One);
-    }
-    rows.sort_by(|a, b| (&a.owner, &a.field).cmp(&(&b.owner, &b.field)));
+/// Cuts rows near the middle, in the order of unit, owner and field. Cuts between two units if there
+/// are several, else between two rows of an owner.
+fn halves(mut rows: Vec<Row>, units: &Units) -> Halves {
+    rows.sort_by(|a, b| {
+        let (one, other) = (units.lead(&a.owner), units.lead(&b.owner));
+        (one, &a.owner, &a.field).cmp(&(other, &b.owner, &b.field))
+    });
     let middle = rows.len() / 2;
     let owner_at = |at: usize| rows.get(at).map(|row| &row.owner);
-    let cut = |at: &usize| owner_at(at - 1) != owner_at(*at);
-    let between_owners = (1..rows.len())
-        .filter(cut)
+    let lead_at = |at: usize| owner_at(at).map(|owner| units.lead(owner));
+    let between_units = (1..rows.len())
+        .filter(|at| lead_at(at - 1) != lead_at(*at))
         .min_by_key(|at| at.abs_diff(middle));
-    let right = rows.split_off(between_owners.unwrap_or(middle));
-    Halves::Two(rows, right)
+    let is_one_owner = owner_at(0) == owner_at(rows.len().saturating_sub(1));
+    match between_units {
+        None if rows.len() < 2 || !is_one_owner => Halves::Whole(rows),
+        cut => {
+            let right = rows.split_off(cut.unwrap_or(middle));
+            Halves::Two(rows, right)
+        }
+    }
 }
 
 /// The fence of a partition's rows.
@@ -101,6 +115,9 @@ pub fn fence<'a>(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use storage_dirty::{Fields, Member};
     use storage_model::{Bytes, Cell, Field, Owner};
 
     use super::*;
@@ -115,8 +132,16 @@ mod tests {
         }
     }
 
+    fn lengths(rows: Vec<Row>, units: &Units) -> (usize, usize) {
+        match halves(rows, units) {
+            Halves::Two(left, right) => (left.len(), right.len()),
+            Halves::Whole(rows) => (rows.len(), 0),
+        }
+    }
+
     #[test]
     fn a_refused_batch_is_cut_between_owners_before_any_owner_is_cut() {
+        let units = Units::default();
         let rows = vec![
             row("1", "a"),
             row("2", "a"),
@@ -124,15 +149,30 @@ mod tests {
             row("2", "c"),
             row("2", "d"),
         ];
-        let Halves::Two(left, right) = halves(rows) else {
+        let Halves::Two(left, right) = halves(rows, &units) else {
             panic!("not cut")
         };
         assert_eq!((left.len(), right.len()), (1, 4));
-        let Halves::Two(left, right) = halves(right) else {
+        assert_eq!(lengths(right, &units), (2, 2));
+        assert_eq!(lengths(vec![row("1", "a")], &units), (1, 0));
+        assert_eq!(lengths(Vec::new(), &units), (0, 0));
+    }
+
+    #[test]
+    fn owners_that_must_land_together_are_never_cut_apart() {
+        let member = |id: &str, partner: &str| Member {
+            owner: row(id, "a").owner,
+            fields: Fields::All,
+            partners: vec![row(partner, "a").owner],
+            rejected_for: None,
+        };
+        let members = [member("1", "3"), member("3", "1")];
+        let units = Units::of(&members, Duration::from_secs(1));
+        let rows = vec![row("1", "a"), row("2", "a"), row("3", "a"), row("3", "b")];
+        let Halves::Two(left, right) = halves(rows, &units) else {
             panic!("not cut")
         };
-        assert_eq!((left.len(), right.len()), (2, 2));
-        assert!(matches!(halves(vec![row("1", "a")]), Halves::One(_)));
-        assert!(matches!(halves(Vec::new()), Halves::None));
+        assert_eq!((left.len(), right.len()), (3, 1));
+        assert_eq!(lengths(left, &units), (3, 0));
     }
 }

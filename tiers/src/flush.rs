@@ -1,11 +1,11 @@
 //! Landing one owner at once, in the process of the caller that waits for it.
 
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
-use storage_model::{Epoch, Owner, Row, Version, tries};
+use storage_model::{Epoch, Field, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
 use crate::bisect;
-use crate::{TierError, Tiers, is_suspect};
+use crate::{TierError, Tiers, Units, is_suspect};
 
 /// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,10 +76,13 @@ impl Tiers {
         let partition = owner.partition(self.hot.partition_count());
         let mut reconciled = false;
         for _ in 0..tries::FLUSH {
-            let Some(collected) = self.collect_whole(owner, &mut reconciled).await? else {
+            let Some((wanted, collected, units)) =
+                self.collect_whole(owner, &mut reconciled).await?
+            else {
                 continue;
             };
-            let Some((version, rows)) = rows_of(owner, &collected) else {
+            let (version, rows) = rows_of(owner, &wanted, &collected);
+            let Some(version) = version else {
                 return Ok((
                     Flushed {
                         version: Version::ZERO,
@@ -97,7 +100,9 @@ impl Tiers {
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
             let fence = bisect::fence(partition, &collected, rows.iter());
-            let outcome = match bisect::land(self.cold.as_ref(), vec![fence], rows.clone()).await {
+            let outcome = match bisect::land(self.cold.as_ref(), vec![fence], rows.clone(), &units)
+                .await
+            {
                 Ok(outcome) => outcome,
                 Err(LandError::Fenced(_)) => {
                     self.prepare(&[partition]).await?;
@@ -108,7 +113,8 @@ impl Tiers {
             };
             self.settle_flush(owner, &collected, fence.reaches, &rows, &outcome)
                 .await;
-            return match outcome.into_iter().next() {
+            let own = |(row, _): &bisect::Refused| row.owner == *owner;
+            return match outcome.into_iter().find(own) {
                 None => Ok((
                     Flushed {
                         version,
@@ -125,30 +131,36 @@ impl Tiers {
         })
     }
 
-    /// All data of an owner. `None` if the caller must read it again.
+    /// All data of an owner, and the marked fields of the owners that must land together with it.
+    /// `None` if the caller must read it again.
     async fn collect_whole(
         &self,
         owner: &Owner,
         reconciled: &mut bool,
-    ) -> Result<Option<Collected>, TierError> {
+    ) -> Result<Option<Read>, TierError> {
         let partition = owner.partition(self.hot.partition_count());
-        let mut collected = match self
-            .hot
-            .collect(partition, &[(owner.clone(), Vec::new())])
-            .await
-        {
-            Ok(collected) => collected,
+        let asked = [(owner.clone(), Vec::new())];
+        let together = match self.collect_together(partition, &asked).await {
+            Ok(together) => together,
             Err(error) => return self.prepare_after(error).await.map(|()| None),
         };
-        if collected.reads.iter().any(is_suspect) {
-            // A full hot tier does not keep the result of the comparison. Then the flush lands that
-            // result.
-            match self.reconcile(owner).await? {
-                Some(read) if std::mem::replace(reconciled, true) => collected.reads = vec![read],
-                _ => return Ok(None),
+        let (wanted, mut collected) = (together.wanted.into_owned(), together.collected);
+        // A full hot tier does not keep the result of the comparison. Then the flush lands that
+        // result.
+        let keeps = std::mem::replace(reconciled, collected.reads.iter().any(is_suspect));
+        for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads) {
+            if !is_suspect(read) {
+                continue;
             }
+            let Some(mut whole) = self.reconcile(owner).await?.filter(|_| keeps) else {
+                return Ok(None);
+            };
+            if !fields.is_empty() {
+                whole.cells.retain(|(field, _)| fields.contains(field));
+            }
+            *read = whole;
         }
-        Ok(Some(collected))
+        Ok(Some((wanted, collected, together.units)))
     }
 
     /// Whether a map names the owner. Always true without `looks`. `None` if the epoch has changed.
@@ -189,7 +201,7 @@ impl Tiers {
     ) {
         let landed = rows
             .iter()
-            .filter(|row| !refused.iter().any(|(bad, _)| bad.field == row.field));
+            .filter(|row| !refused.iter().any(|(bad, _)| bad == *row));
         let settle = Settle {
             partition: owner.partition(self.hot.partition_count()),
             lock: None,
@@ -216,17 +228,29 @@ impl Tiers {
     }
 }
 
-/// The owner's version and rows. `None` without a hash.
-fn rows_of(owner: &Owner, collected: &Collected) -> Option<(Version, Vec<Row>)> {
-    let read = collected.reads.first()?;
-    let header = read.header?;
-    let row = |(field, cell): &(storage_model::Field, storage_model::Cell)| Row {
-        owner: owner.clone(),
-        field: field.clone(),
-        cell: cell.clone(),
-        version: header.version,
-    };
-    Some((header.version, read.cells.iter().map(row).collect()))
+/// Owners, a read of each, and those of them that must land together.
+type Read = (Vec<(Owner, Vec<Field>)>, Collected, Units);
+
+/// The owner's version, which it has if it has a hash, and the rows of all owners.
+fn rows_of(
+    owner: &Owner,
+    wanted: &[(Owner, Vec<Field>)],
+    collected: &Collected,
+) -> (Option<Version>, Vec<Row>) {
+    let (mut version, mut rows) = (None, Vec::new());
+    for ((of, _), read) in wanted.iter().zip(&collected.reads) {
+        let Some(header) = read.header else { continue };
+        if of == owner {
+            version = Some(header.version);
+        }
+        rows.extend(read.cells.iter().map(|(field, cell)| Row {
+            owner: of.clone(),
+            field: field.clone(),
+            cell: cell.clone(),
+            version: header.version,
+        }));
+    }
+    (version, rows)
 }
 
 fn refused(owner: &Owner, field: String, fault: storage_sql::RowFault) -> TierError {

@@ -7,6 +7,7 @@
 //! | [`load`] | hot-loads: an owner's rows into the hot tier, once for all callers |
 //! | [`suspect`] | owners from before a rewind are compared with their rows |
 //! | [`glance`] | reads that write to neither tier |
+//! | [`together`] | owners that must land together, since one transaction wrote them |
 //! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
 //! | [`verify`] | comparing both tiers |
 //! | [`leases`] | [`Leases`]: which sessions lapse, and when a grace ends |
@@ -28,6 +29,7 @@ pub mod pairing;
 mod refusal;
 pub mod suspect;
 pub mod tiers;
+pub mod together;
 pub mod verify;
 
 pub use epoch::{Need, landed_here, need};
@@ -40,4 +42,5 @@ pub use mismatch::{Mismatch, Place};
 pub use pairing::{PairingStep, judge, taking_over};
 pub use suspect::is_suspect;
 pub use tiers::{Noted, Tiers};
+pub use together::{Together, Units};
 pub use verify::{Compared, Conflict, Difference};

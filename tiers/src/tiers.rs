@@ -21,6 +21,8 @@ pub struct Tiers {
     pub(crate) read_only: bool,
     /// How long landed marks stay on probation at least. Zero turns probation off.
     pub(crate) probation: Duration,
+    /// How long owners that must land together may be rejected, until they land apart.
+    pub(crate) torn_after: Duration,
     /// By partition. Written when a partition is found in order, or a write is rejected because of
     /// its epoch. Each mutex is held for a moment, never across an await.
     noted: Arc<[Mutex<Noted>]>,
@@ -63,6 +65,7 @@ impl Tiers {
             home: Home::of_caller(),
             read_only: false,
             probation: Duration::ZERO,
+            torn_after: Duration::from_hours(1),
             noted,
             ids: Arc::new(RandomIds),
             alone: false,
@@ -150,6 +153,20 @@ impl Tiers {
     #[must_use]
     pub fn probation(&self) -> Duration {
         self.probation
+    }
+
+    /// How long owners that must land together may be rejected, until they land apart (G1).
+    /// Default: 1 hour.
+    #[must_use]
+    pub fn tearing_after(mut self, torn_after: Duration) -> Self {
+        self.torn_after = torn_after;
+        self
+    }
+
+    /// How long owners that must land together may be rejected.
+    #[must_use]
+    pub fn torn_after(&self) -> Duration {
+        self.torn_after
     }
 
     /// Whether landed marks stay on probation.

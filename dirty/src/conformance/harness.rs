@@ -156,7 +156,7 @@ impl Harness {
         load: Option<Load>,
     ) -> Result<Mutated, HotError> {
         self.store()
-            .mutate(&[(mutation.clone(), load)])
+            .mutate(&[(mutation.clone(), load.into_iter().collect())])
             .await
             .remove(0)
     }

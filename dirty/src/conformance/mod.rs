@@ -32,6 +32,7 @@ pub mod removal;
 pub mod sessions;
 pub mod sizes;
 mod skips;
+pub mod transactions;
 pub mod writes;
 
 use std::fmt;
@@ -213,6 +214,17 @@ macro_rules! hot_conformance {
                     a_settle_twice_is_harmless,
                     a_snapshot_needs_the_lock,
                     peek_tells_sizes_age_and_holder,
+                ];
+                transactions: [
+                    a_transaction_changes_all_of_its_owners_with_one_version,
+                    a_transaction_that_one_owner_refuses_changes_nothing,
+                    floors_ceilings_and_expected_values_hold_for_one_owner,
+                    a_repeat_of_a_transaction_answers_for_each_owner_what_the_first_did,
+                    a_transaction_takes_the_loads_of_its_owners,
+                    owners_of_a_transaction_are_collected_together,
+                    links_end_when_the_marks_have_landed,
+                    partners_stay_in_the_error_map,
+                    partners_stay_on_probation,
                 ];
                 probation: [
                     a_landed_mark_on_probation_keeps_its_hash,

@@ -142,7 +142,11 @@ pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
     let incr = h.named(&ann, vec![("gold", Change::Incr(5))]).await;
     let replies = h
         .store()
-        .mutate(&[(incr.clone(), None), (incr.clone(), None), (incr, None)])
+        .mutate(&[
+            (incr.clone(), Vec::new()),
+            (incr.clone(), Vec::new()),
+            (incr, Vec::new()),
+        ])
         .await;
     let first = applied(replies[0].clone().unwrap());
     for reply in replies {

@@ -26,7 +26,7 @@ async fn versions(h: &Harness, partition: Partition, map: Map) -> Vec<Version> {
 }
 
 /// Lands all marks, and puts them on probation.
-async fn land(h: &Harness, partition: Partition, lock: &Lock) {
+pub(super) async fn land(h: &Harness, partition: Partition, lock: &Lock) {
     while h.snapshot(partition, lock).await != Snapshot::Empty {
         let record = h.record(partition).await;
         let marks = h.scan(partition).await.into_iter().collect();
@@ -46,14 +46,14 @@ async fn land(h: &Harness, partition: Partition, lock: &Lock) {
 }
 
 /// The window that leaves next.
-async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
+pub(super) async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
     match h.store().probation(partition, lock).await.unwrap() {
         Probation::Leaves(window) => window,
         other => panic!("{other:?}"),
     }
 }
 
-async fn expire(
+pub(super) async fn expire(
     h: &Harness,
     partition: Partition,
     lock: &Lock,
@@ -71,7 +71,7 @@ async fn expire(
         .unwrap()
 }
 
-async fn requeue(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
+pub(super) async fn requeue(h: &Harness, partition: Partition, lock: &Lock) -> u32 {
     let mut lived = 0;
     for map in [Map::Expiring, Map::Landed] {
         lived += h

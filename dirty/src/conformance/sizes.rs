@@ -75,7 +75,7 @@ async fn write_all(h: &Harness, owners: &[Owner]) {
         for owner in chunk {
             batch.push((
                 h.mutation(owner, vec![("gold", set(owner.id()))]).await,
-                None,
+                Vec::new(),
             ));
         }
         for reply in h.store().mutate(&batch).await {

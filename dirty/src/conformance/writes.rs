@@ -120,7 +120,10 @@ pub async fn fields_of_several_writes_join_one_mark(h: &Harness) {
     let second = h
         .mutation(&ann, vec![("f", set("6")), ("e", set("6"))])
         .await;
-    let both = h.store().mutate(&[(first, None), (second, None)]).await;
+    let both = h
+        .store()
+        .mutate(&[(first, Vec::new()), (second, Vec::new())])
+        .await;
     let last = both
         .into_iter()
         .map(|mutated| applied(mutated.unwrap()).version)
@@ -215,9 +218,9 @@ pub async fn a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others(
     let mut refused = h.mutation(&ann, vec![("gold", set("0"))]).await;
     refused.deadline = super::harness::LONG_AGO;
     let batch = [
-        (h.mutation(&ann, vec![("gold", set("1"))]).await, None),
-        (refused, None),
-        (h.mutation(&bob, vec![("gold", set("2"))]).await, None),
+        (h.mutation(&ann, vec![("gold", set("1"))]).await, Vec::new()),
+        (refused, Vec::new()),
+        (h.mutation(&bob, vec![("gold", set("2"))]).await, Vec::new()),
     ];
     let replies = h.store().mutate(&batch).await;
     assert_eq!(replies.len(), 3);

@@ -13,8 +13,8 @@ use super::state::{PartState, Present};
 use super::store::MemoryStore;
 use super::{probation, reject};
 use crate::{
-    Collected, Entry, ErrorEntry, Expire, Fields, HotError, Lock, Map, Marks, Page,
-    PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
+    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Lock, Map, Marks,
+    Member, Page, PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -57,6 +57,18 @@ impl Marks for MemoryStore {
             let collected = collect(state, partition, wanted)?;
             collects(state);
             Ok(collected)
+        })?
+    }
+
+    async fn collect_linked(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Fields)],
+    ) -> Result<Linked, HotError> {
+        self.run(partition, "collect_linked", |state, present| {
+            let linked = collect_linked(state, present, partition, wanted)?;
+            collects(state);
+            Ok(linked)
         })?
     }
 
@@ -132,34 +144,86 @@ pub fn collect(
     partition: Partition,
     wanted: &[(Owner, Vec<Field>)],
 ) -> Result<Collected, HotError> {
-    let record = current(state, partition, "collect")?;
-    let cells = |fields: &Vec<Field>| {
+    let fields = |fields: &Vec<Field>| {
         if fields.is_empty() {
             Fields::All
         } else {
             Fields::Cells(fields.clone())
         }
     };
-    let reads = wanted
-        .iter()
-        .map(|(owner, fields)| read(state, owner, &cells(fields)))
-        .collect();
-    let has_errors = state.marks.has_errors();
+    collected(
+        state,
+        partition,
+        wanted
+            .iter()
+            .map(|(owner, wanted)| read(state, owner, &fields(wanted)))
+            .collect(),
+    )
+}
+
+/// Reads with the data that the fence needs.
+fn collected(
+    state: &PartState,
+    partition: Partition,
+    reads: Vec<HotRead>,
+) -> Result<Collected, HotError> {
     let &PartitionRecord {
         epoch,
         landed,
         source: reaches,
         database,
         ..
-    } = record;
+    } = current(state, partition, "collect")?;
     Ok(Collected {
         epoch,
         landed,
         reaches,
         database,
-        has_errors,
+        has_errors: state.marks.has_errors(),
+        is_linked: state.marks.is_linked(),
         reads,
     })
+}
+
+/// As [`collect`], if no mark has a partner that is not wanted.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn collect_linked(
+    state: &PartState,
+    present: &Present,
+    partition: Partition,
+    wanted: &[(Owner, Fields)],
+) -> Result<Linked, HotError> {
+    let known: BTreeSet<&Owner> = wanted.iter().map(|(owner, _)| owner).collect();
+    let mut missing = BTreeSet::new();
+    let (mut members, mut reads) = (Vec::new(), Vec::new());
+    for (owner, wanted) in wanted {
+        let (mut marked, partners) = state.marks.links(owner);
+        let others = partners.iter().filter(|partner| !known.contains(partner));
+        missing.extend(others.cloned());
+        let wanted = match wanted {
+            Fields::Cells(fields) => {
+                marked.extend(fields.iter().cloned());
+                Fields::Cells(marked.into_iter().collect())
+            }
+            other => other.clone(),
+        };
+        reads.push(read(state, owner, &wanted));
+        members.push(Member {
+            owner: owner.clone(),
+            fields: wanted,
+            partners: partners.into_iter().collect(),
+            rejected_for: state
+                .marks
+                .rejected_since(owner)
+                .map(|since| present.now.since(since)),
+        });
+    }
+    if !missing.is_empty() {
+        return Ok(Linked::Open(missing.into_iter().collect()));
+    }
+    Ok(Linked::Closed(collected(state, partition, reads)?, members))
 }
 
 /// Clears marks whose rows were committed (R5).
@@ -193,11 +257,12 @@ pub fn settle(
         }
     }
     for (owner, field, version) in &settle.rows {
-        if let Some(refused) = state.marks.clear_error(owner, field, *version) {
+        if let Some((refused, partners)) = state.marks.clear_error(owner, field, *version) {
             settled.errors_cleared += 1;
             touched.insert(owner);
             if settle.probation && is_kept("H33-forgotten") {
-                state.marks.put_field_on_probation(owner, field, refused);
+                let marks = &mut state.marks;
+                marks.put_field_on_probation(owner, field, refused, partners);
             }
         }
     }

@@ -14,6 +14,8 @@ use crate::{Entry, ErrorEntry, Map, Mark, Page, SnapshotId};
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Changed {
     fields: BTreeSet<Field>,
+    /// Owners that must land together with this one (G1).
+    partners: BTreeSet<Owner>,
     version: Version,
 }
 
@@ -22,6 +24,7 @@ impl Changed {
     fn joined(mut self, before: Option<&Self>) -> Self {
         if let Some(before) = before {
             self.fields.extend(before.fields.iter().cloned());
+            self.partners.extend(before.partners.iter().cloned());
             self.version = self.version.max(before.version);
         }
         self
@@ -55,6 +58,10 @@ pub(super) struct Marks {
     expiring: Marked,
     /// Owners to evict once no map names them and no session holds them.
     evicted: BTreeSet<Owner>,
+    /// The partners of owners in the error map (G1).
+    rejected_partners: BTreeMap<Owner, BTreeSet<Owner>>,
+    /// Whether marks of the dirty map have partners, and whether others have.
+    linked: [bool; 2],
     live_since: Option<Timestamp>,
     snapshot_since: Option<Timestamp>,
     /// The number of the present snapshot, or of the last one.
@@ -112,8 +119,29 @@ impl Marks {
         let name = (owner.clone(), None);
         self.live_since.get_or_insert(now);
         let before = self.live.get(&name).filter(|_| is_kept("R1-list"));
-        let changed = Changed { fields, version }.joined(before);
+        let changed = Changed {
+            fields,
+            partners: BTreeSet::new(),
+            version,
+        }
+        .joined(before);
         self.live.insert(name, changed);
+    }
+
+    /// Links owners that were just marked, by way of the first of them (G1).
+    pub(super) fn link(&mut self, owners: &[Owner]) {
+        let [hub, others @ ..] = owners else { return };
+        for other in others {
+            let [_, elsewhere] = self.linked;
+            self.linked = [true, elsewhere];
+            for (one, partner) in [(hub, other), (other, hub)] {
+                let name = (one.clone(), None);
+                if let Some(mut changed) = self.live.get(&name).cloned() {
+                    changed.partners.insert(partner.clone());
+                    self.live.insert(name, changed);
+                }
+            }
+        }
     }
 
     /// Gives marks of a lost hash a name of their own, since the owner gets another hash (R6).
@@ -124,6 +152,47 @@ impl Marks {
                 let changed = changed.joined(map.get(&name));
                 map.insert(name, changed);
             }
+        }
+    }
+
+    /// Whether a mark may have partners. A mark without partners can also be among those.
+    pub(super) fn is_linked(&self) -> bool {
+        self.linked.contains(&true)
+    }
+
+    /// The fields of all marks of an owner, and its partners. Marks that were put aside belong to a
+    /// lost hash, and do not count.
+    pub(super) fn links(&self, owner: &Owner) -> (BTreeSet<Field>, BTreeSet<Owner>) {
+        let name = (owner.clone(), None);
+        let mut fields = BTreeSet::new();
+        let mut partners = BTreeSet::new();
+        for map in [&self.live, &self.snapshot, &self.landed, &self.expiring] {
+            if let Some(changed) = map.get(&name) {
+                fields.extend(changed.fields.iter().cloned());
+                partners.extend(changed.partners.iter().cloned());
+            }
+        }
+        if let Some(errors) = self.errors.get(owner) {
+            fields.extend(errors.keys().cloned());
+            partners.extend(self.error_partners(owner));
+        }
+        (fields, partners)
+    }
+
+    /// When a field of the owner was rejected first.
+    pub(super) fn rejected_since(&self, owner: &Owner) -> Option<Timestamp> {
+        let errors = self.errors.get(owner)?;
+        errors.values().map(|error| error.first).min()
+    }
+
+    /// Notes the partners of a mark that goes to the error map (G1).
+    pub(super) fn keep_partners(&mut self, owner: &Owner, cleared: &Cleared) {
+        if cleared.name.1.is_none()
+            && !cleared.changed.partners.is_empty()
+            && is_kept("G1-rejected")
+        {
+            let partners = self.rejected_partners.entry(owner.clone()).or_default();
+            partners.extend(cleared.changed.partners.iter().cloned());
         }
     }
 
@@ -143,6 +212,9 @@ impl Marks {
     /// Turns the dirty map into the snapshot. The caller has checked that no snapshot is left over.
     pub(super) fn turn(&mut self) -> SnapshotId {
         self.number.0 += 1;
+        let stay = !self.errors.is_empty() || self.sizes_on_probation() != [0, 0];
+        let [live, others] = self.linked;
+        self.linked = [false, live && is_kept("G1-flag") || others && stay];
         self.snapshot = self.live.take();
         self.snapshot_since = self.live_since.take();
         self.number
@@ -177,27 +249,34 @@ impl Marks {
     }
 
     /// Clears a field's error mark if it is at or below the version. Answers the version of the
-    /// mark.
+    /// mark, and the owner's partners.
     pub(super) fn clear_error(
         &mut self,
         owner: &Owner,
         field: &Field,
         version: Version,
-    ) -> Option<Version> {
+    ) -> Option<(Version, BTreeSet<Owner>)> {
         let older = |refused: &Version| keeps("R5-any-error", *refused <= version);
         let refused = self
             .error(owner, field)
             .map(|error| error.version)
             .filter(older)
             .filter(|_| is_kept("R5-kept-error"))?;
+        let partners = self.error_partners(owner);
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
         fields.remove(field);
         if fields.is_empty() {
             self.errors.remove(owner);
+            self.rejected_partners.remove(owner);
         } else {
             self.errors.insert(owner.clone(), fields);
         }
-        Some(refused)
+        Some((refused, partners))
+    }
+
+    fn error_partners(&self, owner: &Owner) -> BTreeSet<Owner> {
+        let partners = self.rejected_partners.get(owner).cloned();
+        partners.unwrap_or_default()
     }
 
     /// Puts a cleared mark on probation.
@@ -212,9 +291,11 @@ impl Marks {
         owner: &Owner,
         field: &Field,
         version: Version,
+        partners: BTreeSet<Owner>,
     ) {
         let changed = Changed {
             fields: BTreeSet::from([field.clone()]),
+            partners,
             version,
         };
         self.put_on_probation(Cleared {
@@ -267,6 +348,8 @@ impl Marks {
             found = true;
             self.live_since.get_or_insert(now);
             let changed = changed.joined(self.live.get(&name));
+            let [live, others] = self.linked;
+            self.linked = [live || others, others];
             self.live.insert(name.clone(), changed);
         }
         if self.sizes_on_probation() == [0, 0] {
@@ -309,6 +392,7 @@ impl Marks {
                     &(owner.clone(), None),
                     &Changed {
                         fields: fields.keys().cloned().collect(),
+                        partners: BTreeSet::new(),
                         version,
                     },
                 )

@@ -24,13 +24,10 @@ impl Owners for MemoryStore {
         reads.iter().map(one).collect()
     }
 
-    async fn mutate(
-        &self,
-        mutations: &[(Mutation, Option<Load>)],
-    ) -> Vec<Result<Mutated, HotError>> {
+    async fn mutate(&self, mutations: &[(Mutation, Vec<Load>)]) -> Vec<Result<Mutated, HotError>> {
         mutations
             .iter()
-            .map(|(mutation, load)| self.mutate_one(mutation, load.as_ref()))
+            .map(|(mutation, loads)| self.mutate_one(mutation, loads))
             .collect()
     }
 

@@ -44,6 +44,7 @@ fn reject_one(
         let Some(cleared) = state.marks.clear(reject.snapshot, entry) else {
             return false;
         };
+        state.marks.keep_partners(owner, &cleared);
         if reject.probation && rejected.has_landed() {
             state.marks.put_on_probation(cleared);
         }

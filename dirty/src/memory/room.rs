@@ -91,20 +91,25 @@ pub(super) fn of_opening(load: Option<&Load>) -> usize {
         .saturating_add(2 * SMALL_BYTES)
 }
 
-/// The most bytes that a mutation may add, with the load that it builds on.
-pub(super) fn of_mutation(mutation: &Mutation, load: Option<&Load>) -> usize {
+/// The most bytes that a mutation may add, with the loads that it builds on.
+pub(super) fn of_mutation(mutation: &Mutation, loads: &[Load]) -> usize {
+    let parts = mutation.parts().map(of_part);
+    parts
+        .chain(loads.iter().map(of_load))
+        .fold(0, usize::saturating_add)
+}
+
+/// The most bytes that one owner's part of a mutation may add.
+fn of_part(part: &Mutation) -> usize {
     const MARK_AND_REPLY_BYTES: usize = 512;
-    let changes = mutation.changes.iter().map(|(field, change)| match change {
+    let changes = part.changes.iter().map(|(field, change)| match change {
         Change::Set(value) => 128 + field.as_str().len() + value.len(),
-        Change::Incr(_) | Change::Remove | Change::Restore | Change::Purge => {
-            160 + field.as_str().len()
-        }
+        _ => 160 + field.as_str().len(),
     });
-    let own = changes.fold(
+    changes.fold(
         HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES,
         usize::saturating_add,
-    );
-    own.saturating_add(load.map(of_load).unwrap_or_default())
+    )
 }
 
 /// The most bytes that a load may add.

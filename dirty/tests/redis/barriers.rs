@@ -88,7 +88,7 @@ async fn a_repeat_that_finds_its_id_waits_all_the_same() {
         }
     };
     let first = store
-        .mutate(&[(once.clone(), Some(once_loaded))])
+        .mutate(&[(once.clone(), vec![once_loaded])])
         .await
         .pop()
         .unwrap()

@@ -50,7 +50,7 @@ async fn owners_of_all_nodes_are_written_read_and_landed_in_one_call() {
                 &[("gold", set(&number.to_string()))],
             )
             .await,
-            None,
+            Vec::new(),
         ));
     }
     assert!(

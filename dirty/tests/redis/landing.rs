@@ -95,7 +95,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     for number in 0..3_000 {
         batch.push((
             mutation(&store, &owner(&number.to_string()), &[("gold", set("1"))]).await,
-            None,
+            Vec::new(),
         ));
     }
     assert!(

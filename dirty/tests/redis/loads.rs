@@ -203,7 +203,7 @@ async fn a_mutation_and_its_load_are_one_step() {
         .await
         .when(Condition::Version(version(6)));
     let mutated = store
-        .mutate(&[(mutation, Some(load(&ann, observed, &rows)))])
+        .mutate(&[(mutation, vec![load(&ann, observed, &rows)])])
         .await
         .pop()
         .unwrap()
@@ -290,7 +290,7 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
         ..load.clone()
     };
     assert_eq!(
-        store.mutate(&[(write.clone(), Some(partial))]).await,
+        store.mutate(&[(write.clone(), vec![partial])]).await,
         [Ok(Mutated::Load(observed))]
     );
     let Filled::Accepted(healed) = fill(&store, &load).await else {

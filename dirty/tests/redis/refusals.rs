@@ -56,12 +56,12 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         &[("gold", Change::Purge)],
     ] {
         let mutation = mutation(store, ann, changes).await;
-        let _ = store.mutate(&[(mutation.clone(), None)]).await;
+        let _ = store.mutate(&[(mutation.clone(), Vec::new())]).await;
         let again = Mutation {
             id: RandomIds.next(),
             ..mutation
         };
-        let _ = store.mutate(&[(again, Some(load.clone()))]).await;
+        let _ = store.mutate(&[(again, vec![load.clone()])]).await;
     }
     let _ = store.observe(std::slice::from_ref(ann)).await;
     let _ = store.fill(std::slice::from_ref(&load)).await;

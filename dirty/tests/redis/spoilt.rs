@@ -126,7 +126,7 @@ async fn call(
         "mutate and load" => {
             let mutation = mutation(store, &ann, &changes).await;
             store
-                .mutate(&[(mutation, Some(load))])
+                .mutate(&[(mutation, vec![load])])
                 .await
                 .remove(0)
                 .map(drop)

@@ -125,7 +125,7 @@ pub(crate) async fn named(
 }
 
 pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {
-    store.mutate(&[(mutation, None)]).await.pop().unwrap()
+    store.mutate(&[(mutation, Vec::new())]).await.pop().unwrap()
 }
 
 pub(crate) async fn mutate(
@@ -184,7 +184,7 @@ pub(crate) async fn apply_new(
     };
     let mutation = mutation(store, owner, changes).await;
     match store
-        .mutate(&[(mutation, Some(load))])
+        .mutate(&[(mutation, vec![load])])
         .await
         .pop()
         .unwrap()

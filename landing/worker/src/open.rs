@@ -115,7 +115,8 @@ pub async fn tiers_apart(settings: &Settings) -> anyhow::Result<Tiers> {
     let cold = cold(settings).await?;
     Ok(
         Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
-            .on_probation(settings.landing.probation),
+            .on_probation(settings.landing.probation)
+            .tearing_after(settings.landing.torn_after),
     )
 }
 
@@ -239,7 +240,8 @@ async fn together(
     cold: Arc<dyn ColdStore>,
 ) -> anyhow::Result<Tiers> {
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
-        .on_probation(settings.landing.probation);
+        .on_probation(settings.landing.probation)
+        .tearing_after(settings.landing.torn_after);
     tiers.belong().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures::future::try_join_all;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition, tries};
 use storage_tiers::{Noted, TierError};
@@ -24,8 +25,8 @@ pub(super) struct Unfinished {
     /// The end of the retries.
     pub(super) until: Instant,
     progress: Progress,
-    /// The load for the next copy.
-    load: Option<Load>,
+    /// The loads for the next copy.
+    loads: Vec<Load>,
 }
 
 /// The outcomes of the sent copies.
@@ -120,6 +121,9 @@ impl Progress {
             // it leaps ahead, rejects this copy as too late, is corrected, and then accepts an
             // earlier copy that is still under way.
             Refusal::Version(_) => Next::End(Error::refused(refusal)),
+            Refusal::Partner {
+                refusal: reason, ..
+            } if matches!(**reason, Refusal::Version(_)) => Next::End(Error::refused(refusal)),
             _ => Next::GiveUp(Error::refused(refusal)),
         }
     }
@@ -168,7 +172,7 @@ impl Unfinished {
             within,
             until,
             progress: Progress::new(),
-            load: None,
+            loads: Vec::new(),
         }
     }
 
@@ -221,7 +225,7 @@ impl Core {
             Next::Load => self
                 .load_for(&write.mutation)
                 .await
-                .map(|load| write.load = Some(load))
+                .map(|loads| write.loads = loads)
                 .map_err(Error::from),
             Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition))
                 .await
@@ -252,7 +256,7 @@ impl Core {
             }
             Some(_) => {}
         }
-        let copy = [(write.mutation.clone(), write.load.take())];
+        let copy = [(write.mutation.clone(), std::mem::take(&mut write.loads))];
         match self.tiers.hot().mutate(&copy).await.pop() {
             Some(answer) => Ok(answer),
             None => no_answer(),
@@ -266,20 +270,20 @@ impl Core {
             .reread()
     }
 
-    /// Loads the owner of a mutation.
-    async fn load_for(&self, mutation: &Mutation) -> Result<Load, TierError> {
-        match self.tiers.load(&mutation.owner).await? {
-            Some(full) => Ok(full.load.clone()),
-            None => {
-                self.tiers.reconcile(&mutation.owner).await?;
-                let fields: Vec<Field> = mutation
-                    .changes
-                    .iter()
-                    .map(|(field, _)| field.clone())
-                    .collect();
-                Ok(self.tiers.load_fields(&mutation.owner, &fields).await?.load)
-            }
+    /// Loads the owners of a mutation.
+    async fn load_for(&self, mutation: &Mutation) -> Result<Vec<Load>, TierError> {
+        try_join_all(mutation.parts().map(|part| self.load_part(part))).await
+    }
+
+    async fn load_part(&self, part: &Mutation) -> Result<Load, TierError> {
+        if let Some(full) = self.tiers.load(&part.owner).await? {
+            return Ok(full.load.clone());
         }
+        self.tiers.reconcile(&part.owner).await?;
+        let changed = part.changes.iter().map(|(field, _)| field);
+        let expected = part.expected.iter().map(|(field, _)| field);
+        let fields: Vec<Field> = changed.chain(expected).cloned().collect();
+        Ok(self.tiers.load_fields(&part.owner, &fields).await?.load)
     }
 }
 

@@ -189,7 +189,7 @@ impl Engine {
     async fn mutate(&mut self, mutation: Mutation) -> String {
         let first = self
             .store
-            .mutate(&[(mutation.clone(), None)])
+            .mutate(&[(mutation.clone(), Vec::new())])
             .await
             .remove(0)
             .expect("a write");
@@ -203,7 +203,7 @@ impl Engine {
         let told = self.words.observed(&mutation.owner, observed);
         let second = self
             .store
-            .mutate(&[(mutation.clone(), Some(load))])
+            .mutate(&[(mutation.clone(), vec![load])])
             .await
             .remove(0)
             .expect("a write");

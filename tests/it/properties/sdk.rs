@@ -88,6 +88,7 @@ impl Maps {
                 Refused::NotInteger => Kind::NotInteger,
                 Refused::Overflow => Kind::Overflow,
                 Refused::Exists => Kind::Conflict,
+                Refused::OutOfBounds => Kind::OutOfBounds,
             })?;
         if done.changed > 0 {
             self.marked.insert(owner);

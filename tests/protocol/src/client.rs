@@ -240,7 +240,7 @@ fn arrive(world: &World, take: Take<'_>) {
         ..world.clone()
     };
     let present = next.present();
-    let result = writes::mutate(next.hot(), &present, PARTITION, mutation, None);
+    let result = writes::mutate(next.hot(), &present, PARTITION, mutation, &[]);
     let by = step("copy", 0, "arrives late");
     let Ok(Mutated::Applied(applied)) = result else {
         return take(by, Ok(next));
@@ -320,7 +320,7 @@ fn name(sent: &Sent) -> &'static str {
                 "sets if the version is"
             }
             Change::Set(_) => "sets",
-            Change::Incr(_) => "increments",
+            Change::Incr(_) | Change::Add { .. } => "increments",
             Change::Remove => "removes",
             Change::Restore => "restores",
             Change::Purge => "purges",
@@ -343,7 +343,13 @@ fn send(
         return;
     }
     let (present, before) = (world.present(), Arc::clone(&world.hot));
-    match writes::mutate(world.hot(), &present, PARTITION, &sent.mutation, load) {
+    match writes::mutate(
+        world.hot(),
+        &present,
+        PARTITION,
+        &sent.mutation,
+        load.map_or(&[], std::slice::from_ref),
+    ) {
         Ok(Mutated::Applied(_)) if sent.lost.is_some() && world.hot == before => {
             set(&mut world, at, Client::Idle);
             take(

@@ -69,7 +69,7 @@ async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
         )
     };
     let there = hot
-        .mutate(&[(incr(1), Some(full.load.clone()))])
+        .mutate(&[(incr(1), vec![full.load.clone()])])
         .await
         .remove(0)
         .unwrap();
@@ -106,7 +106,7 @@ async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
         deadline,
     );
     assert_eq!(
-        hot.mutate(&[(incr, Some(full.load.clone()))]).await,
+        hot.mutate(&[(incr, vec![full.load.clone()])]).await,
         [Ok(Mutated::Load(gone))]
     );
 }

@@ -70,6 +70,18 @@ local function reject(name, field, version, code, message, again)
   }, ' ')
   return 1
 end
+-- The owner's partners stay with its error marks (G1).
+local function keep_partners(name, stored)
+  for partner in string.gmatch(string.sub(stored, 15), '[^\31]+') do
+    if is_partner(partner) then
+      local errors = errors_of(name)
+      if not errors.fields[partner] then
+        errors.order[#errors.order + 1] = partner
+        errors.fields[partner] = '0 0'
+      end
+    end
+  end
+end
 local answers = {}
 for i, entry in ipairs(entries) do
   local stored = entry.moves and is_there and not cleared[entry.raw] and call('HGET', KEYS[SNAPSHOT], entry.raw)
@@ -77,6 +89,7 @@ for i, entry in ipairs(entries) do
     cleared[entry.raw] = true
     if entry.stays then kept.put(entry.raw, stored) end
     owners.add(entry.name, KEYS[OWNERS + i])
+    if entry.raw == entry.name then keep_partners(entry.name, stored) end
   end
   answers[i] = 0
   -- Another worker has landed or moved an entry that is gone from the snapshot, or the scan brought

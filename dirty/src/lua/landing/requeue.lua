@@ -33,6 +33,8 @@ end
 -- ORDER: marks go into the dirty map before they leave the others. So a mark is always in one of
 -- them.
 if live.write() and not r.first then call('HSET', KEYS[PART], 'first', digits(time())) end
+local linked = call('HGET', KEYS[PART], 'linked_saving')
+if linked then call('HSET', KEYS[PART], 'linked', linked) end
 each_chunk('HDEL', KEYS[LANDED], gone)
 each_chunk('HDEL', KEYS[EXPIRING], gone)
 if call('EXISTS', KEYS[LANDED], KEYS[EXPIRING]) == 0 then call('HDEL', KEYS[PART], 'requeue') end

@@ -65,13 +65,13 @@ local function landed_errors()
       entry.fields[field] = nil
       entry.changed, cleared = true, cleared + 1
       owners.add(name, KEYS[OWNERS + count + i])
-      if kept then kept.put(name, table.concat({ mark_text(error_version(line)), field })) end
+      if kept then kept.put(name, table.concat({ mark_text(error_version(line)), field, partners_of(entry) })) end
     end
   end
   local puts, drops = {}, {}
   for _, name in ipairs(order) do
     local entry = entries[name]
-    local text = entry.changed and lines_text(entry.fields, entry.order)
+    local text = entry.changed and (has_fields(entry) and lines_text(entry.fields, entry.order) or '')
     if text == '' then
       drops[#drops + 1] = name
     elseif text then

@@ -55,6 +55,27 @@ local function error_lines(text)
   return fields, order
 end
 
+-- A mark names partners beside its fields: owners that must land together with it (G1). The name of
+-- a partner is U+001E and the owner's name. Partners also have lines among the error marks.
+local function is_partner(name) return string.byte(name) == 30 end
+
+-- The partners among an owner's error marks, as they stand behind the last field of a mark.
+local function partners_of(entry)
+  local list = {}
+  for _, name in ipairs(entry.order) do
+    if is_partner(name) then list[#list + 1] = table.concat({ '\31', name }) end
+  end
+  return table.concat(list)
+end
+
+-- Whether an owner has error marks beside its partners.
+local function has_fields(entry)
+  for name in pairs(entry.fields) do
+    if not is_partner(name) then return true end
+  end
+  return false
+end
+
 local function lines_text(fields, order)
   local lines = {}
   for _, field in ipairs(order) do

@@ -29,11 +29,13 @@ end
 
 -- Reads a load from ARGV, from `at` on: observed marker, whether there was a hash (0 or 1), epoch,
 -- complete (0 or 1), number of rows. Then for each row field, stored name, stored value and
--- version.
-local function load_of(at)
+-- version. The load ends at `last`, which is the last argument unless it is given.
+local function load_of(at, last)
+  last = last or #ARGV
+  expect(last >= at + 4 and last <= #ARGV)
   local load = { marker = ARGV[at], present = ARGV[at + 1] == '1', epoch = ARGV[at + 2], complete = ARGV[at + 3] == '1', rows = {}, newest = 0 }
   local count = number(ARGV[at + 4], 'the number of rows')
-  expect(#ARGV == at + 4 + 4 * count)
+  expect(last == at + 4 + 4 * count)
   for i = 1, count do
     local from = at + 1 + 4 * i
     local row = { field = ARGV[from], name = ARGV[from + 1], value = ARGV[from + 2], version = number(ARGV[from + 3], 'a row') }

@@ -20,19 +20,35 @@ impl MemoryStore {
     pub(super) fn mutate_one(
         &self,
         mutation: &Mutation,
-        load: Option<&Load>,
+        loads: &[Load],
     ) -> Result<Mutated, HotError> {
-        let wanted = room::of_mutation(mutation, load);
+        let wanted = room::of_mutation(mutation, loads);
         self.with_room(
             wanted,
             &mutation.owner,
             "mutate",
-            |state, present, partition| mutate(state, present, partition, mutation, load),
+            |state, present, partition| mutate(state, present, partition, mutation, loads),
         )
     }
 }
 
-/// Applies a mutation, with the load that it builds on if that load is proved, or changes nothing.
+/// One owner's part of a mutation, ready to be written.
+struct Ready<'a> {
+    part: &'a Mutation,
+    merged: Option<Merged>,
+    plan: Plan,
+    /// The owner's version before the mutation.
+    version: Version,
+}
+
+impl Ready<'_> {
+    fn changes(&self) -> bool {
+        !self.plan.cells.is_empty()
+    }
+}
+
+/// Applies a mutation, with the loads that it builds on as far as they are proved, or changes
+/// nothing.
 ///
 /// # Errors
 /// - `Unprepared`: the partition has no record of this incarnation.
@@ -47,7 +63,7 @@ pub fn mutate(
     present: &Present,
     partition: Partition,
     mutation: &Mutation,
-    load: Option<&Load>,
+    loads: &[Load],
 ) -> Result<Mutated, HotError> {
     let record = current(state, partition, OPERATION)?.clone();
     if let Some(reply) = state
@@ -57,47 +73,134 @@ pub fn mutate(
     {
         return Ok(Mutated::Applied(reply.clone()));
     }
-    if let Some(refusal) = refusal(state, present, &record, mutation)? {
+    if let Some(refusal) = refusal(present, &record, mutation)? {
         return Ok(Mutated::Refused(refusal));
     }
-    let proved = |load: &&Load| load.owner == mutation.owner && is_proved(state, &record, load);
-    let load = load.filter(proved);
-    let merged = load.map(|load| merge(state, &record, load));
-    let met = meet(state, &record, mutation, merged.as_ref());
-    let version = met.version().unwrap_or_default();
-    let plan = match plan(&met, mutation) {
-        Ok(plan) => plan,
-        Err(Unmet::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
-        Err(Unmet::Load) => {
-            return Ok(Mutated::Load(state.observed(&mutation.owner, record.epoch)));
-        }
+    let parts = match prepare_all(state, &record, mutation, loads) {
+        Ok(parts) => parts,
+        Err(answer) => return Ok(answer),
     };
-    if plan.cells.is_empty() {
-        return Ok(Mutated::Applied(change_nothing(
-            state, present, &record, mutation, plan, version,
-        )));
+    let mut next = Version::ZERO;
+    if parts.iter().any(Ready::changes) {
+        let changing = parts.iter().filter(|ready| ready.changes());
+        let last = changing.map(|ready| ready.version);
+        let last = last.fold(record.source, Version::max);
+        next = next_version(last, present, OPERATION)?;
+        room::make_or_refuse(
+            state,
+            present,
+            room::of_mutation(mutation, loads),
+            &mutation.owner,
+            OPERATION,
+        )?;
     }
-    let next = next_version(record.source.max(version), present, OPERATION)?;
-    room::make_or_refuse(
-        state,
-        present,
-        room::of_mutation(mutation, load),
-        &mutation.owner,
-        OPERATION,
-    )?;
     // Nothing fails from here on.
-    if let Some(merged) = merged {
-        keep(state, present, &mutation.owner, merged, Some(next));
+    let reply = apply_all(state, present, &record, parts, next);
+    let is_void = next == Version::ZERO;
+    if mutation.attempt.is_named() && (!is_void || is_kept("R11-void")) {
+        state.ops.remember(mutation.id, reply.clone());
+    }
+    Ok(Mutated::Applied(reply))
+}
+
+/// Computes the effect of all parts. An error is the answer to the whole mutation.
+fn prepare_all<'a>(
+    state: &PartState,
+    record: &PartitionRecord,
+    mutation: &'a Mutation,
+    loads: &[Load],
+) -> Result<Vec<Ready<'a>>, Mutated> {
+    let mut parts = Vec::with_capacity(1 + mutation.also.len());
+    for (at, part) in mutation.parts().enumerate() {
+        match prepare(state, record, part, loads) {
+            Ok(ready) => parts.push(ready),
+            Err(Mutated::Refused(refusal)) if at > 0 => {
+                let refusal = Box::new(refusal);
+                return Err(Mutated::Refused(Refusal::Partner { at, refusal }));
+            }
+            Err(answer) => return Err(answer),
+        }
+    }
+    Ok(parts)
+}
+
+/// Writes all parts, and links the owners that have changed.
+fn apply_all(
+    state: &mut PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    parts: Vec<Ready<'_>>,
+    next: Version,
+) -> Applied {
+    let (mut changed, mut replies) = (Vec::new(), Vec::with_capacity(parts.len()));
+    for ready in parts {
+        if ready.changes() {
+            changed.push(ready.part.owner.clone());
+        }
+        replies.push(apply(state, present, record, ready, next));
+    }
+    if is_kept("G1-unlinked") {
+        state.marks.link(&changed);
+    }
+    let mut replies = replies.into_iter();
+    let mut reply = replies.next().unwrap_or_default();
+    reply.also = replies.collect();
+    reply
+}
+
+/// Computes the effect of one owner's part. An error is the answer to the whole mutation.
+fn prepare<'a>(
+    state: &PartState,
+    record: &PartitionRecord,
+    part: &'a Mutation,
+    loads: &[Load],
+) -> Result<Ready<'a>, Mutated> {
+    if let Some(refusal) = session::refusal(state, record, part) {
+        return Err(Mutated::Refused(refusal));
+    }
+    let proved = |load: &&Load| load.owner == part.owner && is_proved(state, record, load);
+    let load = loads.iter().find(proved);
+    let merged = load.map(|load| merge(state, record, load));
+    let met = meet(state, record, part, merged.as_ref());
+    let version = met.version().unwrap_or_default();
+    match plan(&met, part) {
+        Ok(plan) => Ok(Ready {
+            part,
+            merged,
+            plan,
+            version,
+        }),
+        Err(Unmet::Refused(refusal)) => Err(Mutated::Refused(refusal)),
+        Err(Unmet::Load) => Err(Mutated::Load(state.observed(&part.owner, record.epoch))),
+    }
+}
+
+/// Writes one owner's part. A part without changes still confirms or ends its session.
+fn apply(
+    state: &mut PartState,
+    present: &Present,
+    record: &PartitionRecord,
+    ready: Ready<'_>,
+    next: Version,
+) -> Applied {
+    if !ready.changes() {
+        session::saved(state, present, ready.part, record.epoch);
+        return Applied {
+            version: ready.version,
+            counters: ready.plan.counters,
+            ..Applied::default()
+        };
+    }
+    let owner = &ready.part.owner;
+    if let Some(merged) = ready.merged {
+        keep(state, present, owner, merged, Some(next));
     }
     // Also if the load has just found that there is no row.
-    let complete = keeps(
-        "R8-complete",
-        state.markers.get(&mutation.owner) == Marker::Absent,
-    );
-    make(state, &record, &mutation.owner, next, complete);
-    let applied = write(state, present, mutation, plan, next);
-    session::saved(state, present, mutation, record.epoch);
-    Ok(Mutated::Applied(applied))
+    let complete = keeps("R8-complete", state.markers.get(owner) == Marker::Absent);
+    make(state, record, owner, next, complete);
+    let applied = write(state, present, owner, ready.plan, next);
+    session::saved(state, present, ready.part, record.epoch);
+    applied
 }
 
 /// Why the mutation is rejected now, for reasons beside the owner's data.
@@ -105,7 +208,6 @@ pub fn mutate(
 /// # Errors
 /// `Durability`, `Settings`: the mutation can never be applied.
 fn refusal(
-    state: &PartState,
     present: &Present,
     record: &PartitionRecord,
     mutation: &Mutation,
@@ -135,29 +237,7 @@ fn refusal(
     if mutation.epoch.is_some_and(|sent_in| sent_in != epoch) && is_kept("R11-outlived") {
         return Ok(Some(Refusal::Moved { epoch, generation }));
     }
-    Ok(session::refusal(state, record, mutation))
-}
-
-/// The mutation has nothing to change. Its session is still confirmed or ended, and its id
-/// remembered. Otherwise a delayed copy could be applied after later writes of others.
-fn change_nothing(
-    state: &mut PartState,
-    present: &Present,
-    record: &PartitionRecord,
-    mutation: &Mutation,
-    plan: Plan,
-    version: Version,
-) -> Applied {
-    let reply = Applied {
-        version,
-        changed: 0,
-        counters: plan.counters,
-    };
-    session::saved(state, present, mutation, record.epoch);
-    if mutation.attempt.is_named() && is_kept("R11-void") {
-        state.ops.remember(mutation.id, reply.clone());
-    }
-    reply
+    Ok(None)
 }
 
 /// The owner as the mutation finds it: with its load, if that is proved.
@@ -229,25 +309,19 @@ fn make(
     state.hashes.put(owner.clone(), hash);
 }
 
-/// The write itself: mark, data, source and reply in one step (R1).
+/// The write itself: mark, data and source in one step (R1).
 fn write(
     state: &mut PartState,
     present: &Present,
-    mutation: &Mutation,
+    owner: &Owner,
     plan: Plan,
     version: Version,
 ) -> Applied {
-    let owner = &mutation.owner;
     if is_kept("R1-unmarked") {
         let fields = plan.cells.iter().map(|(field, _)| field.clone()).collect();
         state.marks.mark(owner, fields, version, present.now);
     }
     let changed = u32::try_from(plan.cells.len()).unwrap_or(u32::MAX);
-    let reply = Applied {
-        version,
-        changed,
-        counters: plan.counters,
-    };
     state.hashes.edit(owner, |hash| {
         hash.version = version;
         if is_kept("R2-expires") {
@@ -260,8 +334,10 @@ fn write(
     if let Some(record) = &mut state.record {
         record.source = version;
     }
-    if mutation.attempt.is_named() {
-        state.ops.remember(mutation.id, reply.clone());
+    Applied {
+        version,
+        changed,
+        counters: plan.counters,
+        also: Vec::new(),
     }
-    reply
 }

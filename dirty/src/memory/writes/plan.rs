@@ -82,14 +82,15 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     let builds = |change: &Change| {
         mutation.condition == Condition::Absent || !matches!(change, Change::Set(_))
     };
-    if mutation
-        .changes
-        .iter()
-        .any(|(field, change)| builds(change) && !met.knows(field))
+    let mut changes = mutation.changes.iter();
+    let mut expected = mutation.expected.iter();
+    if changes.any(|(field, change)| builds(change) && !met.knows(field))
+        || expected.any(|(field, _)| !met.knows(field))
     {
         return Err(Unmet::Load);
     }
     check_absent(met, mutation)?;
+    check_expected(met, mutation)?;
     let mut plan = Plan::default();
     for (field, change) in mutation.changes.iter() {
         if let Some(cell) = planned(met, field, change, &mut plan).map_err(Unmet::Refused)? {
@@ -121,6 +122,15 @@ fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
     }
 }
 
+fn check_expected(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+    for (field, wanted) in &mutation.expected {
+        if met.cell(field).and_then(Cell::live) != wanted.as_ref() {
+            return Err(Unmet::Refused(Refusal::Differs(field.clone())));
+        }
+    }
+    Ok(())
+}
+
 /// The content of one field after its change. `None` if it stays as it is.
 fn planned(
     met: &Met<'_>,
@@ -130,10 +140,17 @@ fn planned(
 ) -> Result<Option<Cell>, Refusal> {
     Ok(match change {
         Change::Set(value) => Some(Cell::Live(value.clone())),
-        Change::Incr(by) => {
+        Change::Incr(by) => Some(counted(sum(field, met.cell(field), *by)?, plan)),
+        Change::Add { by, floor, ceiling } => {
             let sum = sum(field, met.cell(field), *by)?;
-            plan.counters.push(sum);
-            Some(Cell::Live(Bytes::from(sum.to_string())))
+            if !(*floor..=*ceiling).contains(&sum) {
+                let value = sum - by;
+                return Err(Refusal::OutOfBounds {
+                    field: field.clone(),
+                    value,
+                });
+            }
+            Some(counted(sum, plan))
         }
         Change::Remove => match met.cell(field) {
             Some(Cell::Live(value)) => Some(Cell::Removed(value.clone())),
@@ -149,6 +166,12 @@ fn planned(
             _ => None,
         },
     })
+}
+
+/// The content of a counter, whose value joins the reply.
+fn counted(sum: i64, plan: &mut Plan) -> Cell {
+    plan.counters.push(sum);
+    Cell::Live(Bytes::from(sum.to_string()))
 }
 
 fn sum(field: &Field, cell: Option<&Cell>, by: i64) -> Result<i64, Refusal> {

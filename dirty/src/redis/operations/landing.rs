@@ -1,5 +1,7 @@
 //! Marks on their way to the database: snapshot, pages, collection, settling.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
@@ -14,8 +16,8 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
-    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Lock, Map, Marks, Page,
-    Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Lock, Map, Marks,
+    Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -91,7 +93,7 @@ impl Marks for RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, reaches, generation, database] = reply::array(check)?;
+            let [epoch, landed, reaches, generation, database, linked] = reply::array(check)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
             let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
@@ -105,10 +107,23 @@ impl Marks for RedisStore {
                 reaches: reply::version(&reply::bytes(reaches)?)?,
                 database: reply::database(database)?,
                 has_errors,
+                is_linked: reply::yes(linked)?,
                 reads: reads.collect::<Result<_, Failure>>()?,
             })
         };
         decode().map_err(|failure| hot_error(failure, "collect", false, Some(partition)))
+    }
+
+    async fn collect_linked(
+        &self,
+        partition: Partition,
+        wanted: &[(Owner, Fields)],
+    ) -> Result<Linked, HotError> {
+        let command = scripts::collect_linked(&self.space, partition, wanted);
+        self.one("collect_linked", Some(partition), command, |value| {
+            linked_of(wanted, value)
+        })
+        .await
     }
 
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
@@ -266,6 +281,77 @@ pub(in crate::redis) fn snapshot_of(value: Value) -> Result<Snapshot, Failure> {
             String::from_utf8_lossy(other)
         ))),
     }
+}
+
+/// The answer of `collect_linked.lua` about these owners.
+fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next().unwrap_or(Value::Nil);
+    if &*reply::bytes(next())? == b"open" {
+        let partners = values.map(|name| partner_of(&reply::bytes(name)?));
+        return Ok(Linked::Open(partners.collect::<Result<_, _>>()?));
+    }
+    let (epoch, landed) = (reply::bytes(next())?, reply::bytes(next())?);
+    let (reaches, generation) = (reply::bytes(next())?, reply::bytes(next())?);
+    let generation = reply::epoch(&generation)?;
+    let database = reply::database(next())?;
+    let has_errors = reply::yes(next())?;
+    let (mut reads, mut members) = (Vec::new(), Vec::new());
+    for (owner, fields) in wanted {
+        let (read, member) = member_of(owner, fields, next())?;
+        reads.push(read::judged(read, generation));
+        members.push(member);
+    }
+    let collected = Collected {
+        epoch: reply::epoch(&epoch)?,
+        landed: reply::version(&landed)?,
+        reaches: reply::version(&reaches)?,
+        database,
+        has_errors,
+        is_linked: true,
+        reads,
+    };
+    Ok(Linked::Closed(collected, members))
+}
+
+fn member_of(owner: &Owner, fields: &Fields, value: Value) -> Result<(HotRead, Member), Failure> {
+    let [cells, names, partners, age] = reply::array(value)?;
+    let read = readable(owner, reply::pairs(cells).and_then(read::whole))?;
+    let fields = match fields {
+        Fields::Cells(_) => Fields::Cells(fields_of(names)?),
+        other => other.clone(),
+    };
+    let mut named = Vec::new();
+    for name in reply::list(partners)? {
+        named.push(partner_of(&reply::bytes(name)?)?);
+    }
+    let age = reply::bytes(age)?;
+    let member = Member {
+        owner: owner.clone(),
+        fields,
+        partners: named,
+        rejected_for: (!age.is_empty())
+            .then(|| reply::digits(&age).map(Duration::from_micros))
+            .transpose()?,
+    };
+    Ok((read, member))
+}
+
+/// The fields of these names, in order.
+fn fields_of(names: Value) -> Result<Vec<Field>, Failure> {
+    let mut fields = Vec::new();
+    for name in reply::list(names)? {
+        let name = reply::bytes(name)?;
+        fields.extend(std::str::from_utf8(&name).ok().and_then(key::field_of));
+    }
+    fields.sort_unstable();
+    Ok(fields)
+}
+
+fn partner_of(name: &[u8]) -> Result<Owner, Failure> {
+    mark::owner_of(name).ok_or_else(|| {
+        Failure::Nonsense(format!("{:?} is no owner", String::from_utf8_lossy(name)))
+    })
 }
 
 /// The answer of `settle.lua`.

@@ -19,10 +19,7 @@ impl Owners for RedisStore {
         self.read_all(reads).await
     }
 
-    async fn mutate(
-        &self,
-        mutations: &[(Mutation, Option<Load>)],
-    ) -> Vec<Result<Mutated, HotError>> {
+    async fn mutate(&self, mutations: &[(Mutation, Vec<Load>)]) -> Vec<Result<Mutated, HotError>> {
         self.mutate_all(mutations).await
     }
 

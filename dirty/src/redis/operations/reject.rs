@@ -14,6 +14,8 @@ use crate::{Entry, ErrorEntry, HotError, HotKind, Mark, Page, Reject, Rejected, 
 
 /// [`mark::SEPARATOR`] as it is stored.
 const SEPARATOR_BYTE: u8 = 0x1f;
+/// [`mark::PARTNER`] as it is stored. A line that begins with it names a partner.
+const PARTNER: &[u8] = b"\x1e";
 
 impl RedisStore {
     pub(in crate::redis) async fn error_page(
@@ -114,6 +116,7 @@ pub(in crate::redis) fn error_entries_of(raw: Bytes, value: Bytes) -> Vec<ErrorE
     let owner = mark::owner_of(&raw);
     value
         .split(|byte| *byte == b'\n')
+        .filter(|line| !line.starts_with(PARTNER))
         .map(|line| error_entry_of(&raw, owner.as_ref(), line))
         .collect()
 }

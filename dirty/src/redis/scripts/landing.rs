@@ -8,7 +8,7 @@ use super::lock::lock_value;
 use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
 use crate::redis::connections::transport::Command;
-use crate::{Lock, Reject, Rejected, Settle};
+use crate::{Fields, Lock, Reject, Rejected, Settle};
 
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
@@ -18,9 +18,41 @@ pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Comm
         keys.saving(partition),
         keys.part(partition),
         keys.lock(partition),
+        keys.error(partition),
+        keys.landed(partition),
+        keys.expiring(partition),
     ]);
     cmd.arg(lock_value(lock));
     SCRIPTS.snapshot.write(space.slot(partition), cmd)
+}
+
+/// `collect_linked.lua`.
+pub(crate) fn collect_linked(
+    space: &Space,
+    partition: Partition,
+    wanted: &[(Owner, Fields)],
+) -> Command {
+    let mut keys = space.keys.maps(partition).to_vec();
+    keys.push(space.keys.part(partition));
+    keys.extend(
+        wanted
+            .iter()
+            .map(|(owner, _)| space.keys.data(partition, owner)),
+    );
+    let mut cmd = SCRIPTS.collect_linked.call(&keys);
+    for (owner, fields) in wanted {
+        cmd.arg(key::owner_part(owner));
+        match fields {
+            Fields::Cells(fields) | Fields::Live(fields) => {
+                cmd.arg(fields.len());
+                for field in fields {
+                    cmd.arg(&*key::stored(field));
+                }
+            }
+            Fields::All | Fields::Names => drop(cmd.arg("*")),
+        }
+    }
+    SCRIPTS.collect_linked.write(space.slot(partition), cmd)
 }
 
 /// A mark as a script gets it.

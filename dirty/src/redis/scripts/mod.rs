@@ -23,7 +23,7 @@ mod probation;
 mod sabotage;
 mod session;
 
-pub(crate) use landing::{Head, MarkRef, RowRef, reject, settle, snapshot};
+pub(crate) use landing::{Head, MarkRef, RowRef, collect_linked, reject, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
@@ -34,6 +34,7 @@ pub(crate) use session::{
 const PRELUDE: &str = include_str!("../../lua/shared/prelude.lua");
 const OWNER: &str = include_str!("../../lua/shared/owner.lua");
 const MARKS: &str = include_str!("../../lua/shared/marks.lua");
+const INTEGERS: &str = include_str!("../../lua/shared/integers.lua");
 const SESSION: &str = include_str!("../../lua/shared/session.lua");
 
 /// A constant script. Its text never depends on data, so a server keeps each script once.
@@ -123,7 +124,7 @@ scripts! {
         update [];
         end_call [PRELUDE];
         forget_calls [PRELUDE];
-        mutate [PRELUDE, OWNER, SESSION];
+        mutate [PRELUDE, OWNER, SESSION, INTEGERS];
         fill [PRELUDE, OWNER];
         check_fill [PRELUDE, OWNER];
         read_names [PRELUDE];
@@ -161,6 +162,7 @@ scripts! {
         reject [PRELUDE, MARKS];
         probation [PRELUDE];
         expire [PRELUDE, MARKS];
+        collect_linked [PRELUDE, MARKS];
         requeue [PRELUDE, MARKS];
     }
 }
@@ -183,7 +185,8 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
         Condition::Version(_) => sets && is_plain,
         Condition::Absent => false,
     };
-    fits && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
+    let is_alone = mutation.also.is_empty() && mutation.expected.is_empty();
+    fits && is_alone && (1..=UPDATE_FIELDS_MAX).contains(&mutation.changes.len())
 }
 
 /// `update.lua`: a call of a store, with this number, for writes of one partition that it takes.
@@ -271,7 +274,7 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
         match change {
             Change::Set(value) => cmd.arg(&*key::stored(field)).arg(&**value),
             Change::Incr(step) => cmd.arg(&*key::stored(field)).arg(*step),
-            Change::Remove | Change::Restore | Change::Purge => continue,
+            Change::Add { .. } | Change::Remove | Change::Restore | Change::Purge => continue,
         };
     }
 }
@@ -289,32 +292,35 @@ fn names_in_mark(mutation: &Mutation) -> String {
 }
 
 /// `mutate.lua`.
-pub(crate) fn mutate(space: &Space, mutation: &Mutation, load: Option<&Load>) -> Command {
+pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Command {
     let partition = space.partition(&mutation.owner);
-    let part = key::owner_part(&mutation.owner);
-    let [_, record, even, odd] = space.keys.of_writes(partition);
-    let [data, exist] = space.keys.of_write(partition, &part);
     let all = &space.keys;
-    let sessions = [
+    let [_, record, even, odd] = all.of_writes(partition);
+    let mut keys = vec![record, even, odd];
+    keys.extend(all.maps(partition));
+    keys.extend([
         all.sessions(partition),
         all.lapsed(partition),
         all.asked(partition),
         all.beats(partition),
-    ];
-    let keys = [
-        &[data, exist, record, even, odd][..],
-        &all.maps(partition),
-        &sessions,
-    ]
-    .concat();
+    ]);
+    let names: Vec<_> = mutation
+        .parts()
+        .map(|part| key::owner_part(&part.owner))
+        .collect();
+    for name in &names {
+        keys.extend(all.of_write(partition, name));
+    }
     let mut cmd = SCRIPTS.mutate.call(&keys);
     epoch(
         cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)),
         Some(mutation),
     )
-    .arg(micros(ID_WINDOW))
-    .arg(part);
-    mutate_args(&mut cmd, mutation, load);
+    .arg(micros(ID_WINDOW));
+    for (part, name) in mutation.parts().zip(names) {
+        let load = loads.iter().find(|load| load.owner == part.owner);
+        part_args(cmd.arg(name), part, load);
+    }
     let barrier = Barrier::of(mutation.durability, || write_for_wait(space, partition));
     Command {
         needs_policy: true,
@@ -349,23 +355,36 @@ fn fence_of(mutation: &Mutation) -> String {
         .unwrap_or_default()
 }
 
-fn mutate_args(cmd: &mut Cmd, mutation: &Mutation, load: Option<&Load>) {
-    match mutation.condition {
+/// One owner's part of a mutation.
+fn part_args(cmd: &mut Cmd, part: &Mutation, load: Option<&Load>) {
+    match part.condition {
         Condition::None => cmd.arg("none"),
         Condition::Absent => cmd.arg("absent"),
         Condition::Version(version) => cmd.arg(version.get()),
     };
-    cmd.arg(fence_of(mutation))
-        .arg(u8::from(mutation.closes))
-        .arg(mutation.changes.len());
-    for (field, change) in mutation.changes.iter() {
+    cmd.arg(fence_of(part))
+        .arg(u8::from(part.closes))
+        .arg(part.changes.len())
+        .arg(part.expected.len())
+        .arg(load.map_or(0, |load| 5 + 4 * load.rows.len()));
+    for (field, change) in part.changes.iter() {
         cmd.arg(&*key::stored(field));
         match change {
             Change::Set(value) => cmd.arg("set").arg(&**value),
             Change::Incr(step) => cmd.arg("incr").arg(*step),
+            Change::Add { by, floor, ceiling } => {
+                cmd.arg("add").arg(format!("{by} {floor} {ceiling}"))
+            }
             Change::Remove => cmd.arg("remove").arg(""),
             Change::Restore => cmd.arg("restore").arg(""),
             Change::Purge => cmd.arg("purge").arg(""),
+        };
+    }
+    for (field, value) in &part.expected {
+        cmd.arg(&*key::stored(field));
+        match value {
+            Some(value) => cmd.arg([b"=", &**value].concat()),
+            None => cmd.arg("-"),
         };
     }
     if let Some(load) = load {

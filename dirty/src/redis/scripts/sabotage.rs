@@ -18,7 +18,7 @@ const BREAKS: &[Break] = &[
     (
         "R1-unmarked",
         "mutate",
-        "call('HSET', KEYS[6], ARGV[5], marked_with(mark_held, new, marked))",
+        "call('HSET', KEYS[4], unpack(marks))",
         "",
     ),
     (
@@ -43,7 +43,7 @@ const BREAKS: &[Break] = &[
     (
         "R1-list",
         "mutate",
-        "marked_with(mark_held, new",
+        "marked_with(owner.mark_held, new",
         "marked_with('', new",
     ),
     // A clean hash that is written keeps its time to live. A hash with unlanded changes is dropped
@@ -139,7 +139,7 @@ const BREAKS: &[Break] = &[
     (
         "R6-birth",
         "mutate",
-        "not hash and is_named(6, ARGV[5]), call",
+        "not owner.hash and is_named(4, owner.name), call",
         "false, call",
     ),
     (
@@ -178,8 +178,8 @@ const BREAKS: &[Break] = &[
     (
         "R7-unraised",
         "mutate",
-        "if not hash then call('SET', KEYS[2]",
-        "if not hash and version == 0 then call('SET', KEYS[2]",
+        "if not owner.hash then call('SET', owner.marker_key",
+        "if not owner.hash and owner.version == 0 then call('SET', owner.marker_key",
     ),
     // A row replaces a value of the hash.
     (
@@ -205,8 +205,8 @@ const BREAKS: &[Break] = &[
     (
         "R8-kept",
         "mutate",
-        "if not hash then call('SET', KEYS[2]",
-        "if not hash and string.sub(call('GET', KEYS[2]) or '', 1, 1) ~= '-' then call('SET', KEYS[2]",
+        "if not owner.hash then call('SET', owner.marker_key",
+        "if not owner.hash and string.sub(call('GET', owner.marker_key) or '', 1, 1) ~= '-' then call('SET', owner.marker_key",
     ),
     (
         "R8-forever",
@@ -218,15 +218,15 @@ const BREAKS: &[Break] = &[
     (
         "R10-half",
         "mutate",
-        "out.put(field, counters[#counters])",
-        "call('HSET', KEYS[1], field, counters[#counters])",
+        "out.put(field, text)\n      out.drop",
+        "call('HSET', owner.hash_key, field, text)\n      out.drop",
     ),
     // Counters are added with Lua's rounding.
     (
         "R10-rounded",
         "mutate",
-        "text_of(new)",
-        "digits(tonumber(live or '0') + tonumber(argument))",
+        "return text_of(new)",
+        "return digits(tonumber(live or '0') + tonumber(argument))",
     ),
     // A call is carried out under any number. Its end leaves no trace. The calls of a store that is
     // not gone are forgotten.
@@ -260,8 +260,8 @@ const BREAKS: &[Break] = &[
     (
         "R11-void",
         "mutate",
-        "  return remember(reply_of(base))\n",
-        "  return reply_of(base)\n",
+        "return remember(reply)\n",
+        "if #changed > 0 then remember(reply) end\nreturn reply\n",
     ),
     (
         "R11-ids-set",
@@ -284,7 +284,7 @@ const BREAKS: &[Break] = &[
     (
         "R11-window",
         "mutate",
-        "seen[2] or call('HGET', KEYS[5 - round % 2], ARGV[1])",
+        "seen[2] or call('HGET', KEYS[3 - round % 2], ARGV[1])",
         "seen[2]",
     ),
     (
@@ -382,8 +382,8 @@ const BREAKS: &[Break] = &[
     (
         "R14-marker",
         "mutate",
-        "and not hash then return needs_load end",
-        "and not hash and mark == '?' then return needs_load end",
+        "and not owner.hash then return owner.needs_load end",
+        "and not owner.hash and owner.needs_load[2] == '?' then return owner.needs_load end",
     ),
     // A write that is on its way while the server's data is replaced is applied to the new data.
     (
@@ -426,14 +426,14 @@ const BREAKS: &[Break] = &[
     (
         "R15-guess",
         "mutate",
-        "if needs and not cells[2 * i - 1] and not cells[2 * i] then return needs_load end",
+        "if not owner.known and needs and not cells[2 * i - 1] and not cells[2 * i] then return owner.needs_load end",
         "",
     ),
     (
         "R15-version",
         "mutate",
-        "and not hash then return needs_load end",
-        "and false then return needs_load end",
+        "and not owner.hash then return owner.needs_load end",
+        "and false then return owner.needs_load end",
     ),
     (
         "R15-fill-epoch",
@@ -459,6 +459,26 @@ const BREAKS: &[Break] = &[
         "if load.epoch ~= r.epoch then return false end",
         "",
     ),
+    // Owners of a transaction land apart: their marks name nobody, or the partition does not say that
+    // some do, or the partners stay behind when the owner is rejected.
+    (
+        "G1-unlinked",
+        "mutate",
+        "for i = 2, #changed do",
+        "for i = 2, 0 do",
+    ),
+    (
+        "G1-flag",
+        "snapshot",
+        "call('HSET', KEYS[3], 'linked_saving', at[3])",
+        "",
+    ),
+    (
+        "G1-rejected",
+        "reject",
+        "if entry.raw == entry.name then keep_partners(entry.name, stored) end",
+        "",
+    ),
     // A former holder writes, or a process that holds nothing. A fence is recognized by its version
     // alone.
     (
@@ -470,7 +490,7 @@ const BREAKS: &[Break] = &[
     (
         "S1-unfenced",
         "mutate",
-        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then return { 'fenced', session.text } end",
+        "if table.concat({ session.version, ' ', session.token }) ~= owner.fence then return { 'fenced', session.text } end",
         "",
     ),
     (
@@ -482,8 +502,8 @@ const BREAKS: &[Break] = &[
     (
         "S1-plain",
         "mutate",
-        "if session then return { 'held', session.text } end",
-        "",
+        "then return session and { 'held', session.text } end",
+        "then return nil end",
     ),
     (
         "S1-below",
@@ -494,8 +514,8 @@ const BREAKS: &[Break] = &[
     (
         "S1-token",
         "mutate",
-        "if table.concat({ session.version, ' ', session.token }) ~= ARGV[7] then",
-        "if session.version ~= string.match(ARGV[7], '^%d+') then",
+        "if table.concat({ session.version, ' ', session.token }) ~= owner.fence then",
+        "if session.version ~= string.match(owner.fence, '^%d+') then",
     ),
     // A caller that may replace one session takes any. A session is opened with a part of its
     // owner. Its hash may expire.
@@ -553,7 +573,7 @@ const BREAKS: &[Break] = &[
     (
         "S2-confirmed",
         "mutate",
-        "if hash and ARGV[7] ~= '' then call('PERSIST', KEYS[1]) end",
+        "if owner.fields == 0 and owner.hash and owner.session then call('PERSIST', owner.hash_key) end",
         "",
     ),
     (
@@ -563,12 +583,7 @@ const BREAKS: &[Break] = &[
         "is_named(3, ARGV[1])",
     ),
     // The last save leaves its session open.
-    (
-        "S3-kept",
-        "mutate",
-        "if ARGV[8] == '1' then",
-        "if false then",
-    ),
+    ("S3-kept", "mutate", "if owner.closes then", "if false then"),
     // A holder that has beaten since is declared gone. The sessions of a holder that is gone stay.
     (
         "S5-hasty",
@@ -597,7 +612,7 @@ const BREAKS: &[Break] = &[
     (
         "S5-unheard",
         "mutate",
-        "    expect_beats(KEYS[14], session.holder)\n",
+        "    expect_beats(KEYS[12], session.holder)\n",
         "",
     ),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
@@ -606,7 +621,7 @@ const BREAKS: &[Break] = &[
     (
         "S7-unconditional",
         "mutate",
-        "if ARGV[6] == 'none' or ARGV[6] == 'absent' then return { 'unconfirmed', r.epoch } end",
+        "if not owner.wants_version then return { 'unconfirmed', r.epoch } end",
         "",
     ),
     (

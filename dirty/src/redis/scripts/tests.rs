@@ -213,7 +213,7 @@ fn calls() -> Vec<Command> {
             (ttl, true),
         ),
         end_grace(&space, partition, Epoch(1)),
-        mutate(&space, &of(Change::Incr(1)), Some(&load)),
+        mutate(&space, &of(Change::Incr(1)), std::slice::from_ref(&load)),
         fill(&space, &load, ttl, ttl),
         check_fill(&space, &load),
         read_names(&space, &owner),
@@ -224,6 +224,7 @@ fn calls() -> Vec<Command> {
         adopt(&space, &adopted),
         raise_landed(&space, partition, Epoch(1), version),
         end_collect(&space, partition),
+        collect_linked(&space, partition, &[(owner.clone(), crate::Fields::All)]),
         pairing(&space),
         pair(&space, &blank, &paired),
         announce(&space, "w", ttl),
@@ -303,7 +304,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot settle reject probation expire requeue write_for_wait";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot collect_linked settle reject probation expire requeue write_for_wait";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" {

@@ -7,6 +7,7 @@ pub(in crate::redis) mod queue;
 
 use std::collections::BTreeMap;
 
+use bytes::Bytes;
 use redis::Value;
 use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition};
 
@@ -25,7 +26,7 @@ use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
 impl RedisStore {
     pub(in crate::redis) async fn mutate_all(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
     ) -> Vec<Result<Mutated, HotError>> {
         match mutations {
             [one] if goes_with_others(one) => vec![self.mutate_one(&one.0).await],
@@ -57,7 +58,7 @@ impl RedisStore {
 
     /// Sends a write by mutate.lua, under its id.
     async fn send_apart(&self, partition: Partition, mutation: &Mutation) -> Answer {
-        let answers = self.send_each(&[(mutation, None)], &[partition]).await;
+        let answers = self.send_each(&[(mutation, &[])], &[partition]).await;
         answers
             .into_iter()
             .next()
@@ -66,7 +67,7 @@ impl RedisStore {
 
     async fn mutate_several(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
     ) -> Vec<Result<Mutated, HotError>> {
         let partitions: Vec<_> = mutations
             .iter()
@@ -134,7 +135,7 @@ impl RedisStore {
     /// answers come in the order of the indices.
     async fn mutate_together(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<(usize, Answer)> {
@@ -170,7 +171,7 @@ impl RedisStore {
     /// Resends writes whose calls were lost.
     async fn mutate_again(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
@@ -184,20 +185,13 @@ impl RedisStore {
     /// Sends writes, each in a call of its own.
     async fn mutate_apart(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
-        // Another owner's load proves nothing about this one.
-        let fits = |mutation: &Mutation, load: &Load| load.owner == mutation.owner;
         let some = picked(mutations, partitions, indices);
         let (writes, partitions): (Vec<_>, Vec<_>) = some
-            .map(|((mutation, load), partition)| {
-                (
-                    (mutation, load.as_ref().filter(|load| fits(mutation, load))),
-                    partition,
-                )
-            })
+            .map(|((mutation, loads), partition)| ((mutation, loads.as_slice()), partition))
             .unzip();
         self.send_each(&writes, &partitions).await
     }
@@ -205,13 +199,13 @@ impl RedisStore {
     /// Sends writes that `update.lua` left, each in a call of its own.
     async fn mutate_left(
         &self,
-        mutations: &[(Mutation, Option<Load>)],
+        mutations: &[(Mutation, Vec<Load>)],
         partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
         let some = picked(mutations, partitions, indices);
         let (writes, partitions): (Vec<_>, Vec<_>) = some
-            .map(|((mutation, _), partition)| ((mutation, None), partition))
+            .map(|((mutation, _), partition)| ((mutation, &[][..]), partition))
             .unzip();
         self.send_each(&writes, &partitions).await
     }
@@ -220,7 +214,7 @@ impl RedisStore {
     /// tells its fate.
     pub(in crate::redis) async fn send_each(
         &self,
-        writes: &[(&Mutation, Option<&Load>)],
+        writes: &[(&Mutation, &[Load])],
         partitions: &[Partition],
     ) -> Vec<Answer> {
         if writes.is_empty() {
@@ -228,7 +222,7 @@ impl RedisStore {
         }
         let commands = writes
             .iter()
-            .map(|(mutation, load)| scripts::mutate(&self.space, mutation, *load))
+            .map(|(mutation, loads)| scripts::mutate(&self.space, mutation, loads))
             .collect();
         let answers = self.send_verified(commands, partitions, false).await;
         for ((answer, (mutation, _)), partition) in answers.iter().zip(writes).zip(partitions) {
@@ -242,10 +236,10 @@ impl RedisStore {
 
 /// The writes at these indices, each with its partition.
 fn picked<'a>(
-    mutations: &'a [(Mutation, Option<Load>)],
+    mutations: &'a [(Mutation, Vec<Load>)],
     partitions: &'a [Partition],
     indices: &'a [usize],
-) -> impl Iterator<Item = (&'a (Mutation, Option<Load>), Partition)> {
+) -> impl Iterator<Item = (&'a (Mutation, Vec<Load>), Partition)> {
     indices
         .iter()
         .filter_map(|index| Some((mutations.get(*index)?, *partitions.get(*index)?)))
@@ -261,10 +255,10 @@ pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
 /// Whether a write is sent together with others of its partition. Writes that wait for replicas or
 /// the disk have groups of their own. A write with an id that its caller keeps goes alone, since
 /// only mutate.lua looks ids up.
-fn goes_with_others((mutation, load): &(Mutation, Option<Load>)) -> bool {
+fn goes_with_others((mutation, loads): &(Mutation, Vec<Load>)) -> bool {
     scripts::takes_update(mutation)
         && !mutation.attempt.is_named()
-        && load.is_none()
+        && loads.is_empty()
         && !Barrier::is_of(mutation.durability)
 }
 
@@ -280,16 +274,37 @@ pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, 
     }
     let mut values = reply::list(value)?.into_iter();
     let mut next = || reply::bytes(values.next().unwrap_or_default());
-    let refusal = match &*next()? {
-        b"load" => {
-            let marker = marker_of(&next()?)?;
-            let present = &*next()? == b"1";
-            return Ok(Mutated::Load(Observed {
-                marker,
-                present,
-                epoch: reply::epoch(&next()?)?,
-            }));
-        }
+    let mut name = next()?;
+    let mut place = None;
+    if &*name == b"partner" {
+        place = Some(reply::digits(&next()?)?);
+        name = next()?;
+    }
+    if &*name == b"load" {
+        let (marker, present) = (marker_of(&next()?)?, &*next()? == b"1");
+        let epoch = reply::epoch(&next()?)?;
+        return Ok(Mutated::Load(Observed {
+            marker,
+            present,
+            epoch,
+        }));
+    }
+    let refusal = refusal_of(&name, next)?;
+    Ok(Mutated::Refused(match place {
+        None => refusal,
+        Some(at) => Refusal::Partner {
+            at,
+            refusal: Box::new(refusal),
+        },
+    }))
+}
+
+/// The refusal of this name, with the values behind it.
+fn refusal_of(
+    name: &[u8],
+    mut next: impl FnMut() -> Result<Bytes, Failure>,
+) -> Result<Refusal, Failure> {
+    Ok(match name {
         b"expired" => Refusal::Expired,
         b"moved" => Refusal::Moved {
             epoch: reply::epoch(&next()?)?,
@@ -297,8 +312,13 @@ pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, 
         },
         b"version" => Refusal::Version(reply::version(&next()?)?),
         b"exists" => Refusal::Exists(field_of(&next()?)?),
+        b"differs" => Refusal::Differs(field_of(&next()?)?),
         b"integer" => Refusal::NotInteger(field_of(&next()?)?),
         b"overflow" => Refusal::Overflow(field_of(&next()?)?),
+        b"bounds" => Refusal::OutOfBounds {
+            field: field_of(&next()?)?,
+            value: reply::digits(&next()?)?,
+        },
         b"unlanded" => Refusal::NotLanded,
         b"held" => Refusal::Held(Box::new(session_of(&next()?)?)),
         b"fenced" => {
@@ -310,18 +330,24 @@ pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, 
         b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
         b"failed" => return Err(Failure::of_script(&next()?)),
         other => {
-            return Err(Failure::Nonsense(format!(
-                "unknown answer {:?}",
-                String::from_utf8_lossy(other)
-            )));
+            let name = String::from_utf8_lossy(other);
+            return Err(Failure::Nonsense(format!("unknown answer {name:?}")));
         }
-    };
-    Ok(Mutated::Refused(refusal))
+    })
 }
 
-/// The answer "version changed counters…", as it is remembered under the operation's id. For a
-/// write that only sets fields, `update.lua` answers "version" alone.
+/// The answer "version changed counters…" for each owner, a line each, as it is remembered under the
+/// operation's id. For a write that only sets fields, `update.lua` answers "version" alone.
 pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let mut applied = applied_to_one(lines.next().unwrap_or_default(), changes)?;
+    applied.also = lines
+        .map(|line| applied_to_one(line, 0))
+        .collect::<Result<_, _>>()?;
+    Ok(applied)
+}
+
+fn applied_to_one(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     let mut parts = text.split(|byte| *byte == b' ');
     let version = reply::version(parts.next().unwrap_or_default())?;
     let changed = parts.next().map_or_else(
@@ -333,6 +359,7 @@ pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, 
         version,
         changed,
         counters,
+        also: Vec::new(),
     })
 }
 

@@ -528,7 +528,7 @@ impl RedisStore {
         }
         let writes: Vec<_> = members
             .iter()
-            .map(|member| (&member.mutation, None))
+            .map(|member| (&member.mutation, &[][..]))
             .collect();
         self.send_each(&writes, &vec![partition; members.len()])
             .await

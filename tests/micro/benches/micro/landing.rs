@@ -98,6 +98,7 @@ fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
         reaches: version,
         database: None,
         has_errors: false,
+        is_linked: false,
         reads,
     })
 }

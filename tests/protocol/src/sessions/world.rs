@@ -230,11 +230,18 @@ impl World {
 
     pub(super) fn mutate(&mut self, mutation: &Mutation) -> Option<Mutated> {
         let present = self.present();
-        let answer = writes::mutate(self.part(), &present, PARTITION, mutation, None).ok()?;
+        let answer = writes::mutate(self.part(), &present, PARTITION, mutation, &[]).ok()?;
         match answer {
             Mutated::Load(_) => {
                 let load = self.load()?;
-                writes::mutate(self.part(), &present, PARTITION, mutation, Some(&load)).ok()
+                writes::mutate(
+                    self.part(),
+                    &present,
+                    PARTITION,
+                    mutation,
+                    std::slice::from_ref(&load),
+                )
+                .ok()
             }
             other => Some(other),
         }

@@ -1,0 +1,453 @@
+//! Mutations of several owners, and the links between their marks (G1).
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use storage_model::{Attempt, Change, Condition, Mutation, Owner, Partition, Version};
+
+use super::field;
+use super::harness::{Harness, all_rows, applied, fault, live, owner, set};
+use super::probation::{expire, land, leave, requeue};
+use super::sessions::open;
+use crate::{
+    Entry, Fields, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected, Settle,
+};
+
+/// Owners of one group.
+fn group() -> [Owner; 3] {
+    ["{g}/ann", "{g}/bob", "{g}/cay"].map(owner)
+}
+
+/// Moves gold from one owner to another.
+async fn moves(h: &Harness, from: &Owner, to: &Owner, gold: i64) -> Mutation {
+    let takes = Change::Add {
+        by: -gold,
+        floor: 0,
+        ceiling: i64::MAX,
+    };
+    let gives = h.mutation(to, vec![("gold", Change::Incr(gold))]).await;
+    h.mutation(from, vec![("gold", takes)])
+        .await
+        .with(vec![gives])
+}
+
+async fn gold(
+    h: &Harness,
+    owner: &Owner,
+) -> (
+    Option<Version>,
+    Vec<(storage_model::Field, storage_model::Cell)>,
+) {
+    let HotRead { header, cells } = h.read(owner).await;
+    (header.map(|header| header.version), cells)
+}
+
+/// All names that `owners` are linked with, as one read finds them.
+async fn linked(h: &Harness, owners: &[&Owner]) -> Result<Vec<Member>, BTreeSet<Owner>> {
+    let partition = h.partition(owners.first().unwrap());
+    let wanted: Vec<_> = owners
+        .iter()
+        .map(|owner| ((*owner).clone(), Fields::Cells(Vec::new())))
+        .collect();
+    match h.store().collect_linked(partition, &wanted).await.unwrap() {
+        Linked::Open(partners) => Err(partners.into_iter().collect()),
+        Linked::Closed(_, members) => Ok(members),
+    }
+}
+
+fn partners(members: &[Member]) -> Vec<BTreeSet<Owner>> {
+    let of = |member: &Member| member.partners.iter().cloned().collect();
+    members.iter().map(of).collect()
+}
+
+fn of(owners: &[&Owner]) -> BTreeSet<Owner> {
+    owners.iter().map(|owner| (*owner).clone()).collect()
+}
+
+/// Also those of another logic type.
+pub async fn a_transaction_changes_all_of_its_owners_with_one_version(h: &Harness) {
+    let [ann, bob, _] = group();
+    let bank = Owner::new("game", "eu", "bank", "{g}").unwrap();
+    assert_eq!(h.partition(&bank), h.partition(&ann));
+    let before = h.set(&ann, "gold", "100").await;
+    for owner in [&bob, &bank] {
+        h.set(owner, "gold", "7").await;
+    }
+    let fee = h
+        .mutation(&bank, vec![("gold", Change::Incr(1)), ("by", set("ann"))])
+        .await;
+    let mut transaction = moves(h, &ann, &bob, 30).await;
+    transaction.also.push(fee);
+    let done = applied(h.send(&transaction, None).await);
+    assert!(done.version > before);
+    assert_eq!((done.changed, done.counters.as_slice()), (1, &[70][..]));
+    let [to_bob, to_bank] = done.also.as_slice() else {
+        panic!("two more owners: {done:?}")
+    };
+    assert_eq!(
+        (to_bob.version, to_bob.counters.as_slice()),
+        (done.version, &[37][..])
+    );
+    assert_eq!((to_bank.version, to_bank.changed), (done.version, 2));
+    for (owner, value) in [(&ann, "70"), (&bob, "37"), (&bank, "8")] {
+        let (version, cells) = gold(h, owner).await;
+        assert_eq!(version, Some(done.version));
+        assert!(cells.contains(&(field("gold"), live(value))));
+        assert!(h.is_marked(owner).await);
+    }
+}
+
+/// Whatever the reason, and although the first owner could change.
+pub async fn a_transaction_that_one_owner_refuses_changes_nothing(h: &Harness) {
+    let [ann, bob, cay] = group();
+    h.set(&ann, "gold", "100").await;
+    let version = h
+        .apply(&bob, vec![("gold", set("7")), ("name", set("Bob"))])
+        .await
+        .version;
+    let held = open(h, &cay).await;
+    let gives = h.mutation(&ann, vec![("gold", Change::Incr(-1))]).await;
+    let of_bob = async |changes: Vec<(&str, Change)>| h.mutation(&bob, changes).await;
+    let add = |by, floor, ceiling| vec![("gold", Change::Add { by, floor, ceiling })];
+    let incr = |by| vec![("gold", Change::Incr(by))];
+    let out = |value| Refusal::OutOfBounds {
+        field: field("gold"),
+        value,
+    };
+    let other = Version::new(version.get() - 1).unwrap();
+    let cases = [
+        (
+            of_bob(incr(1)).await.when(Condition::Version(other)),
+            Refusal::Version(version),
+        ),
+        (
+            of_bob(vec![("name", set("B"))])
+                .await
+                .when(Condition::Absent),
+            Refusal::Exists(field("name")),
+        ),
+        (
+            of_bob(incr(1))
+                .await
+                .expecting(vec![(field("gold"), Some("8".into()))]),
+            Refusal::Differs(field("gold")),
+        ),
+        (
+            of_bob(incr(1)).await.expecting(vec![(field("name"), None)]),
+            Refusal::Differs(field("name")),
+        ),
+        (
+            of_bob(vec![("name", Change::Incr(1))]).await,
+            Refusal::NotInteger(field("name")),
+        ),
+        (
+            of_bob(incr(i64::MAX)).await,
+            Refusal::Overflow(field("gold")),
+        ),
+        (of_bob(add(-8, 0, 100)).await, out(7)),
+        (of_bob(add(94, 0, 100)).await, out(7)),
+        (
+            of_bob(vec![("name", Change::Purge)]).await,
+            Refusal::NotLanded,
+        ),
+    ];
+    let before = [gold(h, &ann).await, gold(h, &bob).await];
+    for (part, refusal) in cases {
+        let mutated = h.send(&gives.clone().with(vec![part]), None).await;
+        let refusal = Box::new(refusal);
+        assert_eq!(
+            mutated,
+            Mutated::Refused(Refusal::Partner { at: 1, refusal })
+        );
+    }
+    let to_cay = h.mutation(&cay, incr(1)).await;
+    let to_bob = of_bob(incr(1)).await;
+    match h.send(&gives.with(vec![to_bob, to_cay]), None).await {
+        Mutated::Refused(Refusal::Partner { at: 2, refusal }) => {
+            assert!(matches!(*refusal, Refusal::Held(by) if by.fence == held.fence));
+        }
+        other => panic!("{other:?}"),
+    }
+    assert_eq!([gold(h, &ann).await, gold(h, &bob).await], before);
+    assert_eq!(
+        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[]); 2])
+    );
+}
+
+/// For one owner, too. A sum at a bound is in bounds.
+pub async fn floors_ceilings_and_expected_values_hold_for_one_owner(h: &Harness) {
+    let ann = owner("ann");
+    h.apply(&ann, vec![("gold", set("5")), ("guild", set("red"))])
+        .await;
+    let add = |by| Change::Add {
+        by,
+        floor: -1,
+        ceiling: 9,
+    };
+    for (by, sum) in [(4, 9), (-10, -1), (1, 0)] {
+        let done = h.apply(&ann, vec![("gold", add(by))]).await;
+        assert_eq!(done.counters, [sum]);
+    }
+    for by in [10, -2] {
+        let refused = h.change(&ann, vec![("gold", add(by))]).await;
+        let out = Refusal::OutOfBounds {
+            field: field("gold"),
+            value: 0,
+        };
+        assert_eq!(refused, Mutated::Refused(out));
+    }
+    let to_blue = h.mutation(&ann, vec![("guild", set("blue"))]).await;
+    let to_blue = to_blue.expecting(vec![
+        (field("guild"), Some("red".into())),
+        (field("title"), None),
+    ]);
+    // The owner was never loaded, so nothing is known of a field that the hash lacks.
+    let Mutated::Load(observed) = h.send(&to_blue, None).await else {
+        panic!("the title is not known")
+    };
+    let load = all_rows(&ann, observed, Vec::new());
+    assert_eq!(applied(h.send(&to_blue, Some(load)).await).changed, 1);
+    let again = h.mutation(&ann, vec![("guild", set("green"))]).await;
+    let again = again.expecting(to_blue.expected);
+    let differs = Mutated::Refused(Refusal::Differs(field("guild")));
+    assert_eq!(h.send(&again, None).await, differs);
+}
+
+/// Also after other writes of its owners.
+pub async fn a_repeat_of_a_transaction_answers_for_each_owner_what_the_first_did(h: &Harness) {
+    let [ann, bob, _] = group();
+    h.set(&ann, "gold", "100").await;
+    h.set(&bob, "gold", "0").await;
+    let transaction = moves(h, &ann, &bob, 30)
+        .await
+        .as_attempt(Attempt::RetryNamed);
+    let first = applied(h.send(&transaction, None).await);
+    h.apply(&bob, vec![("gold", Change::Incr(1))]).await;
+    assert_eq!(applied(h.send(&transaction, None).await), first);
+    let (_, cells) = gold(h, &bob).await;
+    assert_eq!(cells, [(field("gold"), live("31"))]);
+}
+
+/// The call asks for a load until each owner has what its changes build on.
+pub async fn a_transaction_takes_the_loads_of_its_owners(h: &Harness) {
+    let [ann, bob, _] = group();
+    h.set(&ann, "gold", "100").await;
+    let transaction = moves(h, &ann, &bob, 30).await;
+    let Mutated::Load(observed) = h.send(&transaction, None).await else {
+        panic!("nothing is known of Bob")
+    };
+    assert_eq!(observed, h.observe(&bob).await);
+    let version = Version::new(5).unwrap();
+    let load = all_rows(&bob, observed, vec![("gold", live("4"), version)]);
+    let unrelated = Load {
+        owner: ann.clone(),
+        ..load.clone()
+    };
+    let loads = vec![unrelated, load];
+    let mut answers = h.store().mutate(&[(transaction, loads)]).await;
+    let done = applied(answers.remove(0).unwrap());
+    assert_eq!(
+        (done.counters, done.also.first().unwrap().counters.clone()),
+        (vec![70], vec![34])
+    );
+}
+
+/// Through the dirty map and the snapshot, whatever else is written.
+pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
+    let [ann, bob, cay] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob, &cay] {
+        h.set(owner, "gold", "100").await;
+    }
+    let wanted = [(ann.clone(), vec![field("gold")])];
+    let plain = h.store().collect(partition, &wanted).await.unwrap();
+    assert!(!plain.is_linked);
+    let one = moves(h, &ann, &bob, 30).await;
+    applied(h.send(&one, None).await);
+    let plain = h.store().collect(partition, &wanted).await.unwrap();
+    assert!(plain.is_linked);
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    assert_eq!(
+        linked(h, &[&cay]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[])])
+    );
+
+    // A later write keeps the link, in the same map and in the next.
+    h.set(&ann, "name", "Ann").await;
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    h.set(&bob, "name", "Bob").await;
+    let other = moves(h, &bob, &cay, 1).await;
+    applied(h.send(&other, None).await);
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    assert_eq!(linked(h, &[&ann, &bob]).await, Err(of(&[&cay])));
+    let all = linked(h, &[&ann, &bob, &cay]).await.unwrap();
+    assert_eq!(
+        partners(&all),
+        [of(&[&bob]), of(&[&ann, &cay]), of(&[&bob])]
+    );
+
+    // All marked fields are read, at one moment.
+    let wanted = [&ann, &bob, &cay].map(|owner| (owner.clone(), Fields::Cells(Vec::new())));
+    let Linked::Closed(collected, members) =
+        h.store().collect_linked(partition, &wanted).await.unwrap()
+    else {
+        panic!("no partner is missing")
+    };
+    let read = |at: usize| collected.reads.get(at).unwrap().cells.clone();
+    assert_eq!(
+        read(0),
+        [(field("gold"), live("70")), (field("name"), live("Ann"))]
+    );
+    assert_eq!(
+        read(1),
+        [(field("gold"), live("129")), (field("name"), live("Bob"))]
+    );
+    assert_eq!(read(2), [(field("gold"), live("101"))]);
+    let fields = Fields::Cells(vec![field("gold"), field("name")]);
+    assert_eq!(members.first().unwrap().fields, fields);
+    let record = h.record(partition).await;
+    assert_eq!(
+        (collected.epoch, collected.landed),
+        (record.epoch, record.landed)
+    );
+    assert!(collected.reaches >= h.read(&cay).await.header.unwrap().version);
+}
+
+async fn settle_all(h: &Harness, partition: Partition, lock: &crate::Lock) -> Vec<Entry> {
+    let entries = h.scan(partition).await;
+    h.settle(partition, Some(lock), &entries).await.unwrap();
+    entries
+}
+
+/// The links go with the last mark, and the partition is read plainly again.
+pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
+    let [ann, bob, _] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let lock = h.lock(partition).await;
+    let is_linked = async || {
+        let wanted = [(ann.clone(), vec![field("gold")])];
+        h.store()
+            .collect(partition, &wanted)
+            .await
+            .unwrap()
+            .is_linked
+    };
+    h.snapshot(partition, &lock).await;
+    assert!(is_linked().await);
+    settle_all(h, partition, &lock).await;
+    assert_eq!(
+        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[]); 2])
+    );
+    h.set(&ann, "gold", "1").await;
+    h.snapshot(partition, &lock).await;
+    assert!(!is_linked().await);
+    settle_all(h, partition, &lock).await;
+}
+
+/// With its error marks, until they have landed.
+pub async fn partners_stay_in_the_error_map(h: &Harness) {
+    let [ann, bob, _] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let (mut rejected, mut rows) = (Vec::new(), Vec::new());
+    for entry in h.scan(partition).await {
+        let owner = entry.mark.clone().unwrap().owner;
+        rows.push((owner.clone(), field("gold"), entry.version));
+        let faults = vec![fault("gold", entry.version, "no")];
+        rejected.push(Rejected {
+            source: Some(entry),
+            owner: Some(owner),
+            faults,
+        });
+    }
+    h.reject(partition, &lock, rejected).await.unwrap();
+    h.rig().advance(Duration::from_millis(2)).await;
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    let all = linked(h, &[&ann, &bob]).await.unwrap();
+    assert_eq!(partners(&all), [of(&[&bob]), of(&[&ann])]);
+    assert!(all.iter().all(|member| member.rejected_for.is_some()));
+    let errors = h.store().errors(partition, 0, 100).await.unwrap().entries;
+    let fields: Vec<_> = errors
+        .into_iter()
+        .map(|error| error.target.unwrap().1)
+        .collect();
+    assert_eq!(
+        fields,
+        [field("gold"), field("gold")],
+        "a partner is no error"
+    );
+
+    // An empty dirty map and a snapshot of another owner change nothing.
+    h.set(&owner("{g}/dan"), "gold", "1").await;
+    h.snapshot(partition, &lock).await;
+    settle_all(h, partition, &lock).await;
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+
+    let settle = Settle {
+        rows,
+        ..h.settling(partition, Some(&lock))
+    };
+    let settled = h.store().settle(&settle).await.unwrap();
+    assert_eq!(settled.errors_cleared, 2);
+    assert!(!h.is_marked(&ann).await && !h.is_marked(&bob).await);
+    assert_eq!(
+        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[]); 2])
+    );
+}
+
+/// In both windows, and in the dirty map after a change of the epoch.
+pub async fn partners_stay_on_probation(h: &Harness) {
+    let [ann, bob, _] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let lock = h.lock(partition).await;
+    land(h, partition, &lock).await;
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    let window = leave(h, partition, &lock).await;
+    assert_eq!(linked(h, &[&bob]).await, Err(of(&[&ann])));
+
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(requeue(h, partition, &lock).await, 2);
+    assert_eq!(linked(h, &[&bob]).await, Err(of(&[&ann])));
+    let wanted = [(ann.clone(), vec![field("gold")])];
+    h.snapshot(partition, &lock).await;
+    assert!(
+        h.store()
+            .collect(partition, &wanted)
+            .await
+            .unwrap()
+            .is_linked
+    );
+    land(h, partition, &lock).await;
+    let window = crate::Window {
+        number: window.number + 1,
+        epoch: leave(h, partition, &lock).await.epoch,
+    };
+    let entries = h
+        .store()
+        .scan(partition, Map::Expiring, 0, 100)
+        .await
+        .unwrap()
+        .entries;
+    assert_eq!(expire(h, partition, &lock, window, entries).await, 2);
+    assert_eq!(
+        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[]); 2])
+    );
+}

@@ -1,0 +1,88 @@
+#!lua flags=allow-oom
+-- Reads owners that must land together, in one step. Reads nothing if a mark names another partner.
+-- KEYS[1] dirty map
+-- KEYS[2] snapshot
+-- KEYS[3] error map
+-- KEYS[4] marks on probation
+-- KEYS[5] marks whose probation ends
+-- KEYS[6] partition record
+-- KEYS[7..] hash of each owner
+-- ARGV[1..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
+--   fields and their names.
+-- Reply: {"open", names of further partners…}. Or {"closed", epoch, landed, how far the values
+--   reach, generation, identity of the database (false if it is not watched), 1 if the error map
+--   has entries}, then of each owner {names and values, fields that were read, partners, how long
+--   it has been rejected in microseconds or ""}. The fields are those that are wanted or that a mark names.
+-- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
+--   incarnation (R14).
+expect(#KEYS >= 7)
+local r = present(KEYS[PART])
+local owners, names, known, at = {}, {}, {}, 1
+for i = 7, #KEYS do
+  expect(#ARGV > at)
+  local owner = { hash = KEYS[i], name = ARGV[at], whole = ARGV[at + 1] == '*', fields = {}, partners = {}, seen = {}, since = '' }
+  local count = owner.whole and 0 or number(ARGV[at + 1], 'the number of fields')
+  expect(#ARGV >= at + 1 + count)
+  for field = at + 2, at + 1 + count do
+    owner.fields[#owner.fields + 1] = ARGV[field]
+    owner.seen[ARGV[field]] = true
+  end
+  at = at + 2 + count
+  owners[#owners + 1], names[#names + 1], known[owner.name] = owner, owner.name, true
+end
+expect(at == #ARGV + 1)
+
+local missing, is_missing = {}, {}
+local function take(owner, name)
+  if owner.seen[name] then return end
+  owner.seen[name] = true
+  if string.byte(name) ~= 30 then
+    owner.fields[#owner.fields + 1] = name
+    return
+  end
+  local partner = string.sub(name, 2)
+  owner.partners[#owner.partners + 1] = partner
+  if not known[partner] and not is_missing[partner] then
+    is_missing[partner] = true
+    missing[#missing + 1] = partner
+  end
+end
+for _, map in ipairs({ DIRTY, SNAPSHOT, LANDED, EXPIRING }) do
+  if call('EXISTS', KEYS[map]) == 1 then
+    for i, text in ipairs(hmget(KEYS[map], names)) do
+      for name in string.gmatch(text and string.sub(text, 15) or '', '[^\31]+') do take(owners[i], name) end
+    end
+  end
+end
+if call('EXISTS', KEYS[ERRORS]) == 1 then
+  for i, text in ipairs(hmget(KEYS[ERRORS], names)) do
+    local lines, order = error_lines(text or nil)
+    for _, name in ipairs(order) do
+      take(owners[i], name)
+      local since = string.match(lines[name], '^%d+ %d+ (%d+) ')
+      if since and (owners[i].since == '' or tonumber(since) < tonumber(owners[i].since)) then owners[i].since = since end
+    end
+  end
+end
+if #missing > 0 then return { 'open', unpack(missing, 1, math.min(#missing, CHUNK)) } end
+
+local source, now = digits(r.source), time()
+call('HSET', KEYS[PART], 'collected', source)
+local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]) }
+for _, owner in ipairs(owners) do
+  local cells = {}
+  if owner.whole then
+    cells = call('HGETALL', owner.hash)
+  else
+    local wanted = { ':v', ':b' }
+    for _, field in ipairs(owner.fields) do
+      wanted[#wanted + 1], wanted[#wanted + 2] = field, table.concat({ ':d:', field })
+    end
+    for i, value in ipairs(hmget(owner.hash, wanted)) do
+      if value then cells[#cells + 1], cells[#cells + 2] = wanted[i], value end
+    end
+  end
+  local age = owner.since ~= '' and digits(math.max(now - tonumber(owner.since), 0)) or ''
+  reply[#reply + 1] = { cells, owner.fields, owner.partners, age }
+end
+return reply
