@@ -25,7 +25,7 @@ macro_rules! operations {
 
 operations! {
     Update UpdatePair UpdateAll UpdateSome UpdateIfVersion UpdateIfAbsent UpdateLanded SetCounter Incr IncrLarge IncrTwo Remove RemovePair
-    Restore RestorePair Purge PurgePair Get GetAll Flush Evict Names
+    Restore RestorePair Purge PurgePair Get GetAll Flush Evict Names Together
 }
 
 /// Faults of single requests and statements, with their chance in a million.

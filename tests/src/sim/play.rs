@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_sdk::{
-    Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Record, Retry, Storage,
-    Version, Write,
+    Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Part, Record, Retry,
+    Storage, Version, Write,
 };
 use tokio::time::{sleep, timeout};
 
@@ -20,6 +20,8 @@ use super::world::{Game, World};
 
 /// The logic type of owners that no session holds.
 const PLAIN: &str = "t";
+/// The logic type of owners that transactions change together.
+const GROUPED: &str = "g";
 /// Fields that are set. Owners with an odd number also have `poison`.
 const TEXTS: [&str; 2] = ["a", "b"];
 const COUNTERS: [&str; 2] = ["n", "m"];
@@ -268,11 +270,67 @@ impl Turn<'_> {
             }
             Operation::Flush => self.flush().await,
             Operation::Evict => drop(self.call(owner.evict()).await),
+            Operation::Together => self.together().await,
             Operation::Names => {
                 let begun = self.world.history.begin(&self.name);
                 if let Some(Ok(version)) = self.call(owner.version()).await {
                     *known = version;
                     self.world.history.read(&begun, version, &[]);
+                }
+            }
+        }
+    }
+
+    /// Changes owners of one group, alone or together, or lands or evicts one of them.
+    async fn together(&self) {
+        let World {
+            history, chance, ..
+        } = self.world;
+        let count = usize::try_from(chance.below(2) + 2).unwrap_or(2);
+        let first = chance.below(3);
+        let mut owners = Vec::new();
+        for number in (first..).take(count) {
+            let id = format!("{{g}}{number}");
+            let scope = self.storage.world("app", "eu");
+            let Ok(owner) = scope.and_then(|world| world.bytes().owner(GROUPED, &id)) else {
+                return;
+            };
+            owners.push((owner, format!("app:eu:{GROUPED}:{id}")));
+        }
+        let Some((one, name)) = owners.first() else {
+            return;
+        };
+        let set = |part: Part| part.set("a", self.value.clone());
+        match chance.below(8) {
+            0 => {
+                let begun = history.begin(name);
+                let answered = self
+                    .send(one.update([("a", self.value.clone())]), told)
+                    .await;
+                self.answered(&begun, &value_key(name, self.value.as_bytes()), answered);
+            }
+            1 => {
+                let begun = history.begin(name);
+                if let Some(Ok(_)) = self.call(one.flush(chance.millis(100, 3_000))).await {
+                    history.landed(&begun, &self.world.database);
+                }
+            }
+            2 => drop(self.call(one.evict()).await),
+            _ => {
+                let begun: Vec<_> = owners.iter().map(|(_, name)| history.begin(name)).collect();
+                let mut transaction = one.transaction(set);
+                for (owner, _) in owners.iter().skip(1) {
+                    transaction = transaction.owner(owner, set);
+                }
+                let sent = transaction.deadline(self.world.plan.deadline);
+                let answered = self.call(sent.into_future()).await;
+                for ((owner, name), begun) in owners.iter().zip(&begun) {
+                    let answer = answered.as_ref().map(|answered| match answered {
+                        Ok(receipt) => Ok(receipt.of(owner).map(|one| told(one.ack()))),
+                        Err(error) => Err(error.clone()),
+                    });
+                    let answer = answer.map(|answer| answer.map(Option::unwrap_or_default));
+                    self.answered(begun, &value_key(name, self.value.as_bytes()), answer);
                 }
             }
         }

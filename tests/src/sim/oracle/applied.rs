@@ -30,7 +30,7 @@ impl Applied {
     pub fn all(executed: &Executed<'_>) -> Vec<Self> {
         match (executed.name, executed.reply) {
             ("update", Reply::Bulk(reply)) => updates(executed, reply),
-            ("mutate", Reply::Bulk(reply)) => mutated(executed, reply).into_iter().collect(),
+            ("mutate", Reply::Bulk(reply)) => mutated(executed, reply),
             _ => Vec::new(),
         }
     }
@@ -122,26 +122,65 @@ fn updated(
     })
 }
 
-/// The change of `mutate.lua`. A reply without a count of changes is a remembered one.
-fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Option<Applied> {
+/// The keys of `mutate.lua` before those of its owners.
+const KEYS: usize = 12;
+/// Its arguments before those of its owners, and those of an owner before its changes.
+const HEAD: usize = 4;
+const PART: usize = 7;
+
+/// The changes of `mutate.lua`, of each of its owners. A reply without a count of changes is a
+/// remembered one. The first owner's changes have the operation's id, those of a further owner its
+/// place behind that.
+fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let Executed { keys, argv, .. } = executed;
-    let mut answer = text(reply)?.split(' ');
+    let (mut applied, mut at) = (Vec::new(), HEAD);
+    let owners = keys.get(KEYS..).unwrap_or_default().chunks(2);
+    for (place, (line, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
+        let Some((part, rest)) = argv.get(at..).and_then(|rest| rest.split_at_checked(PART)) else {
+            break;
+        };
+        let Some([count, expected, load]) = sizes(part) else {
+            break;
+        };
+        let mut id = argv.first().cloned().unwrap_or_default();
+        if place > 0 {
+            id.extend(format!("/{place}").bytes());
+        }
+        let changes = rest.get(..3 * count).unwrap_or_default();
+        applied.extend(changed(&id, part, changes, keys, line));
+        at += PART + 3 * count + 2 * expected + load;
+    }
+    applied
+}
+
+/// The number of changes, of expected fields, and of arguments of the load.
+fn sizes(part: &[Vec<u8>]) -> Option<[usize; 3]> {
+    let size = |at: usize| text(part.get(at)?)?.parse().ok();
+    Some([size(4)?, size(5)?, size(6)?])
+}
+
+/// The changes of one owner. None if there are none, or if the reply is a remembered one.
+fn changed(
+    id: &[u8],
+    part: &[Vec<u8>],
+    named: &[Vec<u8>],
+    keys: &[Vec<u8>],
+    line: &[u8],
+) -> Option<Applied> {
+    let mut answer = text(line)?.split(' ');
     let version = answer.next()?.parse().ok()?;
     if answer.next()? == "0" {
         return None; // only its id is remembered
     }
     let counters: Vec<i64> = answer.map(str::parse).collect::<Result<_, _>>().ok()?;
-    let changes = changes(argv, &counters)?;
-    let owner = owner(keys)?;
-    let id = argv.first()?.clone();
-    let (fence, closes) = (fence_of(text(argv.get(6)?)?), argv.get(7)? == b"1");
+    let changes = changes(named, &counters)?;
     Some(Applied {
-        id,
-        owner,
+        id: id.to_vec(),
+        owner: owner(keys)?,
         version,
-        wanted: text(argv.get(5)?)?.parse().ok(),
-        fence,
-        closes,
+        wanted: text(part.get(1)?)?.parse().ok(),
+        fence: fence_of(text(part.get(2)?)?),
+        closes: part.get(3)? == b"1",
         changes,
     })
 }
@@ -151,7 +190,7 @@ pub fn said_to_be_applied(executed: &Executed<'_>) -> Option<(String, Vec<u8>, u
     let ("mutate", Reply::Bulk(reply)) = (executed.name, executed.reply) else {
         return None;
     };
-    let owner = owner(executed.keys)?;
+    let owner = owner(executed.keys.get(KEYS..)?)?;
     let id = executed.argv.first()?.clone();
     Some((owner, id, text(reply)?.parse().ok()?))
 }
@@ -160,9 +199,8 @@ fn owner(keys: &[Vec<u8>]) -> Option<String> {
     Some(text(keys.first()?)?.split_once("}:")?.1.to_owned())
 }
 
-/// The changes of `mutate.lua`.
-fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> {
-    let count: usize = text(argv.get(8)?)?.parse().ok()?;
+/// The changes of one owner: field, operation and argument of each.
+fn changes(named: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> {
     let mut counters = counters.iter();
     let mut change = |change: &[Vec<u8>]| {
         let [field, operation, argument] = change else {
@@ -171,6 +209,10 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
         let change = match operation.as_slice() {
             b"set" => Change::Set(argument.clone()),
             b"incr" => Change::Incr(text(argument)?.parse().ok()?, *counters.next()?),
+            b"add" => {
+                let step = text(argument)?.split(' ').next()?;
+                Change::Incr(step.parse().ok()?, *counters.next()?)
+            }
             b"remove" => Change::Remove,
             b"restore" => Change::Restore,
             b"purge" => Change::Purge,
@@ -178,11 +220,7 @@ fn changes(argv: &[Vec<u8>], counters: &[i64]) -> Option<Vec<(String, Change)>> 
         };
         Some((text(field)?.to_owned(), change))
     };
-    argv.get(9..)?
-        .chunks_exact(3)
-        .take(count)
-        .map(&mut change)
-        .collect()
+    named.chunks_exact(3).map(&mut change).collect()
 }
 
 fn text(bytes: &[u8]) -> Option<&str> {

@@ -47,6 +47,8 @@ pub(super) struct Book {
     /// Mutations whose callers learned that there was nothing to change, since Redis last came back
     /// older.
     pub(super) void: BTreeSet<Vec<u8>>,
+    /// Transactions of several owners: the owners, the fields that each has set, and the version.
+    pub(super) linked: Vec<Together>,
     /// How often Redis came back older.
     pub(super) era: u64,
     /// How often the database forgot its commits.
@@ -56,6 +58,24 @@ pub(super) struct Book {
     /// The highest version that has landed of each owner.
     pub(super) landed: BTreeMap<String, u64>,
     pub(super) leases: Leases,
+}
+
+/// An applied transaction of several owners.
+#[derive(Debug, Clone)]
+pub(super) struct Together {
+    pub(super) version: u64,
+    /// A field of each owner that the transaction has changed.
+    pub(super) fields: Vec<(String, Owner, Field)>,
+}
+
+impl Together {
+    /// Whether the database has the transaction or a later write, for each owner.
+    pub(super) fn landed<'a>(&'a self, tables: &'a Tables) -> impl Iterator<Item = bool> + 'a {
+        self.fields.iter().map(|(_, owner, field)| {
+            let row = tables.row(owner, field);
+            row.is_some_and(|row| row.version.get() >= self.version)
+        })
+    }
 }
 
 /// The counts of the checks.
@@ -184,6 +204,40 @@ impl Book {
                 self.fail(owner, &format!("V3: {change:?} of {field} at version {version} does not follow from {before}"));
                 return;
             }
+        }
+    }
+
+    /// Mutations of several owners were applied in one step.
+    pub(super) fn link(&mut self, applied: &[Applied]) {
+        let named = |one: &Applied| {
+            let (field, _) = one.changes.first()?;
+            let field = Field::new(field).ok()?;
+            Some((one.owner.clone(), owner_of(&one.owner)?, field))
+        };
+        let fields: Vec<_> = applied.iter().filter_map(named).collect();
+        if let Some(version) = applied
+            .first()
+            .map(|one| one.version)
+            .filter(|_| fields.len() > 1)
+        {
+            self.linked.push(Together { version, fields });
+        }
+    }
+
+    /// G1: the database has all of a transaction, or nothing.
+    pub(super) fn check_linked(&mut self, tables: &Tables) {
+        let is_torn = |together: &&Together| {
+            let landed: BTreeSet<bool> = together.landed(tables).collect();
+            landed.len() > 1
+        };
+        if let Some(torn) = self.linked.iter().find(is_torn).cloned()
+            && let Some((owner, ..)) = torn.fields.first()
+        {
+            let owner = owner.clone();
+            self.fail(
+                &owner,
+                &format!("G1: the database has only a part of {torn:?}"),
+            );
         }
     }
 

@@ -123,6 +123,12 @@ impl History {
         state.era += 1;
         let survived = database.tables(|tables| state.surviving(&kept.ids, tables));
         state.survived.extend(survived);
+        // Redis has forgotten the others. Later writes of their owners have greater versions.
+        database.tables(|tables| {
+            state
+                .linked
+                .retain(|together| together.landed(tables).all(|landed| landed));
+        });
         state.ids.clone_from(&kept.ids);
         state.void.clear();
         let Book { owners, landed, .. } = &mut *state;
@@ -251,6 +257,7 @@ impl Watch for History {
                 ),
             );
         }
+        let mut anew = Vec::new();
         for applied in Applied::all(executed) {
             let Applied {
                 id,
@@ -269,6 +276,10 @@ impl Watch for History {
             let mut state = self.state();
             state.judge_writer(&applied, executed, now);
             state.apply(&applied);
+            anew.push(applied);
+        }
+        if executed.name == "mutate" {
+            self.state().link(&anew);
         }
         let watched = self.state().watch(executed, self.chance.elapsed());
         if let Some((owner, what)) = watched {
@@ -303,6 +314,7 @@ impl Commits for History {
             self.note(&part(&row.owner), words);
             self.state().commit(row, tables);
         }
+        self.state().check_linked(tables);
     }
 }
 
