@@ -5,7 +5,7 @@
 //! clock, declares the holder gone ([`Beats`]).
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Version};
 
 use crate::HotError;
 
@@ -16,6 +16,9 @@ pub struct Beats {
     pub beats: Vec<(OpId, u64)>,
     /// The epoch.
     pub epoch: Epoch,
+    /// Where the versions of the epoch began. A late copy of an adoption can begin the same epoch
+    /// once more, after the hot tier was emptied. Then this number differs.
+    pub begun: Version,
     /// Whether the grace of the epoch has ended.
     pub graced: bool,
 }

@@ -103,8 +103,26 @@ pub struct Member {
     pub fields: Fields,
     /// The owners that its marks name as partners.
     pub partners: Vec<Owner>,
-    /// How long one of its fields has been in the error map.
+    /// How long one of its fields has been in the error map, because the database rejected it.
     pub rejected_for: Option<Duration>,
+}
+
+/// The partners of owners, and those of the partners (G1).
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Links {
+    /// Each owner that has a partner or is one, with its partners.
+    pub owners: Vec<(Owner, Vec<Owner>)>,
+    /// Whether there are more owners than were followed.
+    pub more: bool,
+}
+
+/// The most that one transaction reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bound {
+    /// Rows. The reserved fields of an owner count, too.
+    pub rows: usize,
+    /// Bytes of all values.
+    pub bytes: usize,
 }
 
 /// Owners that must land together (G1).
@@ -112,6 +130,8 @@ pub struct Member {
 pub enum Linked {
     /// Marks name these partners, too. Nothing was read.
     Open(Vec<Owner>),
+    /// The owners have more rows or bytes than one transaction may have. Nothing was read.
+    Large,
     /// No mark names another partner. Each owner was read, in the same step.
     Closed(Collected, Vec<Member>),
 }
@@ -173,6 +193,8 @@ pub struct Rejected {
     /// The rejected fields. Each becomes an error mark of its own. If one is there already, the
     /// greater version stays.
     pub faults: Vec<Fault>,
+    /// Partners that the owner no longer lands together with, because they have landed apart (G1).
+    pub leaves: Vec<Owner>,
 }
 
 impl Rejected {
@@ -273,7 +295,17 @@ pub trait Marks: Send + Sync {
         &self,
         partition: Partition,
         wanted: &[(Owner, Fields)],
+        bound: Bound,
     ) -> Result<Linked, HotError>;
+
+    /// Follows the partners of owners through all five maps. Stops after `most` owners beside
+    /// those.
+    async fn links(
+        &self,
+        partition: Partition,
+        owners: &[Owner],
+        most: usize,
+    ) -> Result<Links, HotError>;
 
     /// Clears marks after their rows were committed, if their snapshot is still there (R5). Also
     /// clears error marks of committed fields at or below the committed versions. With probation,

@@ -46,8 +46,8 @@ pub mod tier;
 pub use error::{HotError, HotKind};
 pub use holder::{Asked, Beats, Holders};
 pub use landing::{
-    Collected, Entry, ErrorEntry, Fault, Linked, Map, Marks, Member, Page, Reject, Rejected,
-    Settle, Settled, Snapshot, SnapshotId,
+    Bound, Collected, Entry, ErrorEntry, Fault, Linked, Links, Map, Marks, Member, Page, Reject,
+    Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
 pub use mark::Mark;
 pub use memory::MemoryStore;

@@ -702,6 +702,7 @@ mod random {
                 };
                 let faults = mark.fields.iter().map(fault).collect();
                 let rejected = vec![Rejected {
+                    leaves: Vec::new(),
                     source: Some(entry.clone()),
                     owner: Some(mark.owner.clone()),
                     faults,

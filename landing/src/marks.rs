@@ -203,6 +203,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
         let source = || (!part.replay).then(|| entry.clone());
         let Some(mark) = &entry.mark else {
             verdict.reject.push(Rejected {
+                leaves: Vec::new(),
                 source: source(),
                 owner: None,
                 faults: vec![],
@@ -247,6 +248,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
         }
         if !found.is_empty() {
             verdict.reject.push(Rejected {
+                leaves: Vec::new(),
                 source: source(),
                 owner: Some(mark.owner.clone()),
                 faults: found,

@@ -6,8 +6,9 @@
 //! worker that died between its commit and its settle.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use storage_dirty::{Fields, HotKind, HotRead, Map, Read};
+use storage_dirty::{Fields, HotKind, HotRead, Map, Member, Read};
 use storage_model::{Epoch, Field, Owner, Partition, Row};
 use storage_sql::{Fence, LandError, PartitionRecord};
 
@@ -19,6 +20,8 @@ use storage_tiers::{TierError, Tiers, Units};
 const MARKS: usize = 200;
 /// Owners that are read whole and land in one transaction.
 const OWNERS: usize = 50;
+/// The most owners that are followed from mark to mark, beside [`MARKS`].
+const LINKED: usize = 4_096;
 /// The maps that hold marks. Marks on probation have landed once, but the database may have
 /// forgotten them.
 const MAPS: [Map; 5] = [
@@ -79,9 +82,12 @@ async fn rescue_one(
 ) -> Result<(), TierError> {
     let Marked { owners, unreadable } = marked(tiers, partition).await?;
     rescued.refused += unreadable;
-    let owners: Vec<_> = owners.into_iter().collect();
-    for some in owners.chunks(OWNERS) {
-        let Some(Landed { rows, refused }) = land_owners(tiers, partition, some).await? else {
+    let mut owners: Vec<_> = owners.into_iter().collect();
+    let units = units_of(tiers, partition, &owners).await?;
+    owners.sort_by(|(one, _), (other, _)| units.lead(one).cmp(units.lead(other)));
+    for some in batches(&owners, &units) {
+        let landed = land_owners(tiers, partition, some, &units).await?;
+        let Some(Landed { rows, refused }) = landed else {
             rescued.skipped += 1;
             break;
         };
@@ -89,6 +95,43 @@ async fn rescue_one(
         rescued.refused += refused;
     }
     Ok(())
+}
+
+/// The owners that must land together (G1).
+async fn units_of(
+    tiers: &Tiers,
+    partition: Partition,
+    owners: &[(Owner, BTreeSet<Field>)],
+) -> Result<Units, TierError> {
+    let mut members = Vec::new();
+    for some in owners.chunks(MARKS) {
+        let names: Vec<_> = some.iter().map(|(owner, _)| owner.clone()).collect();
+        let links = tiers.hot().links(partition, &names, LINKED).await?;
+        members.extend(links.owners.into_iter().map(|(owner, partners)| Member {
+            owner,
+            partners,
+            fields: Fields::All,
+            rejected_for: None,
+        }));
+    }
+    Ok(Units::of(&members, Duration::MAX))
+}
+
+/// Cuts owners into batches of some [`OWNERS`], and never inside of a unit.
+fn batches<'a>(
+    mut owners: &'a [(Owner, BTreeSet<Field>)],
+    units: &'a Units,
+) -> impl Iterator<Item = &'a [(Owner, BTreeSet<Field>)]> {
+    std::iter::from_fn(move || {
+        let lead = |at: usize| owners.get(at).map(|(owner, _)| units.lead(owner));
+        let mut count = owners.len().min(OWNERS);
+        while count > 0 && count < owners.len() && lead(count) == lead(count - 1) {
+            count += 1;
+        }
+        let (batch, rest) = owners.split_at_checked(count).filter(|_| count > 0)?;
+        owners = rest;
+        Some(batch)
+    })
 }
 
 /// The owners and fields that a partition's marks name.
@@ -131,6 +174,7 @@ async fn land_owners(
     tiers: &Tiers,
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
+    units: &Units,
 ) -> Result<Option<Landed>, TierError> {
     // ORDER: the database's record first. A landing in between changes the record, and then the
     // fence does not match.
@@ -160,7 +204,7 @@ async fn land_owners(
         reaches,
         database: Some(record.database),
     };
-    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, &Units::default()).await {
+    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, units).await {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),

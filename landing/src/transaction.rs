@@ -1,9 +1,9 @@
 //! One landing transaction: the rows of some marks, from their collection to their settle.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, HotRead, Reject, Rejected, Settle};
+use storage_dirty::{Collected, HotError, Reject, Rejected, Settle};
 use storage_model::{Field, Owner, Partition, Version, tries};
 use storage_sql::{ColdError, ColdKind, Fence, LandError};
 
@@ -12,7 +12,7 @@ use crate::limiter::Size;
 use crate::marks::{self, Faults, Part, Rows, Verdict};
 use crate::worker::Worker;
 use storage_tiers::bisect;
-use storage_tiers::{TierError, Tiers, Together, Units, is_suspect};
+use storage_tiers::{TierError, Tiers, Together, Units};
 
 /// A part with its data from the hot tier.
 struct Ready<'a> {
@@ -112,19 +112,19 @@ async fn collect_all<'a>(
 /// numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
     let asked = part.wanted();
-    let mut reconciled = false;
+    let mut suspects = BTreeSet::new();
     for _ in 0..tries::LANDING {
-        match tiers.collect_together(part.partition, &asked).await {
+        match tiers
+            .collect_together(part.partition, &asked, tiers.torn_after())
+            .await
+        {
             Ok(Together {
                 wanted,
                 mut collected,
                 units,
             }) => {
-                let found = reconcile(tiers, &wanted, &mut collected).await?;
-                // A full hot tier does not keep the result of the comparison. Then that result lands
-                // (R13).
-                let is_first = !std::mem::replace(&mut reconciled, true);
-                if found == Found::Anew || found == Found::Suspect && is_first {
+                let compared = tiers.reconcile_all(&wanted, &mut collected, &mut suspects);
+                if !compared.await? {
                     continue;
                 }
                 let rows = marks::rows(&wanted, &collected);
@@ -142,48 +142,6 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
         what: format!("collect partition {}", part.partition),
         tries: tries::LANDING,
     })
-}
-
-/// The result of comparing suspect owners with their rows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
-    /// No owner was suspect.
-    Fine,
-    /// The reads of suspect owners now include their rows.
-    Suspect,
-    /// Another process compared one of them meanwhile. All must be read again.
-    Anew,
-}
-
-/// Compares suspect owners with their rows, and replaces their reads with the result.
-async fn reconcile(
-    tiers: &Tiers,
-    wanted: &[(Owner, Vec<Field>)],
-    collected: &mut Collected,
-) -> Result<Found, TierError> {
-    let mut found = Found::Fine;
-    for ((owner, fields), read) in wanted
-        .iter()
-        .zip(&mut collected.reads)
-        .filter(|(_, read)| is_suspect(read))
-    {
-        let Some(whole) = tiers.reconcile(owner).await? else {
-            return Ok(Found::Anew);
-        };
-        let cells = whole
-            .cells
-            .into_iter()
-            .filter(|(field, _)| fields.contains(field))
-            .collect();
-        (*read, found) = (
-            HotRead {
-                header: whole.header,
-                cells,
-            },
-            Found::Suspect,
-        );
-    }
-    Ok(found)
 }
 
 /// Commits all rows once. Answers the rejected ones.
@@ -219,7 +177,11 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
     // has raised them all. A part without rows has nothing to settle.
     let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
     let one = async |ready: &Ready<'_>| {
-        let verdict = marks::judge(ready.part, &ready.rows, faults, ready.collected.has_errors);
+        let has_errors = ready.collected.has_errors;
+        let mut verdict = marks::judge(ready.part, &ready.rows, faults, has_errors);
+        if has_errors {
+            verdict.rows.extend(landed_beside(ready, faults));
+        }
         let reached = if committed {
             fence(ready).reaches
         } else {
@@ -237,6 +199,27 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
         }
     }
     Ok(())
+}
+
+/// The landed rows of partners that the part has no entries of. Their error marks are cleared, too.
+fn landed_beside<'a>(
+    ready: &'a Ready<'_>,
+    faults: &'a Faults,
+) -> impl Iterator<Item = (Owner, Field, Version)> + 'a {
+    let marks = ready
+        .part
+        .entries
+        .iter()
+        .filter_map(|entry| entry.mark.as_ref());
+    let own: BTreeSet<&Owner> = marks.map(|mark| &mark.owner).collect();
+    let rows = ready
+        .rows
+        .rows
+        .iter()
+        .filter(move |row| !own.contains(&row.owner));
+    let named = rows.map(|row| ((row.owner.clone(), row.field.clone()), row.version));
+    let landed = named.filter(|(name, _)| !faults.contains_key(name));
+    landed.map(|((owner, field), version)| (owner, field, version))
 }
 
 async fn finish_part(
@@ -271,6 +254,15 @@ async fn finish_part(
         metrics.settled(settled.cleared);
     }
     if !verdict.reject.is_empty() {
+        let mut rejected = verdict.reject;
+        for one in &mut rejected {
+            // A torn group is none any more. Its partners go on without this owner.
+            let torn = one
+                .owner
+                .as_ref()
+                .and_then(|owner| ready.units.torn().get(owner));
+            one.leaves = torn.cloned().unwrap_or_default();
+        }
         let reject = Reject {
             partition,
             lock: lock.clone(),
@@ -279,7 +271,7 @@ async fn finish_part(
             retry_min: settings.error_retry_min,
             retry_max: settings.error_retry_max,
             probation: tiers.has_probation(),
-            rejected: verdict.reject,
+            rejected,
         };
         let is_there = tiers.hot().reject(&reject).await?;
         // A mark that landed meanwhile looks vanished, too. `reject` tells which entries are still
@@ -304,7 +296,7 @@ fn report_torn(worker: &Worker, ready: &[Ready<'_>]) {
             continue;
         }
         worker.metrics.torn(torn.len());
-        let names: Vec<_> = torn.iter().take(16).map(ToString::to_string).collect();
+        let names: Vec<_> = torn.keys().take(16).map(ToString::to_string).collect();
         tracing::warn!(
             partition = one.part.partition.0,
             owners = torn.len(),

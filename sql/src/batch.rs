@@ -28,6 +28,9 @@ pub struct Batch {
     pub fences: Vec<Fence>,
     /// The rows, in any order. Of two rows of one field the higher version counts.
     pub rows: Vec<Row>,
+    /// Whether all rows are rejected if one is, because their owners must land together. Then the
+    /// database is asked as carefully as before a single row is rejected (H38).
+    pub whole: bool,
 }
 
 /// The database's rows of one owner.

@@ -48,13 +48,17 @@ const CUTS_MAX: u32 = 3;
 
 /// How often a batch is sent before its rows count as the cause of cuts. A batch of several owners
 /// is halved after the first cut, because its parts are sent again anyway. The rows of one owner
-/// stay together as long as possible (R16).
+/// stay together as long as possible (R16), and those of owners that must land together always (G1).
 fn cuts_max(batch: &Batch) -> u32 {
     let one_owner = batch
         .rows
         .windows(2)
         .all(|pair| matches!(pair, [one, next] if one.owner == next.owner));
-    if one_owner { CUTS_MAX } else { 1 }
+    if one_owner || batch.whole {
+        CUTS_MAX
+    } else {
+        1
+    }
 }
 
 /// Lands the batch with these writers, if every fence matches. Repeats it after a cut.
@@ -100,11 +104,11 @@ async fn land_once<S: Session>(
         return Err(Unlanded::Fenced(elsewhere));
     }
     match transaction(exec, &fences, writers, &rows).await {
-        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 => {
+        Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 && !batch.whole => {
             Err(Unlanded::Refused(fault.of_rows()))
         }
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
-            // Only a single row counts as the cause, and only while another row succeeds.
+            // Only rows that can't be cut count as the cause, and only while another row succeeds.
             canary::check(exec, writers)
                 .await
                 .map_err(Unlanded::Fault)?;
@@ -254,6 +258,7 @@ mod tests {
             database: None,
         };
         let batch = Batch {
+            whole: false,
             fences: vec![fence],
             rows,
         };

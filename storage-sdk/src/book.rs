@@ -17,6 +17,7 @@ chapters! {
     Objects "book/src/guide-objects.md"
     Conditions "book/src/guide-conditions.md"
     Durability "book/src/guide-durability.md"
+    Transactions "book/src/guide-transactions.md"
     Sessions "book/src/guide-sessions.md"
     Testing "book/src/guide-testing.md"
     Recipes "book/src/recipes.md"

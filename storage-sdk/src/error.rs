@@ -20,7 +20,8 @@ pub enum Kind {
     /// A name, value or call breaks a limit. Or a setting can't work, such as an unknown host or a
     /// file in no folder. Nothing was sent.
     Invalid,
-    /// The owner has another version than the write expects, or a field exists that must not.
+    /// The owner has another version than the write expects, a field exists that must not, or a
+    /// field has another value than a transaction expects.
     Conflict,
     /// A field to increment, or to read as a number, does not hold a 64-bit integer.
     NotInteger,
@@ -126,7 +127,7 @@ impl Error {
             | Kind::Contended
             | Kind::Held => Retry::After(SOON),
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
-            Kind::Conflict | Kind::NotLanded | Kind::Fenced => Retry::Reread,
+            Kind::Conflict | Kind::OutOfBounds | Kind::NotLanded | Kind::Fenced => Retry::Reread,
             _ => Retry::Never,
         };
         Self {

@@ -123,6 +123,7 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
         database.change(|tables| {
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
             tables.take(&Batch {
+                whole: false,
                 fences: vec![fence],
                 rows: vec![],
             });

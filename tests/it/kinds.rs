@@ -165,6 +165,13 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
         Kind::Overflow,
         Next::Never,
     );
+    seen.unchanged(
+        ann.transaction(|part| part.add_within("gold", -1_000, 0..))
+            .await
+            .unwrap_err(),
+        Kind::OutOfBounds,
+        Next::Reread,
+    );
     ann.remove(["name"]).await?;
     seen.unchanged(
         ann.purge(["name"]).await.unwrap_err(),

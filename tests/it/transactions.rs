@@ -16,7 +16,7 @@ async fn gold(owner: &ByteOwner) -> Result<i64> {
     Ok(owner.get(["gold"]).await?.int("gold")?.unwrap_or_default())
 }
 
-/// A check and a payment that are two calls pay more than the purse holds (F11).
+/// A check and a payment that are two calls pay more than the purse holds (H92).
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_payments_of_all_that_a_purse_holds_exactly_one_succeeds() -> Result<()> {
     let stack = Stack::open().await?;
@@ -61,7 +61,7 @@ enum Way {
     PassBehindAnother,
 }
 
-/// An item is never in two places or in none, wherever Redis dies (F14).
+/// An item is never in two places or in none, wherever Redis dies (H91).
 #[tokio::test(flavor = "multi_thread")]
 async fn a_trade_is_in_the_database_as_a_whole_or_not_at_all_however_it_lands() -> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;

@@ -34,11 +34,17 @@ pub async fn land(
     let mut refused = Vec::new();
     let mut parts = vec![rows];
     while let Some(rows) = parts.pop() {
-        let batch = Batch { fences, rows };
+        let whole = is_unit(&rows, units);
+        let batch = Batch {
+            fences,
+            rows,
+            whole,
+        };
         let landed = cold.land(&batch).await;
         let Batch {
             fences: before,
             rows,
+            ..
         } = batch;
         fences = before;
         match landed {
@@ -49,6 +55,7 @@ pub async fn land(
             Err(LandError::Refused(fault)) => match halves(rows, units) {
                 Halves::Two(left, right) => parts.extend([right, left]),
                 Halves::Whole(rows) => {
+                    let fault = if whole { of_unit(fault) } else { fault };
                     refused.extend(rows.into_iter().map(|row| (row, fault.clone())));
                 }
             },
@@ -56,6 +63,26 @@ pub async fn land(
         }
     }
     Ok(refused)
+}
+
+/// The fault of each row of a unit, one of which the database rejects.
+fn of_unit(fault: RowFault) -> RowFault {
+    let message = format!(
+        "with the other owners of its transaction: {}",
+        fault.message
+    );
+    RowFault { message, ..fault }
+}
+
+/// Whether the rows are of several owners that must land together.
+fn is_unit(rows: &[Row], units: &Units) -> bool {
+    let [first, others @ ..] = rows else {
+        return false;
+    };
+    let lead = units.lead(&first.owner);
+    let mut owners = others.iter().map(|row| &row.owner);
+    owners.clone().all(|owner| units.lead(owner) == lead)
+        && owners.any(|owner| *owner != first.owner)
 }
 
 enum Halves {

@@ -1,11 +1,14 @@
 //! Landing one owner at once, in the process of the caller that waits for it.
 
+use std::collections::BTreeSet;
+use std::time::Duration;
+
 use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
 use storage_model::{Epoch, Field, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
 use crate::bisect;
-use crate::{TierError, Tiers, Units, is_suspect};
+use crate::{TierError, Tiers, Units};
 
 /// The result of a flush.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,9 @@ impl Tiers {
     ///
     /// # Errors
     /// `Refused` names the first field that the database rejects. Its value stays in the hot tier,
-    /// and all other fields have landed. For any other error a tier is away, and some or all rows
+    /// and all other fields have landed, unless a transaction links the owner with others. Then none
+    /// of them has landed. `Contended`: more owners are linked than one transaction takes, and the
+    /// worker lands them. For any other error a tier is away, and some or all rows
     /// may have landed.
     ///
     /// # Cancel safety
@@ -74,10 +79,9 @@ impl Tiers {
         looks: bool,
     ) -> Result<(Flushed, Epoch), TierError> {
         let partition = owner.partition(self.hot.partition_count());
-        let mut reconciled = false;
+        let mut suspects = BTreeSet::new();
         for _ in 0..tries::FLUSH {
-            let Some((wanted, collected, units)) =
-                self.collect_whole(owner, &mut reconciled).await?
+            let Some((wanted, collected, units)) = self.collect_whole(owner, &mut suspects).await?
             else {
                 continue;
             };
@@ -113,8 +117,7 @@ impl Tiers {
             };
             self.settle_flush(owner, &collected, fence.reaches, &rows, &outcome)
                 .await;
-            let own = |(row, _): &bisect::Refused| row.owner == *owner;
-            return match outcome.into_iter().find(own) {
+            return match outcome.into_iter().next() {
                 None => Ok((
                     Flushed {
                         version,
@@ -122,7 +125,7 @@ impl Tiers {
                     },
                     collected.epoch,
                 )),
-                Some((row, fault)) => Err(refused(owner, row.field.to_string(), fault)),
+                Some((row, fault)) => Err(refused(&row.owner, row.field.to_string(), fault)),
             };
         }
         Err(TierError::Contended {
@@ -136,31 +139,28 @@ impl Tiers {
     async fn collect_whole(
         &self,
         owner: &Owner,
-        reconciled: &mut bool,
+        suspects: &mut BTreeSet<Owner>,
     ) -> Result<Option<Read>, TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let asked = [(owner.clone(), Vec::new())];
-        let together = match self.collect_together(partition, &asked).await {
+        let together = match self
+            .collect_together(partition, &asked, Duration::MAX)
+            .await
+        {
             Ok(together) => together,
             Err(error) => return self.prepare_after(error).await.map(|()| None),
         };
         let (wanted, mut collected) = (together.wanted.into_owned(), together.collected);
-        // A full hot tier does not keep the result of the comparison. Then the flush lands that
-        // result.
-        let keeps = std::mem::replace(reconciled, collected.reads.iter().any(is_suspect));
-        for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads) {
-            if !is_suspect(read) {
-                continue;
-            }
-            let Some(mut whole) = self.reconcile(owner).await?.filter(|_| keeps) else {
-                return Ok(None);
-            };
-            if !fields.is_empty() {
-                whole.cells.retain(|(field, _)| fields.contains(field));
-            }
-            *read = whole;
+        if !together.units.torn().is_empty() {
+            return Err(TierError::Contended {
+                what: format!("land {owner} with all owners that its transactions link"),
+                tries: 1,
+            });
         }
-        Ok(Some((wanted, collected, together.units)))
+        let is_ready = self
+            .reconcile_all(&wanted, &mut collected, suspects)
+            .await?;
+        Ok(is_ready.then_some((wanted, collected, together.units)))
     }
 
     /// Whether a map names the owner. Always true without `looks`. `None` if the epoch has changed.

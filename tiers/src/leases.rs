@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{Beats, Holders, HotError};
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Version};
 use tokio::time::Instant;
 
 /// The holders of each partition as an observer has seen them. Pure: time is a parameter.
@@ -19,8 +19,8 @@ pub struct Leases {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The epoch, and when the observer saw it first.
-    epoch: Option<(Epoch, Instant)>,
+    /// The epoch, where its versions began, and when the observer saw it first.
+    epoch: Option<(Epoch, Version, Instant)>,
     /// Each holder's beat, and when the observer saw it first.
     beats: BTreeMap<OpId, (u64, Instant)>,
 }
@@ -51,9 +51,10 @@ impl Leases {
         let seen = self.partitions.entry(partition).or_default();
         // Silence in an earlier epoch proves nothing in this one: the hot tier may show older
         // beats.
-        if seen.epoch.is_none_or(|(epoch, _)| epoch != beats.epoch) {
+        let is_same = |(epoch, begun, _)| (epoch, begun) == (beats.epoch, beats.begun);
+        if !seen.epoch.is_some_and(is_same) {
             *seen = Seen {
-                epoch: Some((beats.epoch, now)),
+                epoch: Some((beats.epoch, beats.begun, now)),
                 beats: BTreeMap::new(),
             };
         }
@@ -69,7 +70,7 @@ impl Leases {
                 verdict.gone.push((*holder, *beat));
             }
         }
-        let grace_lasted = seen.epoch.is_some_and(|(_, since)| has_lasted(since));
+        let grace_lasted = seen.epoch.is_some_and(|(.., since)| has_lasted(since));
         verdict.graced = Some(beats.epoch).filter(|_| grace_lasted && !beats.graced);
         verdict
     }
@@ -163,7 +164,6 @@ mod tests {
 
     use async_trait::async_trait;
     use storage_dirty::Asked;
-    use storage_model::Version;
 
     use super::*;
 
@@ -181,8 +181,27 @@ mod tests {
                 .map(|(number, beat)| (holder(*number), *beat))
                 .collect(),
             epoch: Epoch(epoch),
+            begun: Version::ZERO,
             graced,
         }
+    }
+
+    /// A late copy of an adoption begins an epoch again, after a flush of Redis. All sessions are
+    /// lost, and their holders need the whole grace to claim them.
+    #[test]
+    fn an_epoch_that_begins_again_gets_its_whole_grace() {
+        let (mut leases, start) = (Leases::new(LEASE), Instant::now());
+        let mut graced = |seconds: u64, begun: u64| {
+            let beats = Beats {
+                begun: Version::new(begun).unwrap(),
+                ..beats(&[], 7, false)
+            };
+            let now = start + Duration::from_secs(seconds);
+            leases.see(PARTITION, &beats, now).graced
+        };
+        assert_eq!((graced(0, 1), graced(10, 1)), (None, None));
+        assert_eq!((graced(11, 2), graced(21, 2)), (None, None));
+        assert_eq!(graced(22, 2), Some(Epoch(7)));
     }
 
     #[test]

@@ -1,8 +1,10 @@
 //! R14: after a rewind of the hot tier, an earlier hash is compared with its rows before anything
 //! builds on it.
 
-use storage_dirty::{Filled, HotRead, Read};
-use storage_model::{Owner, tries};
+use std::collections::BTreeSet;
+
+use storage_dirty::{Collected, Filled, HotRead, Read};
+use storage_model::{Field, Owner, tries};
 
 use crate::load::{contended, load_of};
 use crate::{TierError, Tiers};
@@ -55,6 +57,44 @@ impl Tiers {
             }
         }
         Err(contended(owner))
+    }
+
+    /// Compares suspect owners of a read with their rows. False if the owners must be read again.
+    ///
+    /// After a comparison the hot tier has the result, and the owners are read again, all at one
+    /// moment. Only a full hot tier keeps no result, and such an owner is suspect again. Then the
+    /// result takes the place of its read. `before` has the suspect owners of the read before.
+    ///
+    /// # Errors
+    /// As [`Tiers::reconcile`].
+    ///
+    /// # Cancel safety
+    /// As [`Tiers::reconcile`].
+    pub async fn reconcile_all(
+        &self,
+        wanted: &[(Owner, Vec<Field>)],
+        collected: &mut Collected,
+        before: &mut BTreeSet<Owner>,
+    ) -> Result<bool, TierError> {
+        let reads = wanted.iter().zip(&collected.reads);
+        let suspect = reads.filter(|(_, read)| is_suspect(read));
+        let suspects: BTreeSet<Owner> = suspect.map(|((owner, _), _)| owner.clone()).collect();
+        let is_full = suspects.is_subset(before);
+        for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads) {
+            if !suspects.contains(owner) {
+                continue;
+            }
+            // `None`: another process has compared it meanwhile.
+            let Some(mut whole) = self.reconcile(owner).await? else {
+                return Ok(false);
+            };
+            if !fields.is_empty() {
+                whole.cells.retain(|(field, _)| fields.contains(field));
+            }
+            *read = whole;
+        }
+        *before = suspects;
+        Ok(is_full)
     }
 }
 

@@ -9,14 +9,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use storage_dirty::{Collected, Fields, HotError, Linked, Member};
+use storage_dirty::{Bound, Collected, Fields, HotError, HotKind, HotRead, Linked, Links, Member};
 use storage_model::{Field, Owner, Partition};
 
 use crate::Tiers;
 
-/// The most owners that are read in one step, and that land in one transaction. More of them land
-/// apart.
+/// The most owners that are followed from mark to mark, beside the wanted ones. If there are more,
+/// or more than [`BOUND`] is marked, linked owners land apart.
 const OWNERS_MAX: usize = 4_096;
+
+/// The most that linked owners may have to land in one transaction.
+const BOUND: Bound = Bound {
+    rows: 2 * 4_096,
+    bytes: 8 << 20,
+};
 
 /// Values that were read together, and which of their owners must land together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,8 +41,9 @@ pub struct Together<'a> {
 pub struct Units {
     /// The first owner of each owner's unit.
     leads: BTreeMap<Owner, Owner>,
-    /// Owners that land apart, because one of their unit has been rejected for too long.
-    torn: BTreeSet<Owner>,
+    /// Owners that land apart, because one of their unit has been rejected for too long, and the
+    /// partners of each.
+    torn: BTreeMap<Owner, Vec<Owner>>,
 }
 
 impl Units {
@@ -51,12 +58,14 @@ impl Units {
         let leads = other.leads.iter();
         self.leads
             .extend(leads.map(|(owner, lead)| (owner.clone(), lead.clone())));
-        self.torn.extend(other.torn.iter().cloned());
+        let torn = other.torn.iter();
+        let torn = torn.map(|(owner, partners)| (owner.clone(), partners.clone()));
+        self.torn.extend(torn);
     }
 
-    /// The owners that land apart from their partners.
+    /// The owners that land apart, and the partners of each.
     #[must_use]
-    pub fn torn(&self) -> &BTreeSet<Owner> {
+    pub fn torn(&self) -> &BTreeMap<Owner, Vec<Owner>> {
         &self.torn
     }
 
@@ -76,7 +85,10 @@ impl Units {
         for lead in partners.keys().copied() {
             let unit = reached(lead, &partners, &mut seen);
             if unit.iter().any(|owner| old.contains(owner)) {
-                units.torn.extend(unit.into_iter().cloned());
+                let of = |owner: &Owner| partners.get(owner).into_iter().flatten().copied();
+                let torn = unit.into_iter();
+                let torn = torn.map(|owner| (owner.clone(), of(owner).cloned().collect()));
+                units.torn.extend(torn);
             } else {
                 let joined = unit.into_iter().map(|owner| (owner.clone(), lead.clone()));
                 units.leads.extend(joined);
@@ -115,7 +127,8 @@ fn reached<'a>(
 }
 
 impl Tiers {
-    /// Reads marked fields of owners, and of all owners that must land together with them.
+    /// Reads marked fields of owners, and of all owners that must land together with them. A unit
+    /// that has been rejected for `torn_after` is taken apart.
     ///
     /// # Errors
     /// As [`Marks::collect`](storage_dirty::Marks::collect).
@@ -126,43 +139,64 @@ impl Tiers {
         &self,
         partition: Partition,
         wanted: &'a [(Owner, Vec<Field>)],
+        torn_after: Duration,
     ) -> Result<Together<'a>, HotError> {
         let collected = self.hot.collect(partition, wanted).await?;
         // ORDER: the values before the flag. Links that are gone by then have landed.
         if !collected.is_linked {
-            return Ok(Together {
-                wanted: Cow::Borrowed(wanted),
-                collected,
-                units: Units::default(),
-            });
+            return Ok(Together::plain(wanted, collected));
         }
-        match self.collect_partners(partition, wanted).await? {
-            Some((collected, members)) => Ok(Together::of(collected, members, self.torn_after())),
-            None => Ok(Together::apart(wanted, collected)),
+        let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
+        let links = self.hot.links(partition, &owners, OWNERS_MAX).await?;
+        if links.owners.is_empty() {
+            return Ok(Together::plain(wanted, collected));
+        }
+        let group = match links.more {
+            false => self.collect_group(partition, wanted, &links).await?,
+            true => None,
+        };
+        match group {
+            Some((read, members)) => {
+                Together::of(partition, wanted, collected, read, members, torn_after)
+            }
+            None => Ok(Together::apart(wanted, collected, &links)),
         }
     }
 
-    /// Reads owners with all of their partners. `None` if there are too many.
-    async fn collect_partners(
+    /// Reads linked owners in one step. `None` if there is more than one transaction takes.
+    async fn collect_group(
         &self,
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
+        links: &Links,
     ) -> Result<Option<(Collected, Vec<Member>)>, HotError> {
-        let asked = |(owner, fields): &(Owner, Vec<Field>)| (owner.clone(), asked(fields));
-        let mut owners: BTreeMap<Owner, Fields> = wanted.iter().map(asked).collect();
+        let fields: BTreeMap<&Owner, &Vec<Field>> = wanted
+            .iter()
+            .map(|(owner, fields)| (owner, fields))
+            .collect();
+        let asked = |owner: &Owner| match fields.get(owner) {
+            Some(fields) if fields.is_empty() => Fields::All,
+            Some(fields) => Fields::Cells((*fields).clone()),
+            None => Fields::Cells(Vec::new()),
+        };
+        let linked = links.owners.iter();
+        let mut group: BTreeMap<Owner, Fields> = linked
+            .map(|(owner, _)| (owner.clone(), asked(owner)))
+            .collect();
         loop {
-            let list: Vec<_> = owners.clone().into_iter().collect();
-            let partners = match self.hot.collect_linked(partition, &list).await? {
+            let list: Vec<_> = group.clone().into_iter().collect();
+            let partners = match self.hot.collect_linked(partition, &list, BOUND).await? {
                 Linked::Closed(collected, members) => return Ok(Some((collected, members))),
+                Linked::Large => return Ok(None),
                 Linked::Open(partners) => partners,
             };
-            let before = owners.len();
+            let before = group.len();
             for partner in partners {
-                let fields = Fields::Cells(Vec::new());
-                owners.entry(partner).or_insert(fields);
+                let fields = asked(&partner);
+                group.entry(partner).or_insert(fields);
             }
             // An engine that names a known partner breaks its contract.
-            if owners.len() == before || owners.len() > OWNERS_MAX {
+            if group.len() == before || group.len() > wanted.len() + OWNERS_MAX {
                 return Ok(None);
             }
         }
@@ -170,38 +204,68 @@ impl Tiers {
 }
 
 impl<'a> Together<'a> {
-    /// More owners are linked than one transaction takes. The wanted ones land apart.
-    fn apart(wanted: &'a [(Owner, Vec<Field>)], collected: Collected) -> Self {
-        let torn = wanted.iter().map(|(owner, _)| owner.clone()).collect();
+    /// No wanted owner has a partner.
+    fn plain(wanted: &'a [(Owner, Vec<Field>)], collected: Collected) -> Self {
         Self {
             wanted: Cow::Borrowed(wanted),
             collected,
+            units: Units::default(),
+        }
+    }
+
+    /// More is linked than one transaction takes. The linked owners land apart.
+    fn apart(wanted: &'a [(Owner, Vec<Field>)], collected: Collected, links: &Links) -> Self {
+        let linked = links.owners.iter();
+        let torn = linked.map(|(owner, _)| (owner.clone(), Vec::new()));
+        Self {
             units: Units {
-                torn,
+                torn: torn.collect(),
                 ..Units::default()
             },
+            ..Self::plain(wanted, collected)
         }
     }
 
-    fn of(collected: Collected, members: Vec<Member>, torn_after: Duration) -> Self {
+    /// The wanted owners without partners as they were read, and the others as they were read
+    /// together.
+    fn of(
+        partition: Partition,
+        wanted: &[(Owner, Vec<Field>)],
+        collected: Collected,
+        group: Collected,
+        members: Vec<Member>,
+        torn_after: Duration,
+    ) -> Result<Self, HotError> {
+        if collected.epoch != group.epoch {
+            let message = "the partition was adopted between two reads";
+            let kind = HotKind::Unprepared(partition);
+            return Err(HotError::not_applied(kind, "collect", message));
+        }
         let units = Units::of(&members, torn_after);
-        let named = |member: Member| match member.fields {
-            Fields::Cells(fields) => (member.owner, fields),
-            _ => (member.owner, Vec::new()),
-        };
-        Self {
-            wanted: members.into_iter().map(named).collect(),
-            collected,
-            units,
+        let others = wanted.iter().cloned().zip(collected.reads);
+        let mut reads: BTreeMap<Owner, (Vec<Field>, HotRead)> = others
+            .map(|((owner, fields), read)| (owner, (fields, read)))
+            .collect();
+        for (member, read) in members.into_iter().zip(group.reads) {
+            let fields = match member.fields {
+                Fields::Cells(fields) => fields,
+                _ => Vec::new(),
+            };
+            reads.insert(member.owner, (fields, read));
         }
-    }
-}
-
-fn asked(fields: &[Field]) -> Fields {
-    if fields.is_empty() {
-        Fields::All
-    } else {
-        Fields::Cells(fields.to_vec())
+        let (mut wanted, mut list) = (Vec::new(), Vec::new());
+        for (owner, (fields, read)) in reads {
+            wanted.push((owner, fields));
+            list.push(read);
+        }
+        Ok(Self {
+            wanted: Cow::Owned(wanted),
+            collected: Collected {
+                reads: list,
+                ..group
+            },
+            units,
+        })
     }
 }
 

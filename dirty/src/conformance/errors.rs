@@ -32,6 +32,7 @@ pub async fn reject_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let before = h.store().time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
     let rejected = Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
@@ -68,6 +69,7 @@ pub async fn reject_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
 pub async fn attempts_are_counted_and_delays_double(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let again = |source: Option<Entry>| Rejected {
+        leaves: Vec::new(),
         source,
         owner: Some(ann.clone()),
         faults: vec![fault("gold", entry.version, "bad")],
@@ -110,6 +112,7 @@ pub async fn the_greater_version_stays_in_the_error_map(h: &Harness) {
                 partition,
                 &lock,
                 vec![Rejected {
+                    leaves: Vec::new(),
                     source,
                     owner: Some(ann.clone()),
                     faults,
@@ -132,6 +135,7 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_rejected_again(h: &Harness
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
     let again = Rejected {
+        leaves: Vec::new(),
         source: None,
         owner: Some(ann.clone()),
         faults: faults.clone(),
@@ -140,6 +144,7 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_rejected_again(h: &Harness
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source: Some(entry.clone()),
             owner: Some(ann.clone()),
             faults,
@@ -175,6 +180,7 @@ pub async fn an_entry_that_another_worker_settled_is_not_rejected(h: &Harness) {
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source: Some(entry),
             owner: Some(ann.clone()),
             faults,
@@ -202,6 +208,7 @@ pub async fn entries_of_a_snapshot_that_is_gone_are_not_rejected(h: &Harness) {
         .version;
     h.snapshot(partition, &lock).await;
     let rejected = vec![Rejected {
+        leaves: Vec::new(),
         source: Some(entry),
         owner: Some(ann.clone()),
         faults: vec![fault("gold", version, "bad")],
@@ -235,6 +242,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
         fault("bag", entry.version, "bad"),
     ];
     let rejected = Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
@@ -299,6 +307,7 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults = vec![fault("gold", entry.version, "bad")];
     let rejected = Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
@@ -321,6 +330,7 @@ pub async fn reject_needs_the_lock_and_the_epoch(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
     let faults: Vec<Fault> = vec![fault("gold", entry.version, "bad")];
     let rejected = vec![Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
@@ -365,6 +375,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
         .map(|n| fault(&format!("f{n}"), entry.version, "bad"))
         .collect();
     let rejected = Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults,
@@ -393,6 +404,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     }
     h.snapshot(partition, &lock).await;
     let refused = |entry: Entry| Rejected {
+        leaves: Vec::new(),
         owner: entry.mark.as_ref().map(|mark| mark.owner.clone()),
         faults: vec![fault("gold", entry.version, "bad")],
         source: Some(entry),
@@ -437,6 +449,7 @@ pub async fn an_unreadable_mark_is_rejected_under_its_own_name(h: &Harness) {
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source: Some(entry.clone()),
             owner: None,
             faults,

@@ -68,6 +68,7 @@ pub async fn every_map_names_its_owners(h: &Harness) {
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults,
@@ -126,6 +127,7 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults,

@@ -231,6 +231,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults,
@@ -355,6 +356,7 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
         );
         let faults = vec![fault("gold", lost, "vanished")];
         let rejected = Rejected {
+            leaves: Vec::new(),
             source: Some(marks[0].clone()),
             owner: Some(ann.clone()),
             faults,

@@ -225,6 +225,9 @@ macro_rules! hot_conformance {
                     links_end_when_the_marks_have_landed,
                     partners_stay_in_the_error_map,
                     partners_stay_on_probation,
+                    links_are_followed_from_mark_to_mark,
+                    linked_owners_above_the_bound_are_not_read,
+                    partners_that_landed_apart_are_left,
                 ];
                 probation: [
                     a_landed_mark_on_probation_keeps_its_hash,

@@ -98,6 +98,7 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults,
@@ -131,6 +132,7 @@ pub async fn an_entry_that_is_rejected_without_a_fault_leaves_the_hash_of_a_held
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults: vec![],

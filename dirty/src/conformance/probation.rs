@@ -316,6 +316,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
         partition,
         &lock,
         vec![Rejected {
+            leaves: Vec::new(),
             source,
             owner: Some(ann.clone()),
             faults,
@@ -350,6 +351,7 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     let source = h.scan(partition).await.pop().unwrap();
     let version = source.version;
     let rejected = |field: &str| Rejected {
+        leaves: Vec::new(),
         source: Some(source.clone()),
         owner: Some(ann.clone()),
         faults: vec![fault(field, version, "bad")],

@@ -10,7 +10,13 @@ use super::harness::{Harness, all_rows, applied, fault, live, owner, set};
 use super::probation::{expire, land, leave, requeue};
 use super::sessions::open;
 use crate::{
-    Entry, Fields, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected, Settle,
+    Bound, Entry, Fields, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected, Settle,
+};
+
+/// Enough for all owners here.
+const BOUND: Bound = Bound {
+    rows: 100,
+    bytes: 10_000,
 };
 
 /// Owners of one group.
@@ -49,9 +55,15 @@ async fn linked(h: &Harness, owners: &[&Owner]) -> Result<Vec<Member>, BTreeSet<
         .iter()
         .map(|owner| ((*owner).clone(), Fields::Cells(Vec::new())))
         .collect();
-    match h.store().collect_linked(partition, &wanted).await.unwrap() {
+    match h
+        .store()
+        .collect_linked(partition, &wanted, BOUND)
+        .await
+        .unwrap()
+    {
         Linked::Open(partners) => Err(partners.into_iter().collect()),
         Linked::Closed(_, members) => Ok(members),
+        Linked::Large => panic!("three owners are not large"),
     }
 }
 
@@ -290,8 +302,11 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
 
     // All marked fields are read, at one moment.
     let wanted = [&ann, &bob, &cay].map(|owner| (owner.clone(), Fields::Cells(Vec::new())));
-    let Linked::Closed(collected, members) =
-        h.store().collect_linked(partition, &wanted).await.unwrap()
+    let Linked::Closed(collected, members) = h
+        .store()
+        .collect_linked(partition, &wanted, BOUND)
+        .await
+        .unwrap()
     else {
         panic!("no partner is missing")
     };
@@ -367,6 +382,7 @@ pub async fn partners_stay_in_the_error_map(h: &Harness) {
         rows.push((owner.clone(), field("gold"), entry.version));
         let faults = vec![fault("gold", entry.version, "no")];
         rejected.push(Rejected {
+            leaves: Vec::new(),
             source: Some(entry),
             owner: Some(owner),
             faults,
@@ -450,4 +466,100 @@ pub async fn partners_stay_on_probation(h: &Harness) {
         linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
         Ok(vec![of(&[]); 2])
     );
+}
+
+/// Over any number of marks, in any map, up to the limit.
+pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
+    let owners: Vec<_> = (0..6).map(|id| owner(&format!("{{g}}/{id}"))).collect();
+    let partition = h.partition(owners.first().unwrap());
+    for owner in &owners {
+        h.set(owner, "gold", "100").await;
+    }
+    let lock = h.lock(partition).await;
+    for (at, pair) in owners.windows(2).take(4).enumerate() {
+        let [from, to] = pair else { unreachable!() };
+        applied(h.send(&moves(h, from, to, 1).await, None).await);
+        if at == 1 {
+            h.snapshot(partition, &lock).await;
+        }
+    }
+    let links = async |of: &Owner, most: usize| {
+        let of = std::slice::from_ref(of);
+        let links = h.store().links(partition, of, most).await.unwrap();
+        let names = links.owners.into_iter().map(|(owner, partners)| {
+            let partners: BTreeSet<Owner> = partners.into_iter().collect();
+            (owner, partners)
+        });
+        let names: std::collections::BTreeMap<Owner, BTreeSet<Owner>> = names.collect();
+        (names, links.more)
+    };
+    let (found, more) = links(&owners[2], 10).await;
+    assert!(!more);
+    let wanted = owners.iter().take(5).enumerate().map(|(at, owner)| {
+        let before = at.checked_sub(1).and_then(|at| owners.get(at));
+        let behind = owners.get(at + 1).filter(|_| at < 4);
+        let partners: Vec<&Owner> = before.into_iter().chain(behind).collect();
+        (owner.clone(), of(&partners))
+    });
+    assert_eq!(found, wanted.collect());
+    assert!(links(&owners[2], 1).await.1, "two more owners are too many");
+    assert_eq!(links(&owners[5], 10).await, (Default::default(), false));
+    assert_eq!(
+        h.store().links(partition, &[], 10).await.unwrap().owners,
+        []
+    );
+}
+
+/// Whatever the caller could read at once. It reads such owners in another way.
+pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
+    let [ann, bob, _] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let wanted = [&ann, &bob].map(|owner| (owner.clone(), Fields::All));
+    for (rows, bytes, is_large) in [(100, 100, false), (1, 100, true), (100, 4, true)] {
+        let bound = Bound { rows, bytes };
+        let found = h.store().collect_linked(partition, &wanted, bound).await;
+        assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
+    }
+}
+
+/// For later transactions of its partners, which would be torn, too.
+pub async fn partners_that_landed_apart_are_left(h: &Harness) {
+    let [ann, bob, _] = group();
+    let partition = h.partition(&ann);
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let entries = h.scan(partition).await;
+    let of_ann = |entry: &&Entry| entry.mark.as_ref().unwrap().owner == ann;
+    let entry = entries.iter().find(of_ann).unwrap().clone();
+    let faults = vec![fault("gold", entry.version, "no")];
+    let again = faults.clone();
+    let moved = Rejected {
+        source: Some(entry),
+        owner: Some(ann.clone()),
+        faults,
+        leaves: Vec::new(),
+    };
+    h.reject(partition, &lock, vec![moved]).await.unwrap();
+    settle_all(h, partition, &lock).await;
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    let torn = Rejected {
+        source: None,
+        owner: Some(ann.clone()),
+        faults: again,
+        leaves: vec![bob.clone()],
+    };
+    assert_eq!(h.reject(partition, &lock, vec![torn]).await, Ok(vec![true]));
+    assert_eq!(
+        linked(h, &[&ann]).await.map(|all| partners(&all)),
+        Ok(vec![of(&[])])
+    );
+    assert!(h.is_marked(&ann).await);
 }

@@ -92,6 +92,7 @@ pub fn beat(
     Ok(Beats {
         beats,
         epoch,
+        begun: state.sessions.begun,
         graced: state.sessions.graced == epoch,
     })
 }

@@ -1,6 +1,6 @@
 //! Marks on their way to the database: snapshot, pages, collection, settling.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use storage_model::sabotage::{is_kept, keeps};
@@ -13,8 +13,8 @@ use super::state::{PartState, Present};
 use super::store::MemoryStore;
 use super::{probation, reject};
 use crate::{
-    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Lock, Map, Marks,
-    Member, Page, PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
+    Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
+    Map, Marks, Member, Page, PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -64,12 +64,24 @@ impl Marks for MemoryStore {
         &self,
         partition: Partition,
         wanted: &[(Owner, Fields)],
+        bound: Bound,
     ) -> Result<Linked, HotError> {
         self.run(partition, "collect_linked", |state, present| {
-            let linked = collect_linked(state, present, partition, wanted)?;
-            collects(state);
+            let linked = collect_linked(state, present, partition, wanted, bound)?;
+            if matches!(linked, Linked::Closed(..)) {
+                collects(state);
+            }
             Ok(linked)
         })?
+    }
+
+    async fn links(
+        &self,
+        partition: Partition,
+        owners: &[Owner],
+        most: usize,
+    ) -> Result<Links, HotError> {
+        self.run(partition, "links", |state, _| links(state, owners, most))
     }
 
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
@@ -194,6 +206,7 @@ pub fn collect_linked(
     present: &Present,
     partition: Partition,
     wanted: &[(Owner, Fields)],
+    bound: Bound,
 ) -> Result<Linked, HotError> {
     let known: BTreeSet<&Owner> = wanted.iter().map(|(owner, _)| owner).collect();
     let mut missing = BTreeSet::new();
@@ -223,7 +236,41 @@ pub fn collect_linked(
     if !missing.is_empty() {
         return Ok(Linked::Open(missing.into_iter().collect()));
     }
+    let cells = || reads.iter().flat_map(|read| &read.cells);
+    let bytes: usize = cells().map(|(_, cell)| cell.value().len()).sum();
+    if cells().count() > bound.rows || bytes > bound.bytes {
+        return Ok(Linked::Large);
+    }
     Ok(Linked::Closed(collected(state, partition, reads)?, members))
+}
+
+/// The partners of owners, and those of the partners. Follows at most so many owners beside these.
+#[must_use]
+pub fn links(state: &PartState, owners: &[Owner], most: usize) -> Links {
+    let mut linked: BTreeMap<Owner, Vec<Owner>> = BTreeMap::new();
+    let mut known: BTreeSet<Owner> = owners.iter().cloned().collect();
+    let (mut next, mut count, mut more) = (owners.to_vec(), 0, false);
+    while let Some(owner) = next.pop() {
+        let (_, partners) = state.marks.links(&owner);
+        for partner in &partners {
+            linked.entry(partner.clone()).or_default();
+            if known.insert(partner.clone()) {
+                count += 1;
+                more |= count > most;
+                next.push(partner.clone());
+            }
+        }
+        if !partners.is_empty() {
+            linked.insert(owner, partners.into_iter().collect());
+        }
+        if more {
+            break;
+        }
+    }
+    Links {
+        owners: linked.into_iter().collect(),
+        more,
+    }
 }
 
 /// Clears marks whose rows were committed (R5).

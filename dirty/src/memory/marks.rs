@@ -179,10 +179,14 @@ impl Marks {
         (fields, partners)
     }
 
-    /// When a field of the owner was rejected first.
+    /// When the database rejected a field of the owner first. Code 0 is a reason of the storage
+    /// itself.
     pub(super) fn rejected_since(&self, owner: &Owner) -> Option<Timestamp> {
-        let errors = self.errors.get(owner)?;
-        errors.values().map(|error| error.first).min()
+        let errors = self.errors.get(owner)?.values();
+        errors
+            .filter(|error| error.code != 0)
+            .map(|error| error.first)
+            .min()
     }
 
     /// Notes the partners of a mark that goes to the error map (G1).
@@ -193,6 +197,16 @@ impl Marks {
         {
             let partners = self.rejected_partners.entry(owner.clone()).or_default();
             partners.extend(cleared.changed.partners.iter().cloned());
+        }
+    }
+
+    /// Drops partners of an owner in the error map, since they have landed apart (G1).
+    pub(super) fn leave_partners(&mut self, owner: &Owner, partners: &[Owner]) {
+        if let Some(held) = self.rejected_partners.get_mut(owner) {
+            held.retain(|partner| !partners.contains(partner));
+            if held.is_empty() {
+                self.rejected_partners.remove(owner);
+            }
         }
     }
 

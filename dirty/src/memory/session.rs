@@ -62,7 +62,7 @@ pub(super) struct Sessions {
     /// The last epoch with an ended grace.
     pub(super) graced: Epoch,
     /// Where versions of the epoch begin.
-    begun: Version,
+    pub(super) begun: Version,
 }
 
 impl Sessions {

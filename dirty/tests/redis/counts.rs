@@ -132,6 +132,7 @@ fn rejected(mark: Mark, version: Version, source: Option<Entry>) -> Rejected {
         message: "too long".into(),
     };
     Rejected {
+        leaves: Vec::new(),
         source,
         faults: mark.fields.iter().map(fault).collect(),
         owner: Some(mark.owner),

@@ -197,6 +197,7 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_rejected_and_does_not_b
         message: "unreadable".into(),
     };
     let one = |entry| Rejected {
+        leaves: Vec::new(),
         source: Some(entry),
         owner: None,
         faults: vec![fault.clone()],

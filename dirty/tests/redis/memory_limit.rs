@@ -108,6 +108,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
         message: "too long".into(),
     };
     let rejected = vec![Rejected {
+        leaves: Vec::new(),
         source,
         owner: Some(ann.clone()),
         faults: vec![fault],

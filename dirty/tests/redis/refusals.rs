@@ -44,6 +44,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         message: "no".into(),
     };
     let rejected = Rejected {
+        leaves: Vec::new(),
         source: Some(entry.clone()),
         owner: Some(ann.clone()),
         faults: vec![fault],
@@ -325,6 +326,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             message: "too long".into(),
         };
         let rejected = vec![Rejected {
+            leaves: Vec::new(),
             source: Some(entry.clone()),
             owner: Some(ann.clone()),
             faults: vec![fault],

@@ -255,6 +255,7 @@ async fn call(
                 message: "too long".into(),
             };
             let rejected = vec![Rejected {
+                leaves: Vec::new(),
                 source: Some(entry),
                 owner: Some(ann),
                 faults: vec![fault],

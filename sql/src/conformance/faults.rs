@@ -94,6 +94,7 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
         losing.arm(n);
         let landed = store
             .land(&Batch {
+                whole: false,
                 fences,
                 rows: rows(n),
             })
@@ -128,6 +129,7 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     let losing = Arc::new(Losing::new(Lost::After));
     let store = h.another(losing.clone()).await;
     let batch = Batch {
+        whole: false,
         fences: vec![fence(0, 1, 0, 7)],
         rows: vec![live(&owner("ann"), "gold", "1", 7)],
     };

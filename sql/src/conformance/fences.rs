@@ -28,6 +28,7 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     let rows = vec![live(&owner("ann"), "gold", "1", 9)];
     h.store
         .land(&Batch {
+            whole: false,
             fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)],
             rows,
         })
@@ -48,6 +49,7 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
 pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
     h.init(&[3]).await;
     let batch = |landed, reaches| Batch {
+        whole: false,
         fences: vec![fence(3, 1, landed, reaches)],
         rows: vec![],
     };
@@ -66,6 +68,7 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     let ann = owner("ann");
     for wrong in [fence(2, 1, 5, 9), fence(2, 2, 0, 9), fence(2, 0, 0, 9)] {
         let batch = Batch {
+            whole: false,
             fences: vec![fence(3, 1, 0, 9), wrong, fence(1, 1, 0, 9)],
             rows: vec![live(&ann, "gold", "1", 9)],
         };
@@ -97,6 +100,7 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
     };
     let other = DatabaseId(h.database.0.wrapping_add(1));
     let batch = |database| Batch {
+        whole: false,
         fences: vec![of(2, database), of(1, h.database)],
         rows: vec![live(&ann, "gold", "1", 9)],
     };
@@ -131,6 +135,7 @@ pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
 /// Only [`ColdStore::raise`](crate::ColdStore::raise) makes records.
 pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
     let batch = Batch {
+        whole: false,
         fences: vec![fence(8, 0, 0, 1)],
         rows: vec![live(&owner("ann"), "gold", "1", 1)],
     };
@@ -219,6 +224,7 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
         .await
         .unwrap();
     let batch = Batch {
+        whole: false,
         fences: vec![fence(0, 1, 0, 5)],
         rows: vec![live(&owner("ann"), "gold", "1", 5)],
     };
@@ -234,6 +240,7 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
     h.init(&[0]).await;
     let landed = async |epoch, landed, reaches| {
         let batch = Batch {
+            whole: false,
             fences: vec![fence(0, epoch, landed, reaches)],
             rows: vec![],
         };
@@ -350,7 +357,14 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
                     rows.reverse();
                     fences.reverse();
                 }
-                match store.land(&Batch { fences, rows }).await {
+                match store
+                    .land(&Batch {
+                        whole: false,
+                        fences,
+                        rows,
+                    })
+                    .await
+                {
                     Ok(()) => landed += 1,
                     Err(LandError::Fenced(_)) => {}
                     Err(other) => panic!("{other}"),
@@ -491,6 +505,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
     let landed = h
         .store
         .land(&Batch {
+            whole: false,
             fences: vec![fence],
             rows: vec![live(&owner("ann"), "gold", "1", 9)],
         })

@@ -147,6 +147,7 @@ pub async fn land_on(
     };
     store
         .land(&Batch {
+            whole: false,
             fences: vec![fence],
             rows,
         })

@@ -184,6 +184,7 @@ impl Pair {
                 database: None,
             });
         Batch {
+            whole: false,
             fences: fences.collect(),
             rows: rows.iter().map(|row| self.row(row)).collect(),
         }

@@ -400,6 +400,7 @@ impl Engine {
                     .map(fault)
                     .collect();
                 Rejected {
+                    leaves: Vec::new(),
                     owner: mark.map(|mark| mark.owner),
                     faults,
                     source: Some(entry),

@@ -7,17 +7,20 @@
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
 -- KEYS[7..] hash of each owner
--- ARGV[1..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
+-- ARGV[1] the most rows
+-- ARGV[2] the most bytes of values
+-- ARGV[3..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
 --   fields and their names.
--- Reply: {"open", names of further partners…}. Or {"closed", epoch, landed, how far the values
+-- Reply: {"open", names of further partners…}. {"large"} if there are more rows or bytes. Or {"closed", epoch, landed, how far the values
 --   reach, generation, identity of the database (false if it is not watched), 1 if the error map
 --   has entries}, then of each owner {names and values, fields that were read, partners, how long
 --   it has been rejected in microseconds or ""}. The fields are those that are wanted or that a mark names.
 -- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
-expect(#KEYS >= 7)
+expect(#KEYS >= 7 and #ARGV >= 4)
+local rows_left, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
 local r = present(KEYS[PART])
-local owners, names, known, at = {}, {}, {}, 1
+local owners, names, known, at = {}, {}, {}, 3
 for i = 7, #KEYS do
   expect(#ARGV > at)
   local owner = { hash = KEYS[i], name = ARGV[at], whole = ARGV[at + 1] == '*', fields = {}, partners = {}, seen = {}, since = '' }
@@ -59,8 +62,9 @@ if call('EXISTS', KEYS[ERRORS]) == 1 then
     local lines, order = error_lines(text or nil)
     for _, name in ipairs(order) do
       take(owners[i], name)
-      local since = string.match(lines[name], '^%d+ %d+ (%d+) ')
-      if since and (owners[i].since == '' or tonumber(since) < tonumber(owners[i].since)) then owners[i].since = since end
+      -- Code 0 is a reason of the storage itself. It passes with no repair of the database.
+      local since, code = string.match(lines[name], '^%d+ %d+ (%d+) %d+ %d+ (%d+) ')
+      if since and code ~= '0' and (owners[i].since == '' or tonumber(since) < tonumber(owners[i].since)) then owners[i].since = since end
     end
   end
 end
@@ -70,8 +74,11 @@ local source, now = digits(r.source), time()
 call('HSET', KEYS[PART], 'collected', source)
 local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]) }
 for _, owner in ipairs(owners) do
-  local cells = {}
-  if owner.whole then
+  -- The data of another program is no hash. Its owner has no cells, and its marks are rejected.
+  local cells, kind = {}, call('TYPE', owner.hash).ok
+  if kind ~= 'hash' then
+    cells = {}
+  elseif owner.whole then
     cells = call('HGETALL', owner.hash)
   else
     local wanted = { ':v', ':b' }
@@ -82,6 +89,9 @@ for _, owner in ipairs(owners) do
       if value then cells[#cells + 1], cells[#cells + 2] = wanted[i], value end
     end
   end
+  rows_left = rows_left - #cells / 2
+  for i = 2, #cells, 2 do bytes_left = bytes_left - #cells[i] end
+  if rows_left < 0 or bytes_left < 0 then return { 'large' } end
   local age = owner.since ~= '' and digits(math.max(now - tonumber(owner.since), 0)) or ''
   reply[#reply + 1] = { cells, owner.fields, owner.partners, age }
 end

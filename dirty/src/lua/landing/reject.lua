@@ -16,8 +16,9 @@
 -- ARGV[4] first delay before a retry, microseconds
 -- ARGV[5] longest delay, microseconds
 -- ARGV[6] time to live of landed data, milliseconds
--- ARGV[7..] of each entry: its source, its name there, its name in the error map, number of faults.
---   Then of each fault: field, version, code and message. The source is 1 for the snapshot and 0
+-- ARGV[7..] of each entry: its source, its name there, its name in the error map, number of faults,
+--   number of partners that it loses. Then of each fault: field, version, code and message. Then the
+--   name of each partner. The source is 1 for the snapshot and 0
 --   for none. It is 2 if the entry also goes on probation, since other fields of it have landed.
 -- Reply: for each entry 1 if it is in the error map now. 0 if another worker or an earlier call has
 --   landed or moved it.
@@ -33,13 +34,14 @@ local now, is_there = time(), is_snapshot(ARGV[3])
 local entries = {}
 local at = 7
 while at <= #ARGV do
-  expect(#ARGV >= at + 3)
-  local faults = number(ARGV[at + 3], 'the number of faults')
-  local entry = { moves = ARGV[at] ~= '0', stays = ARGV[at] == '2', raw = ARGV[at + 1], name = ARGV[at + 2], from = at + 4, to = at + 3 + 4 * faults }
-  expect(#ARGV >= entry.to)
+  expect(#ARGV >= at + 4)
+  local faults, leaves = number(ARGV[at + 3], 'the number of faults'), number(ARGV[at + 4], 'the number of partners')
+  local entry = { moves = ARGV[at] ~= '0', stays = ARGV[at] == '2', raw = ARGV[at + 1], name = ARGV[at + 2], from = at + 5, to = at + 4 + 4 * faults }
+  entry.last = entry.to + leaves
+  expect(#ARGV >= entry.last)
   entries[#entries + 1] = entry
   entry.hash = KEYS[OWNERS + #entries]
-  at = entry.to + 1
+  at = entry.last + 1
 end
 expect(#KEYS == 9 + #entries)
 
@@ -98,6 +100,9 @@ for i, entry in ipairs(entries) do
     for fault = entry.from, entry.to, 4 do
       local version, again = number(ARGV[fault + 1], 'a fault'), not entry.moves
       answers[i] = math.max(answers[i], reject(entry.name, ARGV[fault], version, ARGV[fault + 2], ARGV[fault + 3], again))
+    end
+    for partner = entry.to + 1, answers[i] == 1 and entry.last or 0 do
+      errors_of(entry.name).fields[table.concat({ '\30', ARGV[partner] })] = nil
     end
   end
 end

@@ -304,8 +304,10 @@ if #changed > 0 then
       put_aside(4, owner.name)
       owner.mark_held = ''
     end
-    if owner.hash and owner.mark_held == '' then call('PERSIST', owner.hash_key) end
     marks[#marks + 1], marks[#marks + 2] = owner.name, marked_with(owner.mark_held, new, owner.marked)
+  end
+  for _, owner in ipairs(changed) do
+    if owner.hash and owner.mark_held == '' then call('PERSIST', owner.hash_key) end
   end
   -- ORDER: marks, then record and markers, then data, then id. So no failure in between leaves data
   -- without a mark.
@@ -320,6 +322,8 @@ if #changed > 0 then
   end
   for _, owner in ipairs(changed) do
     if not owner.hash then call('SET', owner.marker_key, digits(new)) end
+  end
+  for _, owner in ipairs(changed) do
     owner.out.put(':v', head(new, owner.generation, owner.complete))
     if owner.is_reborn then owner.out.put(':b', digits(new)) end
     owner.out.write(owner.hash_key)

@@ -1,8 +1,11 @@
 #!lua flags=allow-oom
 -- Makes or replaces the partition's record after the database's epoch was raised (R14).
 -- KEYS[1] partition record
--- KEYS[2] marks on probation
--- KEYS[3] marks whose probation ends
+-- KEYS[2] dirty map
+-- KEYS[3] snapshot
+-- KEYS[4] error map
+-- KEYS[5] marks on probation
+-- KEYS[6] marks whose probation ends
 -- ARGV[1] incarnation of the record that the caller saw. Empty if there was none.
 -- ARGV[2] incarnation of the server that the caller saw
 -- ARGV[3] the database's epoch, raised
@@ -19,7 +22,7 @@
 -- Invariant: no later version is below a landed one, or below that of a write that a rewind forgot.
 --   Hashes from before a rewind become suspect. Commits of an earlier epoch that are on probation
 --   land again (H33).
-expect(#KEYS == 3 and #ARGV == 8)
+expect(#KEYS == 6 and #ARGV == 8)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[8], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
 local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected')
@@ -40,10 +43,14 @@ if old[1] then
 else
   local begun = last > 0 and leapt(last) or digits(time())
   call('HSET', KEYS[1], 'inc', now_at, 'epoch', ARGV[3], 'gen', ARGV[3], 'src', begun, 'begun', begun, 'landed', digits(last))
+  -- Marks that outlived their record may have partners.
+  if call('EXISTS', KEYS[2], KEYS[3], KEYS[4], KEYS[5], KEYS[6]) > 0 then
+    call('HSET', KEYS[1], 'linked', '1', 'linked_saving', '1')
+  end
 end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.
 if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end
-if call('EXISTS', KEYS[2], KEYS[3]) > 0 then call('HSET', KEYS[1], 'requeue', '1') end
+if call('EXISTS', KEYS[5], KEYS[6]) > 0 then call('HSET', KEYS[1], 'requeue', '1') end
 return 1

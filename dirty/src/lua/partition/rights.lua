@@ -25,6 +25,7 @@ local commands = {
   { 'PEXPIRE', key, '1' },
   { 'RENAME', key, key },
   { 'SET', key, '' },
+  { 'TYPE', key },
   { 'UNLINK', key },
   { 'ZADD', key, '0', '' },
   { 'ZRANGE', key, '0', '0' },

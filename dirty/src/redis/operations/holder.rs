@@ -154,7 +154,7 @@ impl RedisStore {
 }
 
 fn beats_of(value: Value) -> Result<Beats, Failure> {
-    let [epoch, graced, beats] = reply::array(value)?;
+    let [epoch, graced, begun, beats] = reply::array(value)?;
     let beat = |(holder, beat): (Bytes, Bytes)| {
         let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
         let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
@@ -163,6 +163,7 @@ fn beats_of(value: Value) -> Result<Beats, Failure> {
     Ok(Beats {
         epoch: reply::epoch(&reply::bytes(epoch)?)?,
         graced: &*reply::bytes(graced)? == b"1",
+        begun: reply::version(&reply::bytes(begun)?)?,
         beats: reply::pairs(beats)?
             .into_iter()
             .map(beat)

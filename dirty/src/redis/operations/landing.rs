@@ -16,8 +16,8 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
-    Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Lock, Map, Marks,
-    Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
+    Map, Marks, Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -118,12 +118,26 @@ impl Marks for RedisStore {
         &self,
         partition: Partition,
         wanted: &[(Owner, Fields)],
+        bound: Bound,
     ) -> Result<Linked, HotError> {
-        let command = scripts::collect_linked(&self.space, partition, wanted);
+        let command = scripts::collect_linked(&self.space, partition, wanted, bound);
         self.one("collect_linked", Some(partition), command, |value| {
             linked_of(wanted, value)
         })
         .await
+    }
+
+    async fn links(
+        &self,
+        partition: Partition,
+        owners: &[Owner],
+        most: usize,
+    ) -> Result<Links, HotError> {
+        if owners.is_empty() {
+            return Ok(Links::default());
+        }
+        let command = scripts::links(&self.space, partition, owners, most);
+        self.one("links", Some(partition), command, links_of).await
     }
 
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
@@ -287,9 +301,10 @@ pub(in crate::redis) fn snapshot_of(value: Value) -> Result<Snapshot, Failure> {
 fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or(Value::Nil);
-    if &*reply::bytes(next())? == b"open" {
-        let partners = values.map(|name| partner_of(&reply::bytes(name)?));
-        return Ok(Linked::Open(partners.collect::<Result<_, _>>()?));
+    match &*reply::bytes(next())? {
+        b"open" => return Ok(Linked::Open(owners_of(values)?)),
+        b"large" => return Ok(Linked::Large),
+        _ => {}
     }
     let (epoch, landed) = (reply::bytes(next())?, reply::bytes(next())?);
     let (reaches, generation) = (reply::bytes(next())?, reply::bytes(next())?);
@@ -321,10 +336,7 @@ fn member_of(owner: &Owner, fields: &Fields, value: Value) -> Result<(HotRead, M
         Fields::Cells(_) => Fields::Cells(fields_of(names)?),
         other => other.clone(),
     };
-    let mut named = Vec::new();
-    for name in reply::list(partners)? {
-        named.push(partner_of(&reply::bytes(name)?)?);
-    }
+    let named = owners_of(reply::list(partners)?)?;
     let age = reply::bytes(age)?;
     let member = Member {
         owner: owner.clone(),
@@ -348,10 +360,28 @@ fn fields_of(names: Value) -> Result<Vec<Field>, Failure> {
     Ok(fields)
 }
 
-fn partner_of(name: &[u8]) -> Result<Owner, Failure> {
-    mark::owner_of(name).ok_or_else(|| {
-        Failure::Nonsense(format!("{:?} is no owner", String::from_utf8_lossy(name)))
-    })
+/// The owners of these names. Another program may have written a name that is none, and it is
+/// skipped.
+fn owners_of(names: impl IntoIterator<Item = Value>) -> Result<Vec<Owner>, Failure> {
+    let mut owners = Vec::new();
+    for name in names {
+        owners.extend(mark::owner_of(&reply::bytes(name)?));
+    }
+    Ok(owners)
+}
+
+/// The answer of `links.lua`.
+fn links_of(value: Value) -> Result<Links, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let more = reply::yes(values.next().unwrap_or(Value::Nil))?;
+    let mut owners = Vec::new();
+    for value in values {
+        let mut names = reply::list(value)?.into_iter();
+        let name = reply::bytes(names.next().unwrap_or(Value::Nil))?;
+        let partners = owners_of(names)?;
+        owners.extend(mark::owner_of(&name).map(|owner| (owner, partners)));
+    }
+    Ok(Links { owners, more })
 }
 
 /// The answer of `settle.lua`.

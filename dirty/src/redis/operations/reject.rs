@@ -189,6 +189,7 @@ mod tests {
             message: String::new(),
         };
         let rejected = |faults| Rejected {
+            leaves: Vec::new(),
             source: None,
             owner: None,
             faults: vec![fault.clone(); faults],

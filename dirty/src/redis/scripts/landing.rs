@@ -8,7 +8,7 @@ use super::lock::lock_value;
 use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
 use crate::redis::connections::transport::Command;
-use crate::{Fields, Lock, Reject, Rejected, Settle};
+use crate::{Bound, Fields, Lock, Reject, Rejected, Settle};
 
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
@@ -31,6 +31,7 @@ pub(crate) fn collect_linked(
     space: &Space,
     partition: Partition,
     wanted: &[(Owner, Fields)],
+    bound: Bound,
 ) -> Command {
     let mut keys = space.keys.maps(partition).to_vec();
     keys.push(space.keys.part(partition));
@@ -40,6 +41,7 @@ pub(crate) fn collect_linked(
             .map(|(owner, _)| space.keys.data(partition, owner)),
     );
     let mut cmd = SCRIPTS.collect_linked.call(&keys);
+    cmd.arg(bound.rows).arg(bound.bytes);
     for (owner, fields) in wanted {
         cmd.arg(key::owner_part(owner));
         match fields {
@@ -53,6 +55,16 @@ pub(crate) fn collect_linked(
         }
     }
     SCRIPTS.collect_linked.write(space.slot(partition), cmd)
+}
+
+/// `links.lua`.
+pub(crate) fn links(space: &Space, partition: Partition, owners: &[Owner], most: usize) -> Command {
+    let mut cmd = SCRIPTS.links.call(&space.keys.maps(partition));
+    cmd.arg(most);
+    for owner in owners {
+        cmd.arg(key::owner_part(owner));
+    }
+    SCRIPTS.links.read(space.slot(partition), cmd)
 }
 
 /// A mark as a script gets it.
@@ -145,13 +157,18 @@ pub(crate) fn reject(
             .arg(raw);
         match &rejected.owner {
             Some(owner) => {
-                cmd.arg(key::owner_part(owner)).arg(rejected.faults.len());
+                cmd.arg(key::owner_part(owner))
+                    .arg(rejected.faults.len())
+                    .arg(rejected.leaves.len());
                 for fault in &rejected.faults {
                     let field = key::stored(&fault.field);
                     cmd.arg(&*field)
                         .arg(fault.version.get())
                         .arg(fault.code)
                         .arg(one_line(&fault.message));
+                }
+                for partner in &rejected.leaves {
+                    cmd.arg(key::owner_part(partner));
                 }
             }
             // An unreadable mark names no field. It keeps its own name, so that it is not lost.
@@ -162,6 +179,7 @@ pub(crate) fn reject(
                     .map_or("unreadable mark", |fault| &fault.message);
                 cmd.arg(raw)
                     .arg(1)
+                    .arg(0)
                     .arg("")
                     .arg(source.map_or(0, |entry| entry.version.get()))
                     .arg(0)

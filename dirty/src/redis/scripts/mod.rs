@@ -23,7 +23,7 @@ mod probation;
 mod sabotage;
 mod session;
 
-pub(crate) use landing::{Head, MarkRef, RowRef, collect_linked, reject, settle, snapshot};
+pub(crate) use landing::{Head, MarkRef, RowRef, collect_linked, links, reject, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
@@ -163,6 +163,7 @@ scripts! {
         probation [PRELUDE];
         expire [PRELUDE, MARKS];
         collect_linked [PRELUDE, MARKS];
+        links [PRELUDE, MARKS];
         requeue [PRELUDE, MARKS];
     }
 }
@@ -512,11 +513,9 @@ pub(crate) fn part_state(space: &Space, partition: Partition) -> Command {
 /// `adopt.lua`.
 pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     let (keys, partition) = (&space.keys, adopt.partition);
-    let mut cmd = SCRIPTS.adopt.call(&[
-        keys.part(partition),
-        keys.landed(partition),
-        keys.expiring(partition),
-    ]);
+    let mut all = vec![keys.part(partition)];
+    all.extend(keys.maps(partition));
+    let mut cmd = SCRIPTS.adopt.call(&all);
     let recorded = adopt
         .seen
         .record

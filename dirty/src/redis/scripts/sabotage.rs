@@ -652,7 +652,7 @@ const BREAKS: &[Break] = &[
     (
         "H33-kept",
         "adopt",
-        "if call('EXISTS', KEYS[2], KEYS[3]) > 0 then",
+        "if call('EXISTS', KEYS[5], KEYS[6]) > 0 then",
         "if false then",
     ),
     (

@@ -124,6 +124,7 @@ fn calls() -> Vec<Command> {
         message: "no".into(),
     }];
     let rejected = vec![Rejected {
+        leaves: Vec::new(),
         source: Some(entry),
         owner: Some(owner.clone()),
         faults,
@@ -224,7 +225,13 @@ fn calls() -> Vec<Command> {
         adopt(&space, &adopted),
         raise_landed(&space, partition, Epoch(1), version),
         end_collect(&space, partition),
-        collect_linked(&space, partition, &[(owner.clone(), crate::Fields::All)]),
+        collect_linked(
+            &space,
+            partition,
+            &[(owner.clone(), crate::Fields::All)],
+            crate::Bound { rows: 1, bytes: 1 },
+        ),
+        links(&space, partition, std::slice::from_ref(&owner), 1),
         pairing(&space),
         pair(&space, &blank, &paired),
         announce(&space, "w", ttl),

@@ -17,7 +17,7 @@ const COMMANDS: [(&str, &str); 7] = [
         "get set mset exists",
     ),
     ("what may leave", "pexpire persist del unlink"),
-    ("marks that wait to be landed", "hlen hscan rename"),
+    ("marks that wait to be landed", "hlen hscan rename type"),
     (
         "who lands",
         "zadd zrange zrangebyscore zrem zremrangebyscore",

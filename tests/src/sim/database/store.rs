@@ -152,6 +152,7 @@ impl ColdStore for ModelStore {
             }
         }
         let batch = Batch {
+            whole: false,
             fences: fences.into_values().collect(),
             rows,
         };

@@ -110,8 +110,10 @@ pub fn check_conflicts(name: &str, operations: &[&Operation], rewinds: &[Rewind]
             | (Call::Read(_), End::Found { version, .. }) => {
                 known = Some((*version, era));
             }
+            // It may have been applied, so nobody knows the version. It may also be applied later.
             (Call::Write { .. }, End::Unknown(_)) => {
-                unknown_until = unknown_until.max(operation.expires)
+                known = None;
+                unknown_until = unknown_until.max(operation.expires);
             }
             (Call::Write { .. }, End::Applied(_)) => known = None,
             _ => {}
