@@ -299,10 +299,12 @@ pub trait Marks: Send + Sync {
     ) -> Result<Linked, HotError>;
 
     /// Follows the partners of owners through all five maps. Stops after `most` owners beside
-    /// those.
+    /// those. Fails under another epoch or incarnation. So an owner without partners has none that
+    /// were lost since values of this epoch were read.
     async fn links(
         &self,
         partition: Partition,
+        epoch: Epoch,
         owners: &[Owner],
         most: usize,
     ) -> Result<Links, HotError>;

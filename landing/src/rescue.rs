@@ -103,10 +103,15 @@ async fn units_of(
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
 ) -> Result<Units, TierError> {
+    let states = tiers.hot().partition_states(&[partition]).await.pop();
+    let record = states.transpose()?.and_then(|state| state.record);
+    let Some(epoch) = record.map(|record| record.epoch) else {
+        return Ok(Units::default()); // nothing can land
+    };
     let mut members = Vec::new();
     for some in owners.chunks(MARKS) {
         let names: Vec<_> = some.iter().map(|(owner, _)| owner.clone()).collect();
-        let links = tiers.hot().links(partition, &names, LINKED).await?;
+        let links = tiers.hot().links(partition, epoch, &names, LINKED).await?;
         members.extend(links.owners.into_iter().map(|(owner, partners)| Member {
             owner,
             partners,
@@ -278,4 +283,28 @@ async fn current(
         hot.epoch == record.epoch && hot.landed <= record.last_version
     };
     Ok(hot.filter(agrees).map(|hot| hot.epoch))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_ends_between_units() {
+        let owner = |id: usize| Owner::new("a", "r", "t", &format!("{id:03}")).unwrap();
+        let member = |id: usize, partner: usize| Member {
+            owner: owner(id),
+            partners: vec![owner(partner)],
+            fields: Fields::All,
+            rejected_for: None,
+        };
+        let links = (OWNERS - 2..OWNERS + 3).map(|id| member(id, id + 1));
+        let units = Units::of(&links.collect::<Vec<_>>(), Duration::MAX);
+        let owners: Vec<_> = (0..OWNERS + 9)
+            .map(|id| (owner(id), BTreeSet::new()))
+            .collect();
+        let sizes: Vec<_> = batches(&owners, &units).map(<[_]>::len).collect();
+        assert_eq!(sizes, [OWNERS + 4, 5]);
+        assert_eq!(batches(&[], &units).count(), 0);
+    }
 }

@@ -228,22 +228,14 @@ async fn finish_part(
     reached: Version,
     verdict: Verdict,
 ) -> Result<(), HotError> {
-    let Worker {
-        tiers,
-        metrics,
-        settings,
-        ..
-    } = worker;
-    let lock = worker.claims.lock();
-    let partition = ready.part.partition;
-    let epoch = ready.collected.epoch;
+    let Worker { tiers, metrics, .. } = worker;
     if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
         // ORDER: marks are cleared after the commit. A crash before this point leaves them for the
         // next worker.
         let settle = Settle {
-            partition,
-            lock: Some(lock.clone()),
-            epoch,
+            partition: ready.part.partition,
+            lock: Some(worker.claims.lock().clone()),
+            epoch: ready.collected.epoch,
             snapshot: ready.part.snapshot,
             landed: reached,
             marks: verdict.settle,
@@ -253,38 +245,43 @@ async fn finish_part(
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
-    if !verdict.reject.is_empty() {
-        let mut rejected = verdict.reject;
-        for one in &mut rejected {
-            // A torn group is none any more. Its partners go on without this owner.
-            let torn = one
-                .owner
-                .as_ref()
-                .and_then(|owner| ready.units.torn().get(owner));
-            one.leaves = torn.cloned().unwrap_or_default();
-        }
-        let reject = Reject {
-            partition,
-            lock: lock.clone(),
-            epoch,
-            snapshot: ready.part.snapshot,
-            retry_min: settings.error_retry_min,
-            retry_max: settings.error_retry_max,
-            probation: tiers.has_probation(),
-            rejected,
-        };
-        let is_there = tiers.hot().reject(&reject).await?;
-        // A mark that landed meanwhile looks vanished, too. `reject` tells which entries are still
-        // there.
-        let mut rejected = Vec::new();
-        for (entry, is_there) in reject.rejected.iter().zip(is_there) {
-            if is_there {
-                rejected.push(entry);
-            }
-        }
-        report(partition, &rejected);
-        metrics.rejected(rejected.len());
+    if verdict.reject.is_empty() {
+        return Ok(());
     }
+    reject_part(worker, ready, verdict.reject).await
+}
+
+/// Moves entries of a part to the error map.
+async fn reject_part(
+    worker: &Worker,
+    ready: &Ready<'_>,
+    mut rejected: Vec<Rejected>,
+) -> Result<(), HotError> {
+    for one in &mut rejected {
+        // A torn group is none any more. Its partners go on without this owner.
+        let owner = one.owner.as_ref();
+        let torn = owner.and_then(|owner| ready.units.torn().get(owner));
+        one.leaves = torn.cloned().unwrap_or_default();
+    }
+    let reject = Reject {
+        partition: ready.part.partition,
+        lock: worker.claims.lock().clone(),
+        epoch: ready.collected.epoch,
+        snapshot: ready.part.snapshot,
+        retry_min: worker.settings.error_retry_min,
+        retry_max: worker.settings.error_retry_max,
+        probation: worker.tiers.has_probation(),
+        rejected,
+    };
+    let is_there = worker.tiers.hot().reject(&reject).await?;
+    // A mark that landed meanwhile looks vanished, too. `reject` tells which entries are still
+    // there.
+    let there = reject.rejected.iter().zip(is_there);
+    let rejected: Vec<_> = there
+        .filter_map(|(entry, is_there)| is_there.then_some(entry))
+        .collect();
+    report(reject.partition, &rejected);
+    worker.metrics.rejected(rejected.len());
     Ok(())
 }
 

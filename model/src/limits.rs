@@ -122,16 +122,7 @@ impl Limits {
         self.check_fields(mutation.fields() + expected)?;
         let mut total = 0_usize;
         for part in mutation.parts() {
-            for (field, change) in part.changes.iter() {
-                if let Change::Set(value) = change {
-                    total = total.saturating_add(self.check_value(field, value)?);
-                }
-            }
-            for (field, value) in &part.expected {
-                if let Some(value) = value {
-                    total = total.saturating_add(self.check_value(field, value)?);
-                }
-            }
+            total = total.saturating_add(self.check_values(part)?);
         }
         if total > self.call_bytes_max {
             return Err(LimitError::Call {
@@ -140,6 +131,22 @@ impl Limits {
             });
         }
         Ok(())
+    }
+
+    /// The bytes of all values of one owner's part.
+    fn check_values(&self, part: &Mutation) -> Result<usize, LimitError> {
+        let mut total = 0_usize;
+        for (field, change) in part.changes.iter() {
+            if let Change::Set(value) = change {
+                total = total.saturating_add(self.check_value(field, value)?);
+            }
+        }
+        for (field, value) in &part.expected {
+            if let Some(value) = value {
+                total = total.saturating_add(self.check_value(field, value)?);
+            }
+        }
+        Ok(total)
     }
 
     /// The bytes of a value.

@@ -98,6 +98,8 @@ pub const SWITCHES: &[&str] = &[
     "G1-unlinked",
     "G1-rejected",
     "G1-flag",
+    "G1-kept",
+    "G1-epoch",
     "H33-off",
     "H33-forgotten",
     "H33-rejected",

@@ -240,6 +240,16 @@ mod tests {
         fields: &[&str],
         landed: u64,
     ) -> Result<(), LandError> {
+        land_batch(database, fields, landed, false).await
+    }
+
+    /// As [`land_fields`]. If `whole`, all rows are rejected if one is.
+    async fn land_batch(
+        database: &Database<Sqlite>,
+        fields: &[&str],
+        landed: u64,
+        whole: bool,
+    ) -> Result<(), LandError> {
         let version = |number| Version::new(number).unwrap();
         let rows: Vec<Row> = (landed + 1..)
             .zip(fields)
@@ -258,9 +268,9 @@ mod tests {
             database: None,
         };
         let batch = Batch {
-            whole: false,
             fences: vec![fence],
             rows,
+            whole,
         };
         land(database, &batch, &[&VersionedRows, &History]).await
     }
@@ -295,6 +305,19 @@ mod tests {
             assert!(matches!(landed, Err(LandError::Refused(_))), "{landed:?}");
         }
         assert_eq!((rows(&database).await, kept(&database).await), (0, vec![]));
+    }
+
+    /// H38: rows of owners that must land together are rejected only while another row is taken.
+    #[tokio::test]
+    async fn rows_that_can_not_be_cut_are_refused_only_while_the_canary_is_taken() {
+        let database = layered().await;
+        let fields = ["gold", "poison"];
+        let landed = land_batch(&database, &fields, 0, true).await;
+        assert!(matches!(landed, Err(LandError::Refused(_))), "{landed:?}");
+        run(&database, &FORBID).await.unwrap();
+        let landed = land_batch(&database, &fields, 0, true).await;
+        assert!(matches!(landed, Err(LandError::Cold(_))), "{landed:?}");
+        assert_eq!(rows(&database).await, 0);
     }
 
     /// H38: the canary passes through all writers.

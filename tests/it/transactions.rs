@@ -223,6 +223,36 @@ async fn owners_wait_for_a_partner_that_is_rejected_until_they_are_torn() -> Res
     worker.stop().await
 }
 
+/// H38: no number proves that a row of them is at fault, until the database takes another row.
+#[tokio::test(flavor = "multi_thread")]
+async fn linked_owners_are_not_rejected_while_the_database_takes_no_row() -> Result<()> {
+    let stack = Stack::open().await?;
+    let refuse = async |what: &str| {
+        let trigger = format!(
+            "CREATE OR REPLACE TRIGGER no BEFORE INSERT ON landing_rows FOR EACH ROW \
+             IF {what} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31999, MESSAGE_TEXT = 'not today'; END IF"
+        );
+        sql(&stack.database, trigger).await
+    };
+    refuse("TRUE").await?;
+    let [ann, bob] = ["{g}/ann", "{g}/bob"].map(|id| stack.player(id));
+    ann.update([("gold", "10")]).await?;
+    ann.pay(&bob, "gold", 4).await?;
+    let worker = stack.worker();
+    until("it was tried", async || Ok(worker.counts().failures > 3)).await?;
+    assert_eq!(stack.storage.stats().await?.error_marks, 0);
+    refuse("NEW.owner_id = '{g}/bob'").await?;
+    until("both are rejected", async || {
+        Ok(stack.storage.stats().await?.error_marks == 2)
+    })
+    .await?;
+    let error = ann.flush(SOON).await.unwrap_err();
+    let words = "with the other owners of its transaction: ";
+    assert!(error.to_string().contains(words), "{error}");
+    assert!(rows(&stack.database).await?.is_empty());
+    worker.stop().await
+}
+
 /// R11, for several owners at once.
 #[tokio::test(flavor = "multi_thread")]
 async fn transactions_are_applied_once_although_replies_are_lost() -> Result<()> {

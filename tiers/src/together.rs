@@ -127,7 +127,7 @@ fn reached<'a>(
 }
 
 impl Tiers {
-    /// Reads marked fields of owners, and of all owners that must land together with them. A unit
+    /// Reads marked fields of owners, given in order, and of all that must land with them. A unit
     /// that has been rejected for `torn_after` is taken apart.
     ///
     /// # Errors
@@ -147,7 +147,10 @@ impl Tiers {
             return Ok(Together::plain(wanted, collected));
         }
         let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
-        let links = self.hot.links(partition, &owners, OWNERS_MAX).await?;
+        let links = self
+            .hot
+            .links(partition, collected.epoch, &owners, OWNERS_MAX);
+        let links = links.await.map_err(|error| adopted(error, partition))?;
         if links.owners.is_empty() {
             return Ok(Together::plain(wanted, collected));
         }
@@ -170,18 +173,10 @@ impl Tiers {
         wanted: &[(Owner, Vec<Field>)],
         links: &Links,
     ) -> Result<Option<(Collected, Vec<Member>)>, HotError> {
-        let fields: BTreeMap<&Owner, &Vec<Field>> = wanted
+        let mut group: BTreeMap<Owner, Fields> = links
+            .owners
             .iter()
-            .map(|(owner, fields)| (owner, fields))
-            .collect();
-        let asked = |owner: &Owner| match fields.get(owner) {
-            Some(fields) if fields.is_empty() => Fields::All,
-            Some(fields) => Fields::Cells((*fields).clone()),
-            None => Fields::Cells(Vec::new()),
-        };
-        let linked = links.owners.iter();
-        let mut group: BTreeMap<Owner, Fields> = linked
-            .map(|(owner, _)| (owner.clone(), asked(owner)))
+            .map(|(owner, _)| (owner.clone(), asked(wanted, owner)))
             .collect();
         loop {
             let list: Vec<_> = group.clone().into_iter().collect();
@@ -192,7 +187,7 @@ impl Tiers {
             };
             let before = group.len();
             for partner in partners {
-                let fields = asked(&partner);
+                let fields = asked(wanted, &partner);
                 group.entry(partner).or_insert(fields);
             }
             // An engine that names a known partner breaks its contract.
@@ -238,8 +233,8 @@ impl<'a> Together<'a> {
     ) -> Result<Self, HotError> {
         if collected.epoch != group.epoch {
             let message = "the partition was adopted between two reads";
-            let kind = HotKind::Unprepared(partition);
-            return Err(HotError::not_applied(kind, "collect", message));
+            let error = HotError::not_applied(HotKind::EpochMoved, "collect", message);
+            return Err(adopted(error, partition));
         }
         let units = Units::of(&members, torn_after);
         let others = wanted.iter().cloned().zip(collected.reads);
@@ -266,6 +261,28 @@ impl<'a> Together<'a> {
             },
             units,
         })
+    }
+}
+
+/// The fields to read of an owner: the wanted ones, all, or only those that its marks name.
+fn asked(wanted: &[(Owner, Vec<Field>)], owner: &Owner) -> Fields {
+    match wanted.binary_search_by(|(one, _)| one.cmp(owner)) {
+        Ok(at) => match wanted.get(at) {
+            Some((_, fields)) if !fields.is_empty() => Fields::Cells(fields.clone()),
+            _ => Fields::All,
+        },
+        Err(_) => Fields::Cells(Vec::new()),
+    }
+}
+
+/// The error of a read whose epoch has ended. The caller prepares the partition, and reads again.
+fn adopted(error: HotError, partition: Partition) -> HotError {
+    match error.kind {
+        HotKind::EpochMoved => HotError {
+            kind: HotKind::Unprepared(partition),
+            ..error
+        },
+        _ => error,
     }
 }
 

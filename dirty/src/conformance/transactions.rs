@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use storage_model::{Attempt, Change, Condition, Mutation, Owner, Partition, Version};
+use storage_model::{Attempt, Change, Condition, Epoch, Mutation, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{Harness, all_rows, applied, fault, live, owner, set};
 use super::probation::{expire, land, leave, requeue};
 use super::sessions::open;
 use crate::{
-    Bound, Entry, Fields, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected, Settle,
+    Bound, Entry, Fields, HotKind, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected,
+    Settle,
 };
 
 /// Enough for all owners here.
@@ -485,7 +486,11 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
     }
     let links = async |of: &Owner, most: usize| {
         let of = std::slice::from_ref(of);
-        let links = h.store().links(partition, of, most).await.unwrap();
+        let links = h
+            .store()
+            .links(partition, Epoch(1), of, most)
+            .await
+            .unwrap();
         let names = links.owners.into_iter().map(|(owner, partners)| {
             let partners: BTreeSet<Owner> = partners.into_iter().collect();
             (owner, partners)
@@ -504,10 +509,10 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
     assert_eq!(found, wanted.collect());
     assert!(links(&owners[2], 1).await.1, "two more owners are too many");
     assert_eq!(links(&owners[5], 10).await, (Default::default(), false));
-    assert_eq!(
-        h.store().links(partition, &[], 10).await.unwrap().owners,
-        []
-    );
+    let nobody = h.store().links(partition, Epoch(1), &[], 10).await;
+    assert_eq!(nobody.unwrap().owners, []);
+    let later = h.store().links(partition, Epoch(2), &owners, 10).await;
+    assert_eq!(later.unwrap_err().kind, HotKind::EpochMoved);
 }
 
 /// Whatever the caller could read at once. It reads such owners in another way.

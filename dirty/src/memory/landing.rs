@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use async_trait::async_trait;
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{Field, Owner, Partition};
+use storage_model::{Epoch, Field, Owner, Partition};
 
 use super::lock::require;
 use super::partition::{collects, current, in_epoch, raise};
@@ -78,10 +78,13 @@ impl Marks for MemoryStore {
     async fn links(
         &self,
         partition: Partition,
+        epoch: Epoch,
         owners: &[Owner],
         most: usize,
     ) -> Result<Links, HotError> {
-        self.run(partition, "links", |state, _| links(state, owners, most))
+        self.run(partition, "links", |state, _| {
+            links(state, partition, epoch, owners, most)
+        })?
     }
 
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError> {
@@ -211,27 +214,12 @@ pub fn collect_linked(
     let known: BTreeSet<&Owner> = wanted.iter().map(|(owner, _)| owner).collect();
     let mut missing = BTreeSet::new();
     let (mut members, mut reads) = (Vec::new(), Vec::new());
-    for (owner, wanted) in wanted {
-        let (mut marked, partners) = state.marks.links(owner);
-        let others = partners.iter().filter(|partner| !known.contains(partner));
-        missing.extend(others.cloned());
-        let wanted = match wanted {
-            Fields::Cells(fields) => {
-                marked.extend(fields.iter().cloned());
-                Fields::Cells(marked.into_iter().collect())
-            }
-            other => other.clone(),
-        };
-        reads.push(read(state, owner, &wanted));
-        members.push(Member {
-            owner: owner.clone(),
-            fields: wanted,
-            partners: partners.into_iter().collect(),
-            rejected_for: state
-                .marks
-                .rejected_since(owner)
-                .map(|since| present.now.since(since)),
-        });
+    for (owner, fields) in wanted {
+        let member = member(state, present, owner, fields);
+        let others = member.partners.iter();
+        missing.extend(others.filter(|partner| !known.contains(partner)).cloned());
+        reads.push(read(state, owner, &member.fields));
+        members.push(member);
     }
     if !missing.is_empty() {
         return Ok(Linked::Open(missing.into_iter().collect()));
@@ -244,9 +232,37 @@ pub fn collect_linked(
     Ok(Linked::Closed(collected(state, partition, reads)?, members))
 }
 
+/// An owner with its partners, and the wanted and the marked fields.
+fn member(state: &PartState, present: &Present, owner: &Owner, fields: &Fields) -> Member {
+    let (mut marked, partners) = state.marks.links(owner);
+    let fields = match fields {
+        Fields::Cells(fields) => {
+            marked.extend(fields.iter().cloned());
+            Fields::Cells(marked.into_iter().collect())
+        }
+        other => other.clone(),
+    };
+    let since = state.marks.rejected_since(owner);
+    Member {
+        owner: owner.clone(),
+        fields,
+        partners: partners.into_iter().collect(),
+        rejected_for: since.map(|since| present.now.since(since)),
+    }
+}
+
 /// The partners of owners, and those of the partners. Follows at most so many owners beside these.
-#[must_use]
-pub fn links(state: &PartState, owners: &[Owner], most: usize) -> Links {
+///
+/// # Errors
+/// `Unprepared`, `EpochMoved`.
+pub fn links(
+    state: &PartState,
+    partition: Partition,
+    epoch: Epoch,
+    owners: &[Owner],
+    most: usize,
+) -> Result<Links, HotError> {
+    in_epoch(state, partition, epoch, "links")?;
     let mut linked: BTreeMap<Owner, Vec<Owner>> = BTreeMap::new();
     let mut known: BTreeSet<Owner> = owners.iter().cloned().collect();
     let (mut next, mut count, mut more) = (owners.to_vec(), 0, false);
@@ -267,10 +283,10 @@ pub fn links(state: &PartState, owners: &[Owner], most: usize) -> Links {
             break;
         }
     }
-    Links {
+    Ok(Links {
         owners: linked.into_iter().collect(),
         more,
-    }
+    })
 }
 
 /// Clears marks whose rows were committed (R5).

@@ -62,7 +62,9 @@ fn reject_one(
         }
     }
     if is_there {
-        state.marks.leave_partners(owner, &rejected.leaves);
+        if is_kept("G1-kept") {
+            state.marks.leave_partners(owner, &rejected.leaves);
+        }
         // The mark may have been put aside. Its owner has another hash by now, which may have
         // landed.
         state.hashes.edit(owner, |hash| {

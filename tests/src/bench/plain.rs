@@ -41,6 +41,8 @@ pub enum Command {
     Hincrby,
     /// A pipeline of this number of HSETs, each on its own key.
     HsetPipeline(usize),
+    /// MULTI, this number of HSETs, each on its own key, and EXEC.
+    HsetMulti(usize),
 }
 
 impl Plain {
@@ -137,13 +139,21 @@ impl Operation for Plain {
                 command.arg(self.key(turn)?).arg("count").arg(1);
                 (command, 1)
             }
-            Command::HsetPipeline(size) => {
+            Command::HsetPipeline(size) | Command::HsetMulti(size) => {
                 let mut pipeline = redis::Pipeline::with_capacity(size);
+                let is_transaction = matches!(self.command, Command::HsetMulti(_));
+                if is_transaction {
+                    pipeline.atomic();
+                }
                 for number in 0..size {
                     pipeline.add_command(self.hset(turn * size + number)?);
                 }
                 pipeline.query_async::<Value>(&mut self.connection).await?;
-                return Ok(u64::try_from(size)?);
+                return Ok(if is_transaction {
+                    1
+                } else {
+                    u64::try_from(size)?
+                });
             }
         };
         let answer: Value = command.query_async(&mut self.connection).await?;

@@ -5,13 +5,17 @@
 -- KEYS[3] error map
 -- KEYS[4] marks on probation
 -- KEYS[5] marks whose probation ends
--- ARGV[1] the most owners that are followed
--- ARGV[2..] name of each owner in the maps
+-- KEYS[6] partition record
+-- ARGV[1] epoch of the values that the caller has read
+-- ARGV[2] the most owners that are followed
+-- ARGV[3..] name of each owner in the maps
 -- Reply: 1 if there are more owners, else 0. Then for each owner that has a partner, or is one,
 --   {its name, names of its partners…}.
--- Invariant: marks of all five maps count (G1). Marks that were put aside do not.
-expect(#KEYS == 5 and #ARGV >= 2)
-local most = number(ARGV[1], 'the number of owners')
+-- Invariant: marks of all five maps count (G1). Marks that were put aside do not. The call fails in
+--   another epoch or under another incarnation. So no mark was lost since the values were read.
+expect(#KEYS == 6 and #ARGV >= 3)
+in_epoch(KEYS[PART], ARGV[1])
+local most = number(ARGV[2], 'the number of owners')
 local known, linked, order, count = {}, {}, {}, 0
 local function partners_of_owner(name)
   if not linked[name] then
@@ -38,8 +42,8 @@ for map = DIRTY, EXPIRING do
   if call('EXISTS', KEYS[map]) == 1 then maps[#maps + 1] = map end
 end
 local names = {}
-for i = 2, #ARGV do
-  names[i - 1], known[ARGV[i]] = ARGV[i], true
+for i = 3, #ARGV do
+  names[i - 2], known[ARGV[i]] = ARGV[i], true
 end
 local more = 0
 while #names > 0 and more == 0 do

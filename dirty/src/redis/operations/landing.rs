@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Field, Owner, Partition, Version};
+use storage_model::{Epoch, Field, Owner, Partition, Version};
 
 use super::read;
 use super::reject::refused_of;
@@ -130,13 +130,14 @@ impl Marks for RedisStore {
     async fn links(
         &self,
         partition: Partition,
+        epoch: Epoch,
         owners: &[Owner],
         most: usize,
     ) -> Result<Links, HotError> {
         if owners.is_empty() {
             return Ok(Links::default());
         }
-        let command = scripts::links(&self.space, partition, owners, most);
+        let command = scripts::links(&self.space, partition, epoch, owners, most);
         self.one("links", Some(partition), command, links_of).await
     }
 

@@ -58,9 +58,17 @@ pub(crate) fn collect_linked(
 }
 
 /// `links.lua`.
-pub(crate) fn links(space: &Space, partition: Partition, owners: &[Owner], most: usize) -> Command {
-    let mut cmd = SCRIPTS.links.call(&space.keys.maps(partition));
-    cmd.arg(most);
+pub(crate) fn links(
+    space: &Space,
+    partition: Partition,
+    epoch: Epoch,
+    owners: &[Owner],
+    most: usize,
+) -> Command {
+    let mut keys = space.keys.maps(partition).to_vec();
+    keys.push(space.keys.part(partition));
+    let mut cmd = SCRIPTS.links.call(&keys);
+    cmd.arg(epoch.0).arg(most);
     for owner in owners {
         cmd.arg(key::owner_part(owner));
     }

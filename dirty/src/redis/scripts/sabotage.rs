@@ -473,6 +473,13 @@ const BREAKS: &[Break] = &[
         "call('HSET', KEYS[3], 'linked_saving', at[3])",
         "",
     ),
+    ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
+    (
+        "G1-kept",
+        "reject",
+        "for partner = entry.to + 1, answers[i] == 1 and entry.last or 0 do",
+        "for partner = 1, 0 do",
+    ),
     (
         "G1-rejected",
         "reject",

@@ -231,7 +231,7 @@ fn calls() -> Vec<Command> {
             &[(owner.clone(), crate::Fields::All)],
             crate::Bound { rows: 1, bytes: 1 },
         ),
-        links(&space, partition, std::slice::from_ref(&owner), 1),
+        links(&space, partition, Epoch(1), std::slice::from_ref(&owner), 1),
         pairing(&space),
         pair(&space, &blank, &paired),
         announce(&space, "w", ttl),

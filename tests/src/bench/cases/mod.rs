@@ -21,6 +21,7 @@ mod recovery;
 mod scale;
 mod servers;
 mod session;
+mod transaction;
 mod update;
 mod world;
 
@@ -39,6 +40,7 @@ pub fn all() -> Vec<Box<dyn Case>> {
         bulk::cases(),
         condition::cases(),
         session::cases(),
+        transaction::cases(),
         once::cases(),
     ];
     let reads = [read::cases(), object::cases()];
