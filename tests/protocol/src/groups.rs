@@ -6,7 +6,9 @@
 //! later, or none. Redis can die in every state, and then the database is all that is left.
 //!
 //! The rules were found by an earlier search, and by its review: a group is closed over the links
-//! of all maps, its owners are read in one step, and a rejected row rejects its whole group.
+//! of all maps, its owners are read in one step, and a rejected row rejects its whole group. An
+//! owner is read first, and then its links are looked at in the same epoch. Without any, the read
+//! values land.
 
 #![expect(
     clippy::indexing_slicing,
@@ -39,6 +41,10 @@ pub enum Broken {
     SnapshotOnly,
     /// The worker reads the owners of a group one after the other.
     Apart,
+    /// An owner is read after the look at its links.
+    LinksFirst,
+    /// The links are looked at in another epoch than that of the values.
+    LinksOfAnyEpoch,
     /// A flush lands its owner by itself.
     FlushAlone,
     /// A flush follows only the links of the dirty map.
@@ -156,6 +162,8 @@ struct Landing {
     source: Source,
     at: At,
     group: Set,
+    /// The owner of the mark that the landing began with.
+    first: usize,
     /// The owners that are still to be read. None, unless they are read apart.
     unread: Set,
     versions: [u8; OWNERS],
@@ -167,6 +175,8 @@ struct Landing {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum At {
+    /// The first owner is read, and its links are not looked at yet.
+    Read,
     Collected,
     Committed,
     /// The database rejected the owners.
@@ -254,7 +264,64 @@ impl Groups {
         }
     }
 
-    /// Begins to land an owner's group.
+    /// Begins to land an owner's group: reads the owner alone.
+    fn read(&self, hot: &Hot, owner: usize, source: Source) -> Landing {
+        let mut versions = [0; OWNERS];
+        versions[owner] = hot.versions[owner];
+        let mut errors = [None; OWNERS];
+        errors[owner] = hot.errors[owner];
+        let group = if self.is(Broken::LinksFirst) {
+            self.group(hot, owner, source)
+        } else {
+            of(owner)
+        };
+        Landing {
+            source,
+            at: At::Read,
+            group,
+            first: owner,
+            unread: 0,
+            versions,
+            epoch: hot.epoch,
+            number: hot.number,
+            errors,
+        }
+    }
+
+    /// Looks at the links of an owner that was read. Without any, the read values land. Otherwise
+    /// the whole group is read, in one step. `None` in another epoch.
+    fn look(&self, world: &World, landing: Landing) -> Option<Landing> {
+        let hot = &world.hot;
+        let same = world.adopted && landing.epoch == hot.epoch;
+        if !same && !self.is(Broken::LinksOfAnyEpoch) {
+            return None;
+        }
+        let owner = landing.first;
+        let first = self.is(Broken::LinksFirst);
+        let group = if first {
+            landing.group
+        } else {
+            self.group(hot, owner, landing.source)
+        };
+        if group != of(owner) {
+            let number = landing.number;
+            return Some(Landing {
+                number,
+                ..self.collect(hot, owner, landing.source)
+            });
+        }
+        let mut versions = landing.versions;
+        if first {
+            versions[owner] = hot.versions[owner];
+        }
+        Some(Landing {
+            at: At::Collected,
+            versions,
+            ..landing
+        })
+    }
+
+    /// Reads an owner's group.
     fn collect(&self, hot: &Hot, owner: usize, source: Source) -> Landing {
         let group = self.group(hot, owner, source);
         let apart = self.is(Broken::Apart) && source != Source::Flush;
@@ -272,6 +339,7 @@ impl Groups {
             source,
             at: At::Collected,
             group,
+            first: owner,
             unread: group & !read,
             versions,
             epoch: hot.epoch,
@@ -342,6 +410,10 @@ impl Groups {
         };
         let mut next = world.clone();
         match landing.at {
+            At::Read => {
+                next.workers[number] = self.look(world, landing);
+                take(step("worker", number, COLLECTS[landing.first]), Ok(next));
+            }
             At::Collected if landing.unread != 0 => {
                 let Some(owner) = members(landing.unread).next() else {
                     return;
@@ -381,12 +453,12 @@ impl Groups {
             take(step("worker", number, "takes a snapshot"), Ok(next));
         }
         for (map, source, what) in [
-            (&hot.snapshot, Source::Snapshot, COLLECTS),
+            (&hot.snapshot, Source::Snapshot, READS),
             (&hot.errors, Source::Errors, RETRIES),
         ] {
             for owner in (0..OWNERS).filter(|owner| map[*owner].is_some()) {
                 let mut next = world.clone();
-                next.workers[number] = Some(self.collect(hot, owner, source));
+                next.workers[number] = Some(self.read(hot, owner, source));
                 take(step("worker", number, what[owner]), Ok(next));
             }
         }
@@ -485,11 +557,19 @@ impl Groups {
             for owner in (0..OWNERS).filter(|_| world.flushes > 0 && world.adopted) {
                 let mut next = world.clone();
                 next.flushes -= 1;
-                next.flush = Some(self.collect(&world.hot, owner, Source::Flush));
-                take(step("flush", owner, "collects the group of"), Ok(next));
+                next.flush = Some(self.read(&world.hot, owner, Source::Flush));
+                take(step("flush", owner, "reads"), Ok(next));
             }
             return;
         };
+        if landing.at == At::Read {
+            next.flush = self.look(world, landing);
+            take(
+                step("flush", landing.first, "collects the group of"),
+                Ok(next),
+            );
+            return;
+        }
         next.flush = None;
         let rejected = self.rejected(world, landing.group);
         if rejected == 0 {

@@ -79,6 +79,8 @@ fn every_rule_of_groups_that_is_broken_has_a_counterexample() {
         (Broken::Alone, PLAIN),
         (Broken::SnapshotOnly, PLAIN),
         (Broken::Apart, PLAIN),
+        (Broken::LinksFirst, PLAIN),
+        (Broken::LinksOfAnyEpoch, WIPE),
         (Broken::FlushAlone, PLAIN),
         (Broken::FlushDirtyOnly, PLAIN),
         (Broken::WriteUnlinks, PLAIN),
