@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use storage_dirty::{Bound, Collected, Fields, HotError, HotKind, HotRead, Linked, Links, Member};
-use storage_model::{Field, Owner, Partition};
+use storage_model::{Epoch, Field, Owner, Partition};
 
 use crate::Tiers;
 
@@ -146,24 +146,76 @@ impl Tiers {
         if !collected.is_linked {
             return Ok(Together::plain(wanted, collected));
         }
-        let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
-        let links = self
-            .hot
-            .links(partition, collected.epoch, &owners, OWNERS_MAX);
-        let links = links.await.map_err(|error| adopted(error, partition))?;
-        if links.owners.is_empty() {
+        let groups = self
+            .collect_groups(partition, collected.epoch, wanted)
+            .await?;
+        if groups.reads.is_empty() && groups.large.is_empty() {
             return Ok(Together::plain(wanted, collected));
         }
-        let group = match links.more {
-            false => self.collect_group(partition, wanted, &links).await?,
-            true => None,
-        };
-        match group {
-            Some((read, members)) => {
-                Together::of(partition, wanted, collected, read, members, torn_after)
-            }
-            None => Ok(Together::apart(wanted, collected, &links)),
+        Together::of(partition, wanted, collected, groups, torn_after)
+    }
+
+    /// Reads the wanted owners that have partners, with all of them.
+    async fn collect_groups(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Groups, HotError> {
+        let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
+        let links = self.follow(partition, epoch, &owners).await?;
+        if links.owners.is_empty() {
+            return Ok(Groups::default());
         }
+        // All units together, if they are not too many for one step.
+        if !links.more
+            && let Some(read) = self.collect_group(partition, wanted, &links).await?
+        {
+            return Ok(Groups {
+                reads: vec![read],
+                large: BTreeSet::new(),
+            });
+        }
+        self.collect_each_unit(partition, epoch, wanted).await
+    }
+
+    /// As [`Tiers::collect_groups`], each unit in a step of its own. So only a unit that is too large
+    /// by itself is torn.
+    async fn collect_each_unit(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        wanted: &[(Owner, Vec<Field>)],
+    ) -> Result<Groups, HotError> {
+        let (mut groups, mut seen) = (Groups::default(), BTreeSet::new());
+        for (owner, _) in wanted {
+            if seen.contains(owner) {
+                continue;
+            }
+            let links = self.follow(partition, epoch, std::slice::from_ref(owner));
+            let links = links.await?;
+            let names = links.owners.iter().map(|(name, _)| name.clone());
+            seen.extend(names.clone());
+            let read = match links.more {
+                true => None,
+                false => self.collect_group(partition, wanted, &links).await?,
+            };
+            match read {
+                Some(read) => groups.reads.push(read),
+                None => groups.large.extend(names),
+            }
+        }
+        Ok(groups)
+    }
+
+    async fn follow(
+        &self,
+        partition: Partition,
+        epoch: Epoch,
+        owners: &[Owner],
+    ) -> Result<Links, HotError> {
+        let links = self.hot.links(partition, epoch, owners, OWNERS_MAX).await;
+        links.map_err(|error| adopted(error, partition))
     }
 
     /// Reads linked owners in one step. `None` if there is more than one transaction takes.
@@ -172,7 +224,7 @@ impl Tiers {
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
         links: &Links,
-    ) -> Result<Option<(Collected, Vec<Member>)>, HotError> {
+    ) -> Result<Option<Read>, HotError> {
         let mut group: BTreeMap<Owner, Fields> = links
             .owners
             .iter()
@@ -180,22 +232,49 @@ impl Tiers {
             .collect();
         loop {
             let list: Vec<_> = group.clone().into_iter().collect();
-            let partners = match self.hot.collect_linked(partition, &list, BOUND).await? {
+            match self.hot.collect_linked(partition, &list, BOUND).await? {
                 Linked::Closed(collected, members) => return Ok(Some((collected, members))),
-                Linked::Large => return Ok(None),
-                Linked::Open(partners) => partners,
-            };
-            let before = group.len();
-            for partner in partners {
-                let fields = asked(wanted, &partner);
-                group.entry(partner).or_insert(fields);
-            }
-            // An engine that names a known partner breaks its contract.
-            if group.len() == before || group.len() > wanted.len() + OWNERS_MAX {
-                return Ok(None);
+                Linked::Large => {
+                    // A large owner may have a small part in a transaction.
+                    if !keep_marked_fields(&mut group) {
+                        return Ok(None);
+                    }
+                }
+                Linked::Open(partners) => {
+                    let before = group.len();
+                    for partner in partners {
+                        let fields = asked(wanted, &partner);
+                        group.entry(partner).or_insert(fields);
+                    }
+                    // An engine that names a known partner breaks its contract.
+                    if group.len() == before || group.len() > wanted.len() + OWNERS_MAX {
+                        return Ok(None);
+                    }
+                }
             }
         }
     }
+}
+
+/// Linked owners, as they were read in one step.
+type Read = (Collected, Vec<Member>);
+
+/// The linked owners of a read.
+#[derive(Debug, Default)]
+struct Groups {
+    reads: Vec<Read>,
+    /// Owners of units with more than one transaction takes.
+    large: BTreeSet<Owner>,
+}
+
+/// Asks for the marked fields alone where whole owners were asked for. False if there was none.
+fn keep_marked_fields(group: &mut BTreeMap<Owner, Fields>) -> bool {
+    let mut found = false;
+    for fields in group.values_mut().filter(|fields| **fields == Fields::All) {
+        *fields = Fields::Cells(Vec::new());
+        found = true;
+    }
+    found
 }
 
 impl<'a> Together<'a> {
@@ -208,57 +287,50 @@ impl<'a> Together<'a> {
         }
     }
 
-    /// More is linked than one transaction takes. The linked owners land apart.
-    fn apart(wanted: &'a [(Owner, Vec<Field>)], collected: Collected, links: &Links) -> Self {
-        let linked = links.owners.iter();
-        let torn = linked.map(|(owner, _)| (owner.clone(), Vec::new()));
-        Self {
-            units: Units {
-                torn: torn.collect(),
-                ..Units::default()
-            },
-            ..Self::plain(wanted, collected)
-        }
-    }
-
     /// The wanted owners without partners as they were read, and the others as they were read
-    /// together.
+    /// together. Owners of units that are too large land apart.
     fn of(
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
-        collected: Collected,
-        group: Collected,
-        members: Vec<Member>,
+        mut collected: Collected,
+        groups: Groups,
         torn_after: Duration,
     ) -> Result<Self, HotError> {
-        if collected.epoch != group.epoch {
-            let message = "the partition was adopted between two reads";
-            let error = HotError::not_applied(HotKind::EpochMoved, "collect", message);
-            return Err(adopted(error, partition));
-        }
-        let units = Units::of(&members, torn_after);
-        let others = wanted.iter().cloned().zip(collected.reads);
+        let others = wanted
+            .iter()
+            .cloned()
+            .zip(std::mem::take(&mut collected.reads));
         let mut reads: BTreeMap<Owner, (Vec<Field>, HotRead)> = others
             .map(|((owner, fields), read)| (owner, (fields, read)))
             .collect();
-        for (member, read) in members.into_iter().zip(group.reads) {
-            let fields = match member.fields {
-                Fields::Cells(fields) => fields,
-                _ => Vec::new(),
-            };
-            reads.insert(member.owner, (fields, read));
+        let mut members = Vec::new();
+        for (mut group, read) in groups.reads {
+            if collected.epoch != group.epoch {
+                let message = "the partition was adopted between two reads";
+                let error = HotError::not_applied(HotKind::EpochMoved, "collect", message);
+                return Err(adopted(error, partition));
+            }
+            for (member, read) in read.iter().zip(std::mem::take(&mut group.reads)) {
+                let fields = match &member.fields {
+                    Fields::Cells(fields) => fields.clone(),
+                    _ => Vec::new(),
+                };
+                reads.insert(member.owner.clone(), (fields, read));
+            }
+            members.extend(read);
+            collected = group;
         }
-        let (mut wanted, mut list) = (Vec::new(), Vec::new());
+        let mut units = Units::of(&members, torn_after);
+        let large = groups.large.into_iter();
+        units.torn.extend(large.map(|owner| (owner, Vec::new())));
+        let mut wanted = Vec::new();
         for (owner, (fields, read)) in reads {
             wanted.push((owner, fields));
-            list.push(read);
+            collected.reads.push(read);
         }
         Ok(Self {
             wanted: Cow::Owned(wanted),
-            collected: Collected {
-                reads: list,
-                ..group
-            },
+            collected,
             units,
         })
     }

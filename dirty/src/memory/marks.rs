@@ -179,12 +179,12 @@ impl Marks {
         (fields, partners)
     }
 
-    /// When the database rejected a field of the owner first. Code 0 is a reason of the storage
-    /// itself.
+    /// When the database rejected a field of the owner first. A mark whose value vanished from the
+    /// hot tier was not rejected by the database.
     pub(super) fn rejected_since(&self, owner: &Owner) -> Option<Timestamp> {
         let errors = self.errors.get(owner)?.values();
         errors
-            .filter(|error| error.code != 0)
+            .filter(|error| !error.message.starts_with("vanished"))
             .map(|error| error.first)
             .min()
     }

@@ -62,9 +62,9 @@ if call('EXISTS', KEYS[ERRORS]) == 1 then
     local lines, order = error_lines(text or nil)
     for _, name in ipairs(order) do
       take(owners[i], name)
-      -- Code 0 is a reason of the storage itself. It passes with no repair of the database.
-      local since, code = string.match(lines[name], '^%d+ %d+ (%d+) %d+ %d+ (%d+) ')
-      if since and code ~= '0' and (owners[i].since == '' or tonumber(since) < tonumber(owners[i].since)) then owners[i].since = since end
+      -- A mark whose value vanished from Redis was not rejected by the database.
+      local since, reason = string.match(lines[name], '^%d+ %d+ (%d+) %d+ %d+ %d+ (.*)$')
+      if since and string.sub(reason, 1, 8) ~= 'vanished' and (owners[i].since == '' or tonumber(since) < tonumber(owners[i].since)) then owners[i].since = since end
     end
   end
 end
