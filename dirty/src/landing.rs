@@ -119,7 +119,7 @@ pub struct Links {
 /// The most that one transaction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Rows. The reserved fields of an owner count, too.
+    /// Rows, which are fields with their values or tombstones.
     pub rows: usize,
     /// Bytes of all values.
     pub bytes: usize,

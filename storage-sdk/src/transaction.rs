@@ -29,7 +29,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 /// the database holds all of the transaction or nothing. There are two exceptions. If the database
 /// rejects a row of one owner, all of them wait in the error map, and after `landing.torn_after`
 /// they land apart. Owners also land apart if transactions that have not landed link more than 4,096
-/// owners or 8 MiB of values.
+/// owners or rows, or 8 MiB of values.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

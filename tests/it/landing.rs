@@ -164,13 +164,7 @@ async fn a_poison_row_is_rejected_and_hurts_nobody_else() -> Result<()> {
 async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_rejected_while_the_database_takes_others()
 -> Result<()> {
     let stack = Stack::open().await?;
-    let refuse = async |what: &str| {
-        let trigger = format!(
-            "CREATE OR REPLACE TRIGGER no BEFORE INSERT ON landing_rows FOR EACH ROW \
-             IF {what} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31999, MESSAGE_TEXT = 'not today'; END IF"
-        );
-        sql(&stack.database, trigger).await
-    };
+    let refuse = async |what: &str| refuse_rows(&stack.database, what).await;
     // All rows are rejected, so the fault is the database's.
     refuse("TRUE").await?;
     let worker = stack.worker();
@@ -290,6 +284,15 @@ async fn a_row_that_takes_too_long_each_time_is_rejected_and_hurts_nobody_else()
     assert_eq!(names, ["player/ann/v", "player/bo/v"]);
     assert_eq!(stack.storage.stats().await?.error_marks, 1);
     worker.stop().await
+}
+
+/// Lets the database refuse all rows of which this holds, by an error number that is in no table.
+pub(crate) async fn refuse_rows(url: &str, what: &str) -> Result<()> {
+    let trigger = format!(
+        "CREATE OR REPLACE TRIGGER no BEFORE INSERT ON landing_rows FOR EACH ROW \
+         IF {what} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31999, MESSAGE_TEXT = 'not today'; END IF"
+    );
+    sql(url, trigger).await
 }
 
 pub(crate) async fn sql(url: &str, text: String) -> Result<()> {

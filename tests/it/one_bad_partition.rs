@@ -84,6 +84,31 @@ async fn an_owner_that_is_no_hash_any_more_is_rejected_and_keeps_no_other_from_l
     Ok(())
 }
 
+/// Also if a transaction has linked it with others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_linked_owner_that_is_no_hash_any_more_keeps_no_other_from_landing() -> Result<()> {
+    let stack = Stack::open().await?;
+    let [ann, bob] = ["{g}/ann", "{g}/bob"].map(|id| stack.player(id));
+    ann.update([("gold", "10")]).await?;
+    ann.pay(&bob, "gold", 4).await?;
+    let partition = ann.owner().partition(8).0;
+    let name = key(
+        &stack,
+        &format!("data:{{{partition}}}:game:eu:player:{{g}}/ann"),
+    );
+    let redis = redis().await?;
+    assert_eq!(redis.call(&["DEL", &name]).await?, Reply::Integer(1));
+    redis.call(&["SET", &name, "broken"]).await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    let stored = rows(&stack.database).await?;
+    let names: Vec<_> = stored.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["player/{g}/bob/gold"]);
+    assert_eq!(stack.backlog().await?.errors(), 1);
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_mark_that_cannot_be_read_is_rejected_under_its_own_name() -> Result<()> {
     let stack = Stack::open().await?;

@@ -8,7 +8,7 @@ use storage_sdk::{ByteOwner, Durability, Kind, Outcome, Safety, Storage};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Proxy, Stack, StoredRow, World, rows, stack, until};
 
-use super::landing::sql;
+use super::landing::{refuse_rows, sql};
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -234,13 +234,7 @@ async fn owners_wait_for_a_partner_that_is_rejected_until_they_are_torn() -> Res
 #[tokio::test(flavor = "multi_thread")]
 async fn linked_owners_are_not_rejected_while_the_database_takes_no_row() -> Result<()> {
     let stack = Stack::open().await?;
-    let refuse = async |what: &str| {
-        let trigger = format!(
-            "CREATE OR REPLACE TRIGGER no BEFORE INSERT ON landing_rows FOR EACH ROW \
-             IF {what} THEN SIGNAL SQLSTATE '45000' SET MYSQL_ERRNO = 31999, MESSAGE_TEXT = 'not today'; END IF"
-        );
-        sql(&stack.database, trigger).await
-    };
+    let refuse = async |what: &str| refuse_rows(&stack.database, what).await;
     refuse("TRUE").await?;
     let [ann, bob] = ["{g}/ann", "{g}/bob"].map(|id| stack.player(id));
     ann.update([("gold", "10")]).await?;

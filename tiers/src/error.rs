@@ -38,6 +38,15 @@ pub enum TierError {
         /// How many attempts.
         tries: u32,
     },
+    /// Transactions that have not landed link an owner with more than one transaction of the database
+    /// takes. The worker lands them apart.
+    #[error(
+        "{owner}: its transactions link more owners or bytes than land together; a worker lands them, so wait for it, and make the groups smaller"
+    )]
+    Linked {
+        /// The owner.
+        owner: Owner,
+    },
     /// The work panicked, which is a defect of this program. Only committed rows were settled.
     #[error("a panic ended the work: {words}")]
     Panicked {

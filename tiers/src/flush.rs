@@ -30,8 +30,7 @@ impl Tiers {
     /// # Errors
     /// `Refused` names the first field that the database rejects. Its value stays in the hot tier,
     /// and all other fields have landed, unless a transaction links the owner with others. Then none
-    /// of them has landed. `Contended`: more owners are linked than one transaction takes, and the
-    /// worker lands them. For any other error a tier is away, and some or all rows
+    /// of them has landed. `Linked`: more is linked than one transaction takes. For any other error a tier is away, and some or all rows
     /// may have landed.
     ///
     /// # Cancel safety
@@ -140,7 +139,7 @@ impl Tiers {
         &self,
         owner: &Owner,
         suspects: &mut BTreeSet<Owner>,
-    ) -> Result<Option<Read>, TierError> {
+    ) -> Result<Option<Whole>, TierError> {
         let partition = owner.partition(self.hot.partition_count());
         let asked = [(owner.clone(), Vec::new())];
         let together = match self
@@ -152,9 +151,8 @@ impl Tiers {
         };
         let (wanted, mut collected) = (together.wanted.into_owned(), together.collected);
         if !together.units.torn().is_empty() {
-            return Err(TierError::Contended {
-                what: format!("land {owner} with all owners that its transactions link"),
-                tries: 1,
+            return Err(TierError::Linked {
+                owner: owner.clone(),
             });
         }
         let is_ready = self
@@ -229,7 +227,7 @@ impl Tiers {
 }
 
 /// Owners, a read of each, and those of them that must land together.
-type Read = (Vec<(Owner, Vec<Field>)>, Collected, Units);
+type Whole = (Vec<(Owner, Vec<Field>)>, Collected, Units);
 
 /// The owner's version, which it has if it has a hash, and the rows of all owners.
 fn rows_of(

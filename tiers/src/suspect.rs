@@ -103,3 +103,74 @@ impl Tiers {
 pub fn is_suspect(read: &HotRead) -> bool {
     read.header.is_some_and(|header| header.suspect)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use storage_config::{ColdUrl, HotSettings, HotUrl, RedisSettings, SqlSettings};
+    use storage_dirty::{Adopt, Marks, MemoryStore, Owners, Partitions};
+    use storage_model::{
+        Bytes, Change, Epoch, ManualClock, Mutation, OpId, Partition, Timestamp, Version,
+    };
+
+    use super::*;
+
+    const NOW: Timestamp = Timestamp(1_800_000_000_000_000);
+    const PARTITION: Partition = Partition(0);
+
+    async fn adopt(hot: &MemoryStore, epoch: u64, compare_all: bool) {
+        let seen = hot.partition_states(&[PARTITION]).await.remove(0).unwrap();
+        let adopt = Adopt {
+            partition: PARTITION,
+            seen,
+            epoch: Epoch(epoch),
+            last_version: Version::ZERO,
+            landed_here: false,
+            compare_all,
+            database: None,
+        };
+        assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);
+    }
+
+    /// Otherwise a part of a transaction could be of another moment than the rest.
+    #[tokio::test]
+    async fn an_owner_that_becomes_suspect_later_is_read_again_with_all_others() {
+        let settings = RedisSettings {
+            partitions: 1,
+            ..RedisSettings::new(HotUrl::Memory)
+        };
+        let clock = Arc::new(ManualClock::new(NOW));
+        let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
+        adopt(&hot, 1, false).await;
+        let gold = Field::new("gold").unwrap();
+        let owners = ["ann", "bob"].map(|id| Owner::new("game", "eu", "player", id).unwrap());
+        for (number, owner) in (1..).zip(&owners) {
+            let set = vec![(gold.clone(), Change::Set(Bytes::from("1")))];
+            let (id, deadline) = (OpId::new([number; 16]), Timestamp(NOW.0 + 1_000_000));
+            let write = Mutation::new(owner.clone(), set, id, deadline);
+            hot.mutate(&[(write, Vec::new())]).await.remove(0).unwrap();
+        }
+        // Each hash is compared with its rows from now on.
+        adopt(&hot, 2, true).await;
+        let wanted = owners.clone().map(|owner| (owner, vec![gold.clone()]));
+        let read = hot.collect(PARTITION, &wanted).await.unwrap();
+        assert!(read.reads.iter().all(is_suspect));
+        let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
+            .await
+            .unwrap();
+        let tiers = Tiers::new(Arc::new(hot), cold, 100);
+
+        let [ann, _] = owners;
+        let (mut collected, mut before) = (read, BTreeSet::from([ann]));
+        let mut compare = async |collected: &mut Collected| {
+            let compared = tiers.reconcile_all(&wanted, collected, &mut before);
+            compared.await.unwrap()
+        };
+        assert!(!compare(&mut collected).await, "Bob was not suspect before");
+        let mut again = tiers.hot().collect(PARTITION, &wanted).await.unwrap();
+        assert!(!again.reads.iter().any(is_suspect));
+        assert!(compare(&mut again).await);
+        assert_eq!(again.reads, collected.reads);
+    }
+}

@@ -2,8 +2,8 @@
 //!
 //! The worker, a replay of rejected rows, a flush and a write that waits for the database all read
 //! marked owners by [`Tiers::collect_together`]. It follows the partners of all marks until no
-//! other owner is named, and reads the owners in one step. So a commit holds all of a transaction
-//! or nothing.
+//! other owner is named, and reads linked owners in one step. So a commit holds all of a
+//! transaction or nothing.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,13 +14,13 @@ use storage_model::{Epoch, Field, Owner, Partition};
 
 use crate::Tiers;
 
-/// The most owners that are followed from mark to mark, beside the wanted ones. If there are more,
-/// or more than [`BOUND`] is marked, linked owners land apart.
+/// The most owners that are followed from mark to mark, beside the wanted ones. The owners of a
+/// unit that has more, or more than [`BOUND`], land apart.
 const OWNERS_MAX: usize = 4_096;
 
 /// The most that linked owners may have to land in one transaction.
 const BOUND: Bound = Bound {
-    rows: 2 * 4_096,
+    rows: 4_096,
     bytes: 8 << 20,
 };
 
@@ -224,7 +224,7 @@ impl Tiers {
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
         links: &Links,
-    ) -> Result<Option<Read>, HotError> {
+    ) -> Result<Option<GroupRead>, HotError> {
         let mut group: BTreeMap<Owner, Fields> = links
             .owners
             .iter()
@@ -257,12 +257,12 @@ impl Tiers {
 }
 
 /// Linked owners, as they were read in one step.
-type Read = (Collected, Vec<Member>);
+type GroupRead = (Collected, Vec<Member>);
 
 /// The linked owners of a read.
 #[derive(Debug, Default)]
 struct Groups {
-    reads: Vec<Read>,
+    reads: Vec<GroupRead>,
     /// Owners of units with more than one transaction takes.
     large: BTreeSet<Owner>,
 }

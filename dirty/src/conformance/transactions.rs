@@ -182,10 +182,7 @@ pub async fn a_transaction_that_one_owner_refuses_changes_nothing(h: &Harness) {
         other => panic!("{other:?}"),
     }
     assert_eq!([gold(h, &ann).await, gold(h, &bob).await], before);
-    assert_eq!(
-        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
-        Ok(vec![of(&[]); 2])
-    );
+    assert_unlinked(h, &[&ann, &bob]).await;
 }
 
 /// For one owner, too. A sum at a bound is in bounds.
@@ -331,6 +328,23 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     assert!(collected.reaches >= h.read(&cay).await.header.unwrap().version);
 }
 
+/// No mark of these owners has a partner.
+async fn assert_unlinked(h: &Harness, owners: &[&Owner]) {
+    let found = linked(h, owners).await.map(|all| partners(&all));
+    assert_eq!(found, Ok(vec![of(&[]); owners.len()]));
+}
+
+/// Two owners of a transaction that has not landed, and their partition.
+async fn linked_pair(h: &Harness) -> (Owner, Owner, Partition) {
+    let [ann, bob, _] = group();
+    for owner in [&ann, &bob] {
+        h.set(owner, "gold", "100").await;
+    }
+    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let partition = h.partition(&ann);
+    (ann, bob, partition)
+}
+
 async fn settle_all(h: &Harness, partition: Partition, lock: &crate::Lock) -> Vec<Entry> {
     let entries = h.scan(partition).await;
     h.settle(partition, Some(lock), &entries).await.unwrap();
@@ -339,12 +353,7 @@ async fn settle_all(h: &Harness, partition: Partition, lock: &crate::Lock) -> Ve
 
 /// The links go with the last mark, and the partition is read plainly again.
 pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
-    let [ann, bob, _] = group();
-    let partition = h.partition(&ann);
-    for owner in [&ann, &bob] {
-        h.set(owner, "gold", "100").await;
-    }
-    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let (ann, bob, partition) = linked_pair(h).await;
     let lock = h.lock(partition).await;
     let is_linked = async || {
         let wanted = [(ann.clone(), vec![field("gold")])];
@@ -357,10 +366,7 @@ pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
     h.snapshot(partition, &lock).await;
     assert!(is_linked().await);
     settle_all(h, partition, &lock).await;
-    assert_eq!(
-        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
-        Ok(vec![of(&[]); 2])
-    );
+    assert_unlinked(h, &[&ann, &bob]).await;
     h.set(&ann, "gold", "1").await;
     h.snapshot(partition, &lock).await;
     assert!(!is_linked().await);
@@ -369,12 +375,7 @@ pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
 
 /// With its error marks, until they have landed.
 pub async fn partners_stay_in_the_error_map(h: &Harness) {
-    let [ann, bob, _] = group();
-    let partition = h.partition(&ann);
-    for owner in [&ann, &bob] {
-        h.set(owner, "gold", "100").await;
-    }
-    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let (ann, bob, partition) = linked_pair(h).await;
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let (mut rejected, mut rows) = (Vec::new(), Vec::new());
@@ -419,20 +420,12 @@ pub async fn partners_stay_in_the_error_map(h: &Harness) {
     let settled = h.store().settle(&settle).await.unwrap();
     assert_eq!(settled.errors_cleared, 2);
     assert!(!h.is_marked(&ann).await && !h.is_marked(&bob).await);
-    assert_eq!(
-        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
-        Ok(vec![of(&[]); 2])
-    );
+    assert_unlinked(h, &[&ann, &bob]).await;
 }
 
 /// In both windows, and in the dirty map after a change of the epoch.
 pub async fn partners_stay_on_probation(h: &Harness) {
-    let [ann, bob, _] = group();
-    let partition = h.partition(&ann);
-    for owner in [&ann, &bob] {
-        h.set(owner, "gold", "100").await;
-    }
-    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let (ann, bob, partition) = linked_pair(h).await;
     let lock = h.lock(partition).await;
     land(h, partition, &lock).await;
     assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
@@ -463,10 +456,7 @@ pub async fn partners_stay_on_probation(h: &Harness) {
         .unwrap()
         .entries;
     assert_eq!(expire(h, partition, &lock, window, entries).await, 2);
-    assert_eq!(
-        linked(h, &[&ann, &bob]).await.map(|all| partners(&all)),
-        Ok(vec![of(&[]); 2])
-    );
+    assert_unlinked(h, &[&ann, &bob]).await;
 }
 
 /// Over any number of marks, in any map, up to the limit.
@@ -517,14 +507,9 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
 
 /// Whatever the caller could read at once. It reads such owners in another way.
 pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
-    let [ann, bob, _] = group();
-    let partition = h.partition(&ann);
-    for owner in [&ann, &bob] {
-        h.set(owner, "gold", "100").await;
-    }
-    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let (ann, bob, partition) = linked_pair(h).await;
     let wanted = [&ann, &bob].map(|owner| (owner.clone(), Fields::All));
-    for (rows, bytes, is_large) in [(100, 100, false), (1, 100, true), (100, 4, true)] {
+    for (rows, bytes, is_large) in [(2, 100, false), (1, 100, true), (100, 3, true)] {
         let bound = Bound { rows, bytes };
         let found = h.store().collect_linked(partition, &wanted, bound).await;
         assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
@@ -533,12 +518,7 @@ pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
 
 /// For later transactions of its partners, which would be torn, too.
 pub async fn partners_that_landed_apart_are_left(h: &Harness) {
-    let [ann, bob, _] = group();
-    let partition = h.partition(&ann);
-    for owner in [&ann, &bob] {
-        h.set(owner, "gold", "100").await;
-    }
-    applied(h.send(&moves(h, &ann, &bob, 30).await, None).await);
+    let (ann, bob, partition) = linked_pair(h).await;
     let lock = h.lock(partition).await;
     h.snapshot(partition, &lock).await;
     let entries = h.scan(partition).await;

@@ -89,8 +89,11 @@ for _, owner in ipairs(owners) do
       if value then cells[#cells + 1], cells[#cells + 2] = wanted[i], value end
     end
   end
-  rows_left = rows_left - #cells / 2
-  for i = 2, #cells, 2 do bytes_left = bytes_left - #cells[i] end
+  for i = 1, #cells, 2 do
+    -- Of the reserved names, only those of tombstones are rows.
+    if string.byte(cells[i]) ~= 58 or string.sub(cells[i], 1, 3) == ':d:' then rows_left = rows_left - 1 end
+    bytes_left = bytes_left - #cells[i + 1]
+  end
   if rows_left < 0 or bytes_left < 0 then return { 'large' } end
   local age = owner.since ~= '' and digits(math.max(now - tonumber(owner.since), 0)) or ''
   reply[#reply + 1] = { cells, owner.fields, owner.partners, age }
