@@ -270,21 +270,20 @@ async fn transactions_are_applied_once_although_replies_are_lost() -> Result<()>
         purse.update([("gold", "1000")]).await?;
     }
     proxy.lose_every(5);
-    for round in 0..30 {
+    // Answers to concurrent calls can come in one piece, which counts once.
+    let mut round = 0;
+    while proxy.lost() < 10 {
+        round += 1;
+        assert!(round < 1_000, "only {} replies were lost", proxy.lost());
         let payments = (0..4).map(|from| {
             let (from, to) = (&purses[from], &purses[(from + 1) % 4]);
-            async move { from.pay(to, "gold", round + 1).await }
+            async move { from.pay(to, "gold", round % 100 + 1).await }
         });
         for paid in join_all(payments).await {
             paid?;
         }
     }
     proxy.lose_every(0);
-    assert!(
-        proxy.lost() >= 10,
-        "only {} replies were lost",
-        proxy.lost()
-    );
     for purse in &purses {
         assert_eq!(gold(purse).await?, 1_000);
     }
