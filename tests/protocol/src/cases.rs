@@ -76,8 +76,11 @@ const FLUSH: Bounds = Bounds {
 const REFUSED: Bounds = Bounds {
     writes: 2,
     refusals: 2,
-    flushes: 1,
     ..LEAST
+};
+const REFUSED_FLUSH: Bounds = Bounds {
+    flushes: 1,
+    ..REFUSED
 };
 const REFUSED_TWICE: Bounds = Bounds {
     writes: 2,
@@ -151,88 +154,176 @@ const REFUSED_PART: Bounds = Bounds {
     ..PROBATION
 };
 
-/// Searches that fit a test. Every rule holds in them.
-pub const CASES: &[Case] = &[
-    Case {
-        name: "overlapping workers",
-        bounds: TWO_WORKERS,
-    },
-    Case {
-        name: "two fields",
-        bounds: TWO_FIELDS,
-    },
-    Case {
+/// Searches of one test. Every rule holds in them.
+#[derive(Debug)]
+pub struct Group {
+    /// The searches that take some seconds together.
+    pub cases: &'static [Case],
+    /// The searches that take longer.
+    pub large: &'static [Case],
+}
+
+/// Writes of all other kinds than removals.
+pub const WRITES: Group = Group {
+    cases: &[
+        Case {
+            name: "two fields",
+            bounds: TWO_FIELDS,
+        },
+        Case {
+            name: "counters",
+            bounds: COUNTERS,
+        },
+        Case {
+            name: "conditions",
+            bounds: CONDITIONS,
+        },
+        Case {
+            name: "copies that come late",
+            bounds: LATE,
+        },
+    ],
+    large: &[],
+};
+
+/// Removals, restorations and purges.
+pub const REMOVALS: Group = Group {
+    cases: &[Case {
         name: "removal and purge",
         bounds: REMOVAL,
-    },
-    Case {
-        name: "counters",
-        bounds: COUNTERS,
-    },
-    Case {
-        name: "conditions",
-        bounds: CONDITIONS,
-    },
-    Case {
-        name: "copies that come late",
-        bounds: LATE,
-    },
-    Case {
-        name: "eviction",
-        bounds: EVICTION,
-    },
-    Case {
-        name: "flush",
-        bounds: FLUSH,
-    },
-    Case {
-        name: "refused rows",
-        bounds: REFUSED,
-    },
-    Case {
-        name: "rows refused to two workers",
-        bounds: REFUSED_TWICE,
-    },
-    Case {
-        name: "single fields",
-        bounds: SINGLE,
-    },
-    Case {
-        name: "failover",
-        bounds: FAILOVER,
-    },
-    Case {
-        name: "failover with copies under way",
-        bounds: REWOUND_REPLIES,
-    },
-    Case {
-        name: "wipe",
-        bounds: WIPED,
-    },
-    Case {
-        name: "probation",
-        bounds: PROBATION,
-    },
-    Case {
-        name: "deleted hash",
-        bounds: DELETED,
-    },
-    Case {
-        name: "deleted hash, crash",
-        bounds: Bounds {
-            crashes: 1,
-            ..DELETED
+    }],
+    large: &[],
+};
+
+/// Workers that overlap and die, and rows that the database refuses.
+pub const WORKERS: Group = Group {
+    cases: &[
+        Case {
+            name: "overlapping workers",
+            bounds: Bounds {
+                crashes: 0,
+                ..TWO_WORKERS
+            },
         },
-    },
-    Case {
-        name: "refills",
-        bounds: REFILLED,
-    },
-    Case {
-        name: "probation of a mark that is rejected in part",
-        bounds: REFUSED_PART,
-    },
-];
+        Case {
+            name: "overlapping workers, a crash",
+            bounds: Bounds {
+                reads: 0,
+                ..TWO_WORKERS
+            },
+        },
+        Case {
+            name: "refused rows",
+            bounds: REFUSED,
+        },
+        Case {
+            name: "refused rows, a flush",
+            bounds: Bounds {
+                writes: 1,
+                ..REFUSED_FLUSH
+            },
+        },
+        Case {
+            name: "refused rows, a flush of two writes",
+            bounds: Bounds {
+                reads: 0,
+                ..REFUSED_FLUSH
+            },
+        },
+        Case {
+            name: "rows refused to two workers",
+            bounds: REFUSED_TWICE,
+        },
+    ],
+    large: &[
+        Case {
+            name: "overlapping workers, reads and a crash",
+            bounds: TWO_WORKERS,
+        },
+        Case {
+            name: "refused rows, reads and a flush",
+            bounds: REFUSED_FLUSH,
+        },
+    ],
+};
+
+/// Flushes and evictions.
+pub const FLUSHES: Group = Group {
+    cases: &[
+        Case {
+            name: "flush",
+            bounds: FLUSH,
+        },
+        Case {
+            name: "eviction",
+            bounds: EVICTION,
+        },
+    ],
+    large: &[],
+};
+
+/// A hot tier that comes back older or empty, and a database that forgets.
+pub const LOSSES: Group = Group {
+    cases: &[
+        Case {
+            name: "failover",
+            bounds: FAILOVER,
+        },
+        Case {
+            name: "failover with copies under way",
+            bounds: REWOUND_REPLIES,
+        },
+        Case {
+            name: "wipe",
+            bounds: WIPED,
+        },
+        Case {
+            name: "probation",
+            bounds: PROBATION,
+        },
+        Case {
+            name: "probation of a mark that is rejected in part",
+            bounds: REFUSED_PART,
+        },
+    ],
+    large: &[],
+};
+
+/// Hashes that are deleted by hand.
+pub const DELETIONS: Group = Group {
+    cases: &[
+        Case {
+            name: "deleted hash",
+            bounds: DELETED,
+        },
+        Case {
+            name: "deleted hash, crash",
+            bounds: Bounds {
+                crashes: 1,
+                ..DELETED
+            },
+        },
+    ],
+    large: &[],
+};
+
+/// Loads of owners with rows in the database.
+pub const LOADS: Group = Group {
+    cases: &[
+        Case {
+            name: "refills",
+            bounds: REFILLED,
+        },
+        Case {
+            name: "single fields",
+            bounds: SINGLE,
+        },
+    ],
+    large: &[],
+};
+
+/// All groups.
+pub const GROUPS: [Group; 7] = [WRITES, REMOVALS, WORKERS, FLUSHES, LOSSES, DELETIONS, LOADS];
 
 /// Rules, each with bounds within which the search finds the damage without the rule.
 ///
@@ -283,6 +374,7 @@ pub const BROKEN: &[Case] = &[
         name: "R3-mark-version",
         bounds: Bounds {
             writes: 3,
+            reads: 0,
             ..FAILOVER
         },
     },
@@ -299,7 +391,10 @@ pub const BROKEN: &[Case] = &[
     },
     Case {
         name: "R5-number",
-        bounds: TWO_WORKERS,
+        bounds: Bounds {
+            crashes: 0,
+            ..TWO_WORKERS
+        },
     },
     Case {
         name: "R5-early",
@@ -338,7 +433,10 @@ pub const BROKEN: &[Case] = &[
     },
     Case {
         name: "R7-refill",
-        bounds: REFILLED,
+        bounds: Bounds {
+            fields: 1,
+            ..REFILLED
+        },
     },
     Case {
         name: "R7-marker",
@@ -382,7 +480,10 @@ pub const BROKEN: &[Case] = &[
     },
     Case {
         name: "R11-forgotten",
-        bounds: REWOUND_REPLIES,
+        bounds: Bounds {
+            late: 0,
+            ..REWOUND_REPLIES
+        },
     },
     Case {
         name: "R11-outlived",
@@ -457,7 +558,7 @@ pub const BROKEN: &[Case] = &[
     },
 ];
 
-/// Searches that are too large for a test.
+/// Searches that are too large for any test.
 pub const DEEP: &[Case] = &[Case {
     name: "overlapping workers",
     bounds: Bounds {

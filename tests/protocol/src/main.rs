@@ -3,12 +3,12 @@
 use clap::Parser;
 #[cfg(debug_assertions)]
 use storage_protocol::cases::BROKEN;
-use storage_protocol::cases::{CASES, Case, DEEP};
+use storage_protocol::cases::{Case, DEEP, GROUPS};
 
 /// Searches all interleavings of the protocol within bounds.
 #[derive(Debug, Parser)]
 struct Args {
-    /// The searches of the tests within larger bounds
+    /// Other searches, within larger bounds than those of the tests
     #[arg(long)]
     deep: bool,
     /// The damage of each rule's loss
@@ -25,7 +25,15 @@ struct Args {
 
 fn main() -> std::process::ExitCode {
     let args = Args::parse();
-    let cases: &[Case] = if args.deep { DEEP } else { CASES };
+    let cases: Vec<Case> = if args.deep {
+        DEEP.to_vec()
+    } else {
+        let groups = GROUPS.iter();
+        groups
+            .flat_map(|group| group.cases.iter().chain(group.large))
+            .copied()
+            .collect()
+    };
     #[cfg(debug_assertions)]
     if args.broken {
         for case in BROKEN.iter().filter(|case| case.name.contains(&args.case)) {

@@ -1,14 +1,17 @@
-//! The searches that fit a test.
+//! The searches of the protocol: one test for each group.
 
-use storage_protocol::cases::{BROKEN, CASES};
+use storage_protocol::cases::{
+    BROKEN, DELETIONS, FLUSHES, Group, LOADS, LOSSES, REMOVALS, WORKERS, WRITES,
+};
+
+use crate::form::of_this_form;
 
 /// Far above the need of any search, so that a search still ends when its states grow.
 const STATES_MAX: usize = 2_000_000;
 
-#[test]
-fn in_every_interleaving_nothing_acknowledged_is_lost() {
+fn assert_nothing_is_lost(group: &Group) {
     let mut wrong = Vec::new();
-    for case in CASES {
+    for case in of_this_form(group.cases, group.large, |case| case.name) {
         let found = case.search(STATES_MAX);
         println!("{}: {found}", case.name);
         if !found.complete || found.counterexample.is_some() {
@@ -16,6 +19,41 @@ fn in_every_interleaving_nothing_acknowledged_is_lost() {
         }
     }
     assert_eq!(wrong, [""; 0]);
+}
+
+#[test]
+fn in_every_interleaving_of_writes_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&WRITES);
+}
+
+#[test]
+fn in_every_interleaving_of_removals_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&REMOVALS);
+}
+
+#[test]
+fn in_every_interleaving_of_workers_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&WORKERS);
+}
+
+#[test]
+fn in_every_interleaving_of_flushes_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&FLUSHES);
+}
+
+#[test]
+fn in_every_interleaving_of_losses_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&LOSSES);
+}
+
+#[test]
+fn in_every_interleaving_of_deletions_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&DELETIONS);
+}
+
+#[test]
+fn in_every_interleaving_of_loads_nothing_acknowledged_is_lost() {
+    assert_nothing_is_lost(&LOADS);
 }
 
 #[cfg(debug_assertions)]
