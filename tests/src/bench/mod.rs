@@ -47,4 +47,4 @@ pub mod sweep;
 pub mod talk;
 
 pub use args::Args;
-pub use run::{run, smoke};
+pub use run::{run, smoke, smoke_docs};

@@ -53,15 +53,28 @@ fn write(args: &Args, report: &Report) -> Result<()> {
     }
 }
 
-/// Measures all cases and charts at the smallest scale, to see whether each of them runs. The
-/// charts and their text go into a folder.
+/// Measures the cases of which `wanted` holds at the smallest scale, to see whether each of them
+/// runs.
+///
+/// # Errors
+/// The database server does not start.
+pub async fn smoke(exe: &Path, wanted: impl Fn(&str) -> bool) -> Result<Report> {
+    let arena = Arena::start(Scale::Smoke, None, exe).await?;
+    let mut cases = Args::default().cases()?;
+    cases.retain(|case| wanted(&case.plan().name));
+    report(cases, &arena).await
+}
+
+/// Measures all charts and single commands at the smallest scale, besides one case. The page and
+/// its charts go into a folder.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
-pub async fn smoke(exe: &Path, folder: &Path) -> Result<Report> {
+pub async fn smoke_docs(exe: &Path, folder: &Path) -> Result<Report> {
     let arena = Arena::start(Scale::Smoke, None, exe).await?;
     let args = Args {
         docs: true,
+        only: Some("update-1-task".to_owned()),
         ..Args::default()
     };
     let mut report = Report {
