@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use storage_tests::sim::run::{Report, run};
 use storage_tests::sim::summary::{SEEDS_FOR_ALL, Summary};
+use storage_tests::size;
 
 fn assert_sound(report: &Report) {
     if let Some(violation) = &report.violation {
@@ -50,11 +51,13 @@ fn seeds_that_once_found_something_find_nothing_any_more() {
 #[test]
 fn no_seed_finds_anything_wrong_and_every_fault_hits() {
     let (begun, next) = (Instant::now(), AtomicU64::new(0));
+    // Only the long form has enough seeds for cells of fault and point.
+    let seeds = size(1, 3) * SEEDS_FOR_ALL;
     let play = || {
         let mut summary = Summary::default();
         loop {
             let seed = next.fetch_add(1, Ordering::Relaxed);
-            if seed >= SEEDS_FOR_ALL {
+            if seed >= seeds {
                 break;
             }
             let report = run(seed, false);
