@@ -253,6 +253,7 @@ async fn before_redis_is_full_writes_are_refused_by_its_memory() -> Result<()> {
     .await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
     world.settings.backpressure.interval = Duration::from_millis(10);
+    world.settings.backpressure.delay_max = Duration::from_millis(5);
     world.settings.hot.clean_ttl = Duration::from_secs(1);
     world.settings.hot.refresh_interval = Duration::ZERO;
     let stack = Stack::with(world).await?;

@@ -45,7 +45,7 @@ async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn workers_that_die_again_and_again_lose_nothing() -> Result<()> {
-    let stack = Stack::open().await?;
+    let stack = Stack::open().await?.with_short_locks();
     for round in 0..20 {
         for id in 0..50 {
             stack

@@ -123,6 +123,7 @@ async fn a_database_that_is_killed_again_and_again_and_forgets_loses_nothing() -
     const ROUNDS: usize = 10;
     // InnoDB flushes once a second, so a commit is durable after three.
     let (mariadb, stack) = forgetful(Duration::from_secs(3)).await?;
+    let stack = stack.with_short_locks();
     let (stop, stopped) = watch::channel(false);
     let mut writers = JoinSet::new();
     for writer in 0..WRITERS {

@@ -33,9 +33,9 @@ async fn torture(args: Args) -> Result<Report> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn faults_everywhere_lose_nothing_on_one_server() -> Result<()> {
-    let report = torture(all(Topology::Single, size(10, 25))).await?;
+    let report = torture(all(Topology::Single, size(6, 25))).await?;
     assert!(
-        report.cells() >= size(30, 72),
+        report.cells() >= size(20, 72),
         "only {} pairs of a fault and the work under way",
         report.cells()
     );

@@ -45,6 +45,9 @@ pub async fn mariadb() -> Result<&'static MariaDbServer> {
 /// Few partitions, so that owners meet in them.
 const PARTITIONS: u32 = 8;
 
+/// The length of short locks.
+const SHORT_LOCK: Duration = Duration::from_millis(400);
+
 /// Settings with a prefix and a database of their own.
 #[derive(Debug, Clone)]
 pub struct World {
@@ -158,6 +161,16 @@ impl Stack {
         };
         let (tiers, sessions) = (self.storage.tiers().clone(), &self.settings.sessions);
         Worker::start(LandingWorker::new(tiers, &landing, sessions, &RandomIds))
+    }
+
+    /// Lets the workers of this stack hold their locks for so short a time that the next one soon
+    /// takes over from one that was killed. A settings file can't ask for so little.
+    #[must_use]
+    pub fn with_short_locks(mut self) -> Self {
+        let landing = &mut self.settings.landing;
+        landing.lock_ttl = SHORT_LOCK;
+        landing.worker_ttl = SHORT_LOCK;
+        self
     }
 
     /// The marks that wait to land.

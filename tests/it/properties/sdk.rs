@@ -13,14 +13,14 @@ use storage_landing::{Backlog, LandingWorker};
 use storage_model::{Bytes, Cell, Change, Condition, Field, ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Error, Kind, Storage};
 use storage_tests::reference::{Done, OwnerModel, Refused};
-use storage_tests::rows;
+use storage_tests::{rows, size};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use super::{FIELDS, OWNERS, by, histories, runtime, value};
 
 prop_state_machine! {
-    #![proptest_config(histories(150))]
+    #![proptest_config(histories(size(70, 150)))]
     #[test]
     fn the_sdk_answers_as_a_map_whatever_lands_expires_or_is_opened_again(sequential 1..40 => Sdk);
 }
