@@ -28,6 +28,7 @@
 //! | [`LandingSettings`] | how changes become durable |
 //! | [`BackpressureSettings`] | how writes slow down when landing can't keep up |
 //! | [`DurabilitySettings`] | how safe writes are when they are acknowledged |
+//! | [`FeedSettings`] | which changes the feed has, and how long |
 //! | [`SessionSettings`] | how one server at a time writes an owner |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | the rejected value, its place and the allowed values |
@@ -38,6 +39,7 @@ mod draft;
 mod durability;
 mod entry;
 mod error;
+mod feed;
 mod hot;
 mod hot_url;
 mod landing;
@@ -55,6 +57,7 @@ pub use backpressure::BackpressureSettings;
 pub use cold_url::{ColdUrl, MysqlAddress};
 pub use durability::DurabilitySettings;
 pub use error::{ConfigError, Place};
+pub use feed::FeedSettings;
 pub use hot::HotSettings;
 pub use hot_url::HotUrl;
 pub use landing::LandingSettings;

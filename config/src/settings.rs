@@ -12,6 +12,7 @@ use crate::draft::Draft;
 use crate::durability::DurabilitySettings;
 use crate::entry::{Entry, Section, check, ensure};
 use crate::error::ConfigError;
+use crate::feed::FeedSettings;
 use crate::hot::HotSettings;
 use crate::hot_url::HotUrl;
 use crate::landing::LandingSettings;
@@ -37,6 +38,8 @@ pub struct Settings {
     pub backpressure: BackpressureSettings,
     /// How safe writes are when they are acknowledged.
     pub durability: DurabilitySettings,
+    /// Which changes the feed has, and how long it keeps them.
+    pub feed: FeedSettings,
     /// How one server at a time writes an owner.
     pub sessions: SessionSettings,
     /// The largest values and calls.
@@ -54,6 +57,7 @@ impl Settings {
             landing: LandingSettings::default(),
             backpressure: BackpressureSettings::default(),
             durability: DurabilitySettings::default(),
+            feed: FeedSettings::default(),
             sessions: SessionSettings::default(),
             limits: Limits::default(),
         }
@@ -115,7 +119,7 @@ impl Settings {
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 8] {
+    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 9] {
         [
             ("redis", self.redis.entries()),
             ("sql", self.sql.entries()),
@@ -123,6 +127,7 @@ impl Settings {
             ("landing", self.landing.entries()),
             ("backpressure", self.backpressure.entries()),
             ("durability", self.durability.entries()),
+            ("feed", self.feed.entries()),
             ("sessions", self.sessions.entries()),
             ("limits", self.limits.entries()),
         ]

@@ -147,6 +147,11 @@ impl Keys {
         self.of_partition("lock", partition, "")
     }
 
+    /// Notes on their way to the database.
+    pub(crate) fn notes(&self, partition: Partition) -> String {
+        self.of_partition("notes", partition, "")
+    }
+
     /// The partition's record.
     pub(crate) fn part(&self, partition: Partition) -> String {
         self.of_partition("part", partition, "")
@@ -252,6 +257,8 @@ pub(crate) const HEAD: &str = ":v";
 /// In the hash of an owner: when it was made, if a map named the owner then. A worker's reads ask
 /// for it, too.
 pub(crate) const BORN: &str = ":b";
+/// In the hash of an owner: the place of its last note. A worker's reads ask for it, too.
+pub(crate) const NOTED: &str = ":n";
 /// In the hash of an owner: the prefix of the names of tombstones.
 pub(crate) const TOMBSTONE: &str = ":d:";
 /// In the record of a partition: the incarnation under which it was made.
@@ -265,13 +272,14 @@ pub(crate) const STORE: &str = "w:";
 
 /// All reserved names, each with its meaning.
 #[cfg(test)]
-pub(crate) const RESERVED: [(&str, &str); 29] = [
+pub(crate) const RESERVED: [(&str, &str); 33] = [
     // In the hash of an owner.
     (HEAD, "version, generation and flag"),
     (
         BORN,
         "when the hash was made, if a map named the owner then",
     ),
+    (NOTED, "the place of the owner's last note"),
     (":t", "there may be tombstones"),
     (TOMBSTONE, "the prefix of tombstones"),
     // In the ids of operations.
@@ -296,6 +304,9 @@ pub(crate) const RESERVED: [(&str, &str); 29] = [
     ("window", "the number of the window that leaves probation"),
     ("requeue", "marks on probation must become live again"),
     ("graced", "the last epoch with an ended grace"),
+    ("note", "the place of the last note"),
+    ("noted", "how far notes have landed"),
+    ("resynced", "the epoch in which lost leads were looked for"),
     (STORE, "the prefix of stores, each with its last call"),
     // In the record of the whole hot tier.
     ("token", "the token of the hot tier"),

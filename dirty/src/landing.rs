@@ -70,6 +70,15 @@ pub struct Page<T> {
     pub next: Option<u64>,
 }
 
+/// The marks of some owners.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Marked {
+    /// Entries of the dirty map.
+    pub dirty: Vec<Entry>,
+    /// Entries of the snapshot.
+    pub snapshot: Vec<Entry>,
+}
+
 /// The values of marked fields, and the data that a fence needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Collected {
@@ -257,6 +266,10 @@ pub struct ErrorEntry {
 /// The calls keep the rules of [`HotStore`](crate::HotStore).
 #[async_trait]
 pub trait Marks: Send + Sync {
+    /// The marks that owners have in the dirty map and in the snapshot. Marks that were put aside are
+    /// not among them. A mark that moves from one to the other meanwhile is found.
+    async fn marks_of(&self, partition: Partition, owners: &[Owner]) -> Result<Marked, HotError>;
+
     /// Turns the dirty map into the snapshot, unless a snapshot is left over (R4). Fails with kind
     /// `LockLost` without the lock.
     async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError>;

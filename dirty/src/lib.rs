@@ -2,11 +2,12 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of six traits |
+//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of seven traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
 //! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probation`], [`Expire`]: landed marks that stay for a while |
 //! | [`partition`] | [`Partitions`], [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
+//! | [`feed`] | [`Feed`], [`Notes`]: notes on their way to the database |
 //! | [`tier`] | [`Tier`]: time, pairing, memory and workers of the whole |
 //! | [`pairing`] | [`HotPairing`], [`HotPaired`]: the database that the hot tier belongs to |
 //! | [`session`] | [`Sessions`], [`Session`]: the sessions of owners |
@@ -25,6 +26,7 @@ pub mod bench;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
+pub mod feed;
 #[cfg(test)]
 mod fuzz;
 pub mod holder;
@@ -44,10 +46,11 @@ pub mod store;
 pub mod tier;
 
 pub use error::{HotError, HotKind};
+pub use feed::{Feed, Notes};
 pub use holder::{Asked, Beats, Holders};
 pub use landing::{
-    Bound, Collected, Entry, ErrorEntry, Fault, Linked, Links, Map, Marks, Member, Page, Reject,
-    Rejected, Settle, Settled, Snapshot, SnapshotId,
+    Bound, Collected, Entry, ErrorEntry, Fault, Linked, Links, Map, Marked, Marks, Member, Page,
+    Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
 pub use mark::Mark;
 pub use memory::MemoryStore;

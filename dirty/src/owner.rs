@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Applied, Cell, Epoch, Field, Mutation, Owner, Version};
+use storage_model::{Applied, Cell, Epoch, Field, Mutation, Owner, Position, Version};
 
 use crate::{HotError, Session};
 
@@ -49,6 +49,9 @@ pub struct Header {
     /// it is [`Version::ZERO`]. It is also [`Version::ZERO`] in a read of some live fields, which
     /// does not ask for it.
     pub born: Version,
+    /// The place of the owner's last note, as far as the hash knows. [`Position::ZERO`] if it knows
+    /// none, and in a read of some live fields.
+    pub noted: Position,
 }
 
 /// The result of one atomic read of an owner's hash.
@@ -215,6 +218,8 @@ pub trait Owners: Send + Sync {
     ///   version of the owner and of earlier calls of the partition.
     /// - The fields change, and the owner's version is raised to the new one.
     /// - The changed fields join the owner's mark in the dirty map.
+    /// - The note of the mutation joins the stream of the partition, and the hash remembers its
+    ///   place. A part that changes nothing leaves no note. See [`Feed`](crate::Feed).
     /// - The reply is remembered for a repeat.
     /// - The hash loses its time to live.
     ///

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{DatabaseId, Epoch, Partition, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Position, Timestamp, Version};
 
 use crate::HotError;
 
@@ -85,6 +85,8 @@ pub struct Adopt {
     pub compare_all: bool,
     /// The database that answered. `None` keeps the recorded one.
     pub database: Option<DatabaseId>,
+    /// How far the feed reaches, according to the database. Later notes have higher numbers.
+    pub feed: Position,
 }
 
 /// The right to land a partition, until it runs out.
@@ -122,9 +124,26 @@ pub struct PartitionPeek {
     pub snapshot_since: Option<Timestamp>,
     /// The holder of the lock.
     pub holder: Option<String>,
+    /// The place of the last note that was ever written.
+    pub last_note: Position,
+    /// How far notes have landed, as far as the hot tier was told.
+    pub noted: Position,
+    /// Notes of the stream. Landed ones are among them as long as they are on probation.
+    pub stream: u64,
+    /// Whether lost leads were looked for in this epoch ([`Feed::resync`](crate::Feed::resync)). False
+    /// without a record.
+    pub is_resynced: bool,
+    /// Whether the partition has a record.
+    pub has_record: bool,
 }
 
 impl PartitionPeek {
+    /// How many notes wait to land.
+    #[must_use]
+    pub fn notes(&self) -> u64 {
+        self.last_note.number.saturating_sub(self.noted.number)
+    }
+
     /// When the oldest entry of the dirty map or the snapshot was marked, in the hot tier's time,
     /// or earlier.
     #[must_use]
@@ -153,7 +172,8 @@ pub trait Partitions: Send + Sync {
     ///
     /// The generation becomes the epoch if the hot tier [has
     /// forgotten](crate::PartitionRecord::has_forgotten) landed data, if there was no record, or if
-    /// every hash must be compared. After any adoption, marks on probation must become live again.
+    /// every hash must be compared. The numbers of notes go on above those of both tiers. After any
+    /// adoption, marks on probation must become live again.
     /// Answers whether it adopted.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 

@@ -110,6 +110,7 @@ async fn a_session_takes_room_that_landed_data_make() {
             last_version,
             landed_here: false,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: None,
         };
         assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
@@ -425,6 +426,7 @@ mod random {
                     last_version,
                     landed_here: false,
                     compare_all: false,
+                    feed: storage_model::Position::ZERO,
                     database: None,
                 };
                 assert_eq!(self.store.adopt(&[adopt]).await, vec![Ok(true)]);

@@ -70,6 +70,12 @@ impl Backlog {
         self.partitions.iter().map(|(_, peek)| unlanded(peek)).sum()
     }
 
+    /// Notes that wait to land.
+    #[must_use]
+    pub fn notes(&self) -> u64 {
+        self.partitions.iter().map(|(_, peek)| peek.notes()).sum()
+    }
+
     /// Owners with rejected rows, and owners whose marked fields the hot tier lost.
     #[must_use]
     pub fn errors(&self) -> u64 {
@@ -119,6 +125,8 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
 #[derive(Debug, Clone)]
 struct Found {
     maps: BTreeSet<Timestamp>,
+    /// The number of the last note.
+    note: u64,
     /// Whether the maps of the next look belong to the drain, too. True at first, and while marks
     /// on probation become live again.
     grows: bool,
@@ -129,6 +137,7 @@ impl Found {
         if self.grows {
             self.maps
                 .extend(peek.live_since.into_iter().chain(peek.snapshot_since));
+            self.note = self.note.max(peek.last_note.number);
         }
         self.grows = peek.requeue;
     }
@@ -140,7 +149,10 @@ impl Found {
             (peek.live, peek.live_since),
             (peek.snapshot, peek.snapshot_since),
         ];
+        // Notes that the hot tier has lost meanwhile are waited for no longer.
+        let notes = (peek.noted.number + 1..=peek.last_note.number).contains(&self.note);
         (peek.requeue && peek.probation > 0)
+            || notes
             || maps
                 .iter()
                 .any(|(marks, since)| *marks > 0 && was_found(*since))
@@ -150,7 +162,7 @@ impl Found {
 /// The interval between looks at the backlog.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Waits until all marks from before the call have landed or were rejected, or until `deadline`.
+/// Waits until all marks and notes from before the call have landed or were rejected, or until `deadline`.
 /// Any workers may land them. After each look `progress` gets the backlog. Answers the partitions
 /// that still hold marks. Error marks count, marks on probation do not.
 ///
@@ -166,6 +178,7 @@ pub async fn drained(
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
     let nothing = || Found {
         maps: BTreeSet::new(),
+        note: 0,
         grows: true,
     };
     let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();

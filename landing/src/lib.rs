@@ -11,6 +11,7 @@
 //! | `task` | the concurrent tasks of a pass: reading marks, and landing them in batches |
 //! | `transaction` | one transaction: collect, commit, settle, reject |
 //! | [`marks`] | from marks to rows and back, pure functions |
+//! | [`notes`] | notes on their way to the feed |
 //! | `probation`, `expiring` | landed marks that stay until the database has kept them for a while |
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `failure` | how much of the work a failure concerns |
@@ -31,6 +32,7 @@ pub mod marks;
 mod measure;
 pub mod metrics;
 mod namesake;
+pub mod notes;
 mod pass;
 mod probation;
 pub mod rescue;

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use storage_dirty::{Collected, Entry, Fault, Header, Mark, Rejected, SnapshotId};
 use storage_model::sabotage::keeps;
-use storage_model::{Field, Owner, Partition, Row, Version};
+use storage_model::{Epoch, Event, Field, Owner, Partition, Position, Row, Version};
 
 /// Marks of one partition that land together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -17,15 +17,40 @@ pub struct Part {
     pub entries: Vec<Entry>,
     /// Whether the entries are error marks that are tried again.
     pub replay: bool,
+    /// Notes to land with the rows.
+    pub notes: Option<PartNotes>,
+}
+
+/// Notes of a part.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PartNotes {
+    /// The end of the feed, or the last note of the part before.
+    pub after: Position,
+    /// The epoch in which the notes were read.
+    pub epoch: Epoch,
+    /// The notes behind it, in their order.
+    pub events: Vec<Event>,
+    /// Dirty marks of the notes' owners. Their rows land, too, so that no event is ahead of its row.
+    /// The marks stay for the next snapshot.
+    pub marked: Vec<Entry>,
 }
 
 impl Part {
-    /// The owners and fields that the entries name, each once, in the order of owners.
+    /// How many entries and notes it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        let notes = self.notes.as_ref().map_or(0, |notes| notes.events.len());
+        self.entries.len() + notes
+    }
+
+    /// The owners and fields that the entries and the notes' marks name, each once, in the order of owners.
     #[must_use]
     pub fn wanted(&self) -> Vec<(Owner, Vec<Field>)> {
+        let dirty = self.notes.iter().flat_map(|notes| &notes.marked);
         let mut marks: Vec<&Mark> = self
             .entries
             .iter()
+            .chain(dirty)
             .filter_map(|entry| entry.mark.as_ref())
             .collect();
         marks.sort_by_key(|mark| &mark.owner);
@@ -79,6 +104,7 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
         snapshot,
         entries,
         replay,
+        notes,
     } in parts
     {
         for entry in entries {
@@ -100,14 +126,38 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
                         snapshot,
                         entries: vec![entry],
                         replay,
+                        notes: None,
                     });
                 }
             }
             taken += weight;
         }
+        let Some(notes) = notes else { continue };
+        taken += notes.events.len();
+        let empty = Part {
+            partition,
+            snapshot,
+            entries: Vec::new(),
+            replay,
+            notes: None,
+        };
+        put_notes(&mut group, empty, notes);
     }
     groups.extend((!group.is_empty()).then_some(group));
     groups
+}
+
+/// Puts notes to the last rows of their part, or to an empty part. The rows before them are ahead
+/// until then.
+fn put_notes(group: &mut Vec<Part>, empty: Part, notes: PartNotes) {
+    let last = group.last_mut();
+    match last.filter(|last| last.partition == empty.partition) {
+        Some(last) => last.notes = Some(notes),
+        None => group.push(Part {
+            notes: Some(notes),
+            ..empty
+        }),
+    }
 }
 
 fn owner(entry: &Entry) -> Option<&Owner> {

@@ -12,6 +12,7 @@ impl Measure for Counts {
         page.set(&names::REJECTED_ROWS, self.rejected);
         page.set(&names::FENCED_TRANSACTIONS, self.fenced);
         page.set(&names::REQUEUED_MARKS, self.requeued);
+        page.set(&names::LANDED_NOTES, self.notes);
         page.set(&names::TORN_OWNERS, self.torn);
         page.set(&names::EXPIRED_MARKS, self.expired);
         page.set(&names::LANDING_FAILURES, self.failures);
@@ -32,6 +33,7 @@ impl Measure for Backlog {
             }
             None => {}
         }
+        page.set(&names::WAITING_NOTES, self.notes());
         page.set(&names::REJECTED_OWNERS, self.errors());
         page.set(&names::PROBATION_OWNERS, self.probation());
         let away = u64::try_from(self.away.len()).unwrap_or(u64::MAX);

@@ -9,6 +9,7 @@ use crate::Rescued;
 pub struct Metrics {
     rows: AtomicU64,
     marks: AtomicU64,
+    notes: AtomicU64,
     transactions: AtomicU64,
     rejected: AtomicU64,
     torn: AtomicU64,
@@ -29,6 +30,8 @@ pub struct Counts {
     pub rows: u64,
     /// Marks cleared.
     pub marks: u64,
+    /// Events that were added to the feed.
+    pub notes: u64,
     /// Landing transactions that committed.
     pub transactions: u64,
     /// Entries moved to an error map, including repeated attempts.
@@ -70,6 +73,10 @@ impl Metrics {
 
     pub(crate) fn settled(&self, marks: u32) {
         self.marks.fetch_add(marks.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn noted(&self, events: usize) {
+        Self::add(&self.notes, events);
     }
 
     pub(crate) fn rejected(&self, entries: usize) {
@@ -118,6 +125,7 @@ impl Metrics {
         Counts {
             rows: get(&self.rows),
             marks: get(&self.marks),
+            notes: get(&self.notes),
             transactions: get(&self.transactions),
             rejected: get(&self.rejected),
             torn: get(&self.torn),

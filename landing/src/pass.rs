@@ -2,7 +2,7 @@
 //! and ending probations.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
@@ -10,7 +10,7 @@ use storage_model::{Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::marks::{self, Part};
-use crate::round::Round;
+use crate::round::{Round, Waiting};
 use crate::worker::Worker;
 use storage_tiers::TierError;
 
@@ -18,27 +18,39 @@ use storage_tiers::TierError;
 /// same.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
+/// The time between two looks for events that have been in the database for long enough.
+const DROP_EVERY: Duration = Duration::from_secs(10);
+
 /// The partitions with work.
 #[derive(Default)]
 struct Work {
     /// How many marks wait.
     marks: u64,
-    /// Partitions with marks to land, or with marks that must become live again.
-    marked: VecDeque<Partition>,
+    /// Partitions with marks or notes to land, or with marks that must become live again.
+    marked: VecDeque<Waiting>,
     /// Partitions with error marks.
     rejected: VecDeque<Partition>,
     /// Partitions with landed marks on probation.
     on_probation: Vec<Partition>,
     /// Partitions with marks on probation from before a change of the epoch.
     lost: Vec<Partition>,
+    /// Partitions without a record, since they are new or the hot tier was lost.
+    unrecorded: Vec<Partition>,
 }
 
 impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
         let marks = peek.live + peek.snapshot;
         self.marks += marks;
-        if marks > 0 || peek.requeue {
-            self.marked.push_back(partition);
+        if !peek.has_record {
+            self.unrecorded.push(partition);
+        }
+        let has_notes = peek.notes() + peek.stream > 0 || peek.has_record && !peek.is_resynced;
+        if marks > 0 || peek.requeue || has_notes {
+            self.marked.push_back(Waiting {
+                partition,
+                has_notes,
+            });
         }
         if peek.errors > 0 {
             self.rejected.push_back(partition);
@@ -69,9 +81,14 @@ impl Worker {
         if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
+        self.record_leading(&work.unrecorded).await?;
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
-            round.pass_over(self.requeue(partition).await)?;
+            // Marks that are not live again may be of rows before a gap in the notes. So nothing of
+            // the partition lands before they are.
+            if !round.pass_over(self.requeue(partition).await)? {
+                round.leave(partition);
+            }
         }
         self.run_tasks(&round, work.marks).await?;
         if self.replay_is_due() {
@@ -79,6 +96,9 @@ impl Worker {
         }
         if !work.on_probation.is_empty() && self.probation_is_due() {
             self.end_probation(&round, &work.on_probation).await?;
+        }
+        if self.is_due(&self.dropped, DROP_EVERY) {
+            self.drop_old_events(&held).await?;
         }
         round.end()?;
         if let Err(error) = self.tiers.hot().forget_calls(&held).await {
@@ -100,8 +120,13 @@ impl Worker {
     /// Whether the error maps are due for a replay. They are read as a whole, so a busy worker does
     /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
-        let mut last = self.replayed.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = last.is_none_or(|last| last.elapsed() >= self.settings.error_retry_min / 2);
+        self.is_due(&self.replayed, self.settings.error_retry_min / 2)
+    }
+
+    /// Whether work that was last done at a time is due again.
+    pub(crate) fn is_due(&self, last: &Mutex<Option<Instant>>, every: Duration) -> bool {
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = last.is_none_or(|last| last.elapsed() >= every);
         if due {
             *last = Some(Instant::now());
         }
@@ -145,6 +170,7 @@ impl Worker {
                 snapshot: SnapshotId::default(),
                 entries,
                 replay: true,
+                notes: None,
             };
             for parts in marks::cut(vec![part], self.limiter.rows()) {
                 self.land_marks(&parts).await?;

@@ -92,10 +92,11 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes all marks on probation of a partition live again, in calls of a bounded size.
-    pub(crate) async fn requeue(&self, partition: Partition) -> Result<(), TierError> {
+    /// Makes all marks on probation of a partition live again, in calls of a bounded size. Answers
+    /// whether all of them are.
+    pub(crate) async fn requeue(&self, partition: Partition) -> Result<bool, TierError> {
         let Some(_busy) = self.claims.begin(partition) else {
-            return Ok(());
+            return Ok(false);
         };
         let mut marks = 0;
         for map in [Map::Expiring, Map::Landed] {
@@ -123,6 +124,6 @@ impl Worker {
                 "landed marks are live again"
             );
         }
-        Ok(())
+        Ok(!self.claims.is_closed())
     }
 }

@@ -12,7 +12,7 @@ use storage_dirty::{Fields, HotKind, HotRead, Map, Member, Read};
 use storage_model::{Epoch, Field, Owner, Partition, Row};
 use storage_sql::{Fence, LandError, PartitionRecord};
 
-use storage_tiers::bisect;
+use storage_tiers::bisect::{self, Noted};
 use storage_tiers::is_suspect;
 use storage_tiers::{TierError, Tiers, Units};
 
@@ -189,7 +189,7 @@ async fn land_owners(
     let Some(epoch) = current(tiers, partition, &record).await? else {
         return Ok(None);
     };
-    let (rows, lost) = rows(tiers, owners).await?;
+    let (rows, lost, noted) = rows(tiers, partition, owners).await?;
     // The server may have been replaced since.
     if current(tiers, partition, &record).await? != Some(epoch) {
         return Ok(None);
@@ -209,7 +209,7 @@ async fn land_owners(
         reaches,
         database: Some(record.database),
     };
-    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, units).await {
+    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, units, noted).await {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),
@@ -226,11 +226,12 @@ async fn land_owners(
     }
 }
 
-/// The rows of owners, and how many of their marked fields are lost.
+/// The rows of owners, how many of their marked fields are lost, and the places of their last notes.
 async fn rows(
     tiers: &Tiers,
+    partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
-) -> Result<(Vec<Row>, usize), TierError> {
+) -> Result<(Vec<Row>, usize, Noted), TierError> {
     let reads: Vec<Read> = owners
         .iter()
         .map(|(owner, _)| Read {
@@ -238,7 +239,7 @@ async fn rows(
             fields: Fields::All,
         })
         .collect();
-    let (mut rows, mut lost) = (Vec::new(), 0);
+    let (mut rows, mut lost, mut noted) = (Vec::new(), 0, Noted::default());
     for ((owner, fields), read) in owners.iter().zip(tiers.hot().read(&reads).await) {
         let read = match read {
             // Another program wrote this hash.
@@ -252,6 +253,7 @@ async fn rows(
             .iter()
             .filter(|field| !read.cells.iter().any(|(held, _)| held == *field))
             .count();
+        noted.keep(partition, std::iter::once((owner, &read)));
         let Some(header) = read.header else { continue };
         rows.extend(read.cells.into_iter().map(|(field, cell)| Row {
             owner: owner.clone(),
@@ -260,7 +262,7 @@ async fn rows(
             version: header.version,
         }));
     }
-    Ok((rows, lost))
+    Ok((rows, lost, noted))
 }
 
 /// The epoch that both tiers agree on. `None` unless the hot tier's record belongs to the present

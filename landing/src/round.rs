@@ -8,28 +8,44 @@ use storage_tiers::TierError;
 
 use crate::failure::is_confined;
 
+/// A partition that waits for a task.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Waiting {
+    pub(crate) partition: Partition,
+    /// Whether it has notes, or leads that a lost hot tier may have left.
+    pub(crate) has_notes: bool,
+}
+
 /// The state that the tasks of one pass share.
 #[derive(Debug)]
 pub(crate) struct Round {
     /// Partitions that wait for a task.
-    queue: Mutex<VecDeque<Partition>>,
+    queue: Mutex<VecDeque<Waiting>>,
     /// The first failure of a partition. The other partitions went on without it.
     failed: Mutex<Option<TierError>>,
 }
 
 impl Round {
-    pub(crate) fn of(marked: VecDeque<Partition>) -> Self {
+    pub(crate) fn of(marked: VecDeque<Waiting>) -> Self {
         Self {
             queue: Mutex::new(marked),
             failed: Mutex::default(),
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Partition> {
+    pub(crate) fn next(&self) -> Option<Waiting> {
         self.queue
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .pop_front()
+    }
+
+    /// Takes a partition out of the queue.
+    pub(crate) fn leave(&self, partition: Partition) {
+        self.queue
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .retain(|waiting| waiting.partition != partition);
     }
 
     /// Skips the failed partitions, if the failure concerns only them.

@@ -16,6 +16,7 @@ use crate::expiring::Expiring;
 use crate::failure::is_lost;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
+use crate::notes::LandedNotes;
 use crate::rescue::{self, Rescued};
 use crate::worker::Worker;
 use storage_tiers::caught::caught;
@@ -60,10 +61,12 @@ impl LandingWorker {
             limiter: Limiter::new(limits),
             claims: Claims::new(lock),
             metrics: Metrics::default(),
+            dropped: Mutex::default(),
             replayed: Mutex::default(),
             looked: Mutex::default(),
             compared: Mutex::default(),
             expiring: Expiring::default(),
+            landed_notes: LandedNotes::default(),
             jitter,
         };
         Self {

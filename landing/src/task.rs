@@ -8,13 +8,15 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use storage_dirty::{Map, Snapshot, SnapshotId};
+use storage_model::Partition;
 use tokio::task::JoinSet;
 
 use crate::claim::Busy;
 use crate::failure::{is_confined, is_lost};
 use crate::limiter::Limits;
 use crate::marks::{self, Part};
-use crate::round::Round;
+use crate::notes::NotesAt;
+use crate::round::{Round, Waiting};
 use crate::transaction::commit_rows;
 use crate::worker::Worker;
 use storage_tiers::TierError;
@@ -24,7 +26,10 @@ use storage_tiers::caught::caught;
 struct Open<'a> {
     busy: Busy<'a>,
     snapshot: SnapshotId,
-    cursor: u64,
+    /// Where the next marks are. `None` if none is left.
+    cursor: Option<u64>,
+    /// `None` if no note waits.
+    notes: Option<NotesAt>,
 }
 
 /// How many tasks this many marks need: up to two for each concurrent transaction. A few marks need
@@ -33,6 +38,17 @@ fn tasks(limits: Limits, marks: u64) -> usize {
     let transactions = limits.transactions.max(1);
     let batches = usize::try_from(marks).unwrap_or(usize::MAX) / limits.batch.rows.max(1);
     batches.clamp(transactions, transactions.saturating_mul(2))
+}
+
+/// After a failure, notes of its partitions wait for the next pass. Rows that did not land may be
+/// before them.
+fn forget_notes(open: &mut [(Open<'_>, bool)], failed: &[Part]) {
+    for (open, _) in open {
+        let partition = open.busy.partition;
+        if failed.iter().any(|part| part.partition == partition) {
+            open.notes = None;
+        }
+    }
 }
 
 impl Worker {
@@ -71,7 +87,7 @@ impl Worker {
     async fn land_round(&self, round: &Round) -> Result<(), TierError> {
         let mut open: Vec<Open<'_>> = Vec::new();
         loop {
-            let (parts, next) = self.gather(round, open).await?;
+            let (parts, mut next) = self.gather(round, open).await?;
             if parts.is_empty() && next.is_empty() {
                 return Ok(());
             }
@@ -79,7 +95,11 @@ impl Worker {
                 if self.claims.is_closed() {
                     return Ok(());
                 }
-                round.pass_over(self.land_marks(&parts).await)?;
+                let landed = self.land_marks(&parts).await;
+                if landed.is_err() {
+                    forget_notes(&mut next, &parts);
+                }
+                round.pass_over(landed)?;
             }
             open = next
                 .into_iter()
@@ -133,66 +153,117 @@ impl Worker {
             }) else {
                 break;
             };
-            let page = self
-                .tiers
-                .hot()
-                .scan(
-                    one.busy.partition,
-                    Map::Snapshot,
-                    one.cursor,
-                    self.limits.batch.rows - marks,
-                )
-                .await;
-            let Some(page) = round.pass_over(page.map(Some).map_err(TierError::from))? else {
+            let page = self.page(&mut one, self.limits.batch.rows - marks).await;
+            let Some((part, more)) = round.pass_over(page)? else {
                 continue;
             };
-            marks += page.entries.len();
-            let Open { busy, snapshot, .. } = &one;
-            parts.push(Part {
-                partition: busy.partition,
-                snapshot: *snapshot,
-                entries: page.entries,
-                replay: false,
-            });
-            one.cursor = page.next.unwrap_or_default();
-            read.push((one, page.next.is_some()));
+            marks += part.size();
+            parts.push(part);
+            read.push((one, more));
         }
         read.extend(waiting.into_iter().map(|open| (open, true)));
         Ok((parts, read))
     }
 
-    /// Opens the next partition of the queue that has a snapshot, left over or new.
+    /// The next notes of a partition, then the next marks of its snapshot. `None` if nothing is left.
+    /// The flag tells whether more follow.
+    async fn page(
+        &self,
+        one: &mut Open<'_>,
+        rows: usize,
+    ) -> Result<Option<(Part, bool)>, TierError> {
+        let partition = one.busy.partition;
+        // ORDER: notes before other marks. A row is ahead of its notes for as short a time as
+        // possible.
+        if let Some(at) = one.notes.filter(NotesAt::is_due) {
+            let (part, next) = self.next_notes(partition, one.snapshot, at).await?;
+            one.notes = next;
+            if let Some(part) = part {
+                return Ok(Some((part, next.is_some() || one.cursor.is_some())));
+            }
+        }
+        let Some(cursor) = one.cursor else {
+            return Ok(None);
+        };
+        let page = self
+            .tiers
+            .hot()
+            .scan(partition, Map::Snapshot, cursor, rows)
+            .await?;
+        one.cursor = page.next;
+        if let Some(at) = one.notes.as_mut().filter(|_| page.next.is_none()) {
+            at.scanned();
+        }
+        let part = Part {
+            partition,
+            snapshot: one.snapshot,
+            entries: page.entries,
+            replay: false,
+            notes: None,
+        };
+        Ok(Some((part, one.cursor.is_some() || one.notes.is_some())))
+    }
+
+    /// Opens the next partition of the queue that has notes, or a snapshot, left over or new.
     async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
         loop {
-            let Some(partition) = round.next() else {
+            let Some(Waiting {
+                partition,
+                has_notes,
+            }) = round.next()
+            else {
                 return Ok(None);
             };
             let Some(busy) = self.claims.begin(partition) else {
                 continue;
             };
-            let snapshot = match self
-                .tiers
-                .hot()
-                .snapshot(partition, self.claims.lock())
-                .await
-            {
-                Err(error) if is_lost(&error) => self
-                    .tiers
-                    .prepare(&[partition])
-                    .await
-                    .map(|()| Snapshot::Empty),
-                other => other.map_err(TierError::from),
+            // ORDER: notes before the snapshot. Their marks are in it then.
+            let notes = match has_notes {
+                true => round.pass_over(self.open_notes(partition).await)?,
+                false => None,
             };
-            match round.pass_over(snapshot.map(Some))? {
-                None | Some(Snapshot::Empty) => {}
-                Some(Snapshot::Taken(snapshot) | Snapshot::Leftover(snapshot)) => {
-                    return Ok(Some(Open {
-                        busy,
-                        snapshot,
-                        cursor: 0,
-                    }));
-                }
+            let snapshot = round.pass_over(self.take_snapshot(partition).await.map(Some))?;
+            let Some(snapshot) = snapshot else { continue };
+            let open = Open::of(busy, snapshot, notes);
+            if open.cursor.is_some() || open.notes.is_some() {
+                return Ok(Some(open));
             }
+        }
+    }
+
+    async fn take_snapshot(&self, partition: Partition) -> Result<Snapshot, TierError> {
+        match self
+            .tiers
+            .hot()
+            .snapshot(partition, self.claims.lock())
+            .await
+        {
+            Err(error) if is_lost(&error) => self
+                .tiers
+                .prepare(&[partition])
+                .await
+                .map(|()| Snapshot::Empty),
+            other => other.map_err(TierError::from),
+        }
+    }
+}
+
+impl<'a> Open<'a> {
+    fn of(busy: Busy<'a>, snapshot: Snapshot, mut notes: Option<NotesAt>) -> Self {
+        match (&mut notes, snapshot) {
+            (Some(notes), Snapshot::Empty) => notes.scanned(),
+            (Some(notes), Snapshot::Leftover(_)) => notes.with_leftover(),
+            _ => {}
+        }
+        let (snapshot, cursor) = match snapshot {
+            Snapshot::Empty => (SnapshotId::default(), None),
+            Snapshot::Taken(snapshot) | Snapshot::Leftover(snapshot) => (snapshot, Some(0)),
+        };
+        Self {
+            busy,
+            snapshot,
+            cursor,
+            notes,
         }
     }
 }

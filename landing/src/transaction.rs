@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use storage_dirty::{Collected, HotError, Reject, Rejected, Settle};
-use storage_model::{Field, Owner, Partition, Version, tries};
-use storage_sql::{ColdError, ColdKind, Fence, LandError};
+use storage_model::{
+    Content, Epoch, Event, Field, Lead, Owner, Partition, Position, Version, tries,
+};
+use storage_sql::{ColdError, ColdKind, Events, FeedEnds, Fence, LandError};
 
 use crate::failure::is_lost;
 use crate::limiter::Size;
 use crate::marks::{self, Faults, Part, Rows, Verdict};
 use crate::worker::Worker;
-use storage_tiers::bisect;
+use storage_tiers::bisect::{self, Noted};
 use storage_tiers::{TierError, Tiers, Together, Units};
 
 /// A part with its data from the hot tier.
@@ -20,6 +22,15 @@ struct Ready<'a> {
     collected: Collected,
     rows: Rows,
     units: Units,
+    /// The events that land with the rows.
+    events: Option<Events>,
+    leads: Vec<(Partition, Lead)>,
+}
+
+impl Ready<'_> {
+    fn has_work(&self) -> bool {
+        !self.rows.rows.is_empty() || self.events.is_some()
+    }
 }
 
 /// The size of all rows together.
@@ -29,6 +40,12 @@ fn size_of(ready: &[Ready<'_>]) -> Size {
         size.rows += one.rows.rows.len();
         for row in &one.rows.rows {
             size.bytes += row.cell.value().len();
+        }
+        for event in one.events.iter().flat_map(|events| &events.events) {
+            size.rows += 1;
+            if let Content::Note(note) = &event.content {
+                size.bytes += note.body.len();
+            }
         }
     }
     size
@@ -61,7 +78,7 @@ pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size,
             Ok(faults) => {
                 let size = size_of(&ready);
                 drop(transaction);
-                metrics.committed(size.rows.saturating_sub(faults.len()));
+                report_committed(worker, &ready, &faults);
                 report_torn(worker, &ready);
                 finish(worker, ready, &faults).await?;
                 return Ok(size);
@@ -102,15 +119,42 @@ async fn collect_all<'a>(
     tiers: &Tiers,
     parts: impl IntoIterator<Item = &'a Part>,
 ) -> Result<Vec<Ready<'a>>, TierError> {
-    join_all(parts.into_iter().map(|part| collect(tiers, part)))
-        .await
-        .into_iter()
-        .collect()
+    let parts: Vec<&Part> = parts.into_iter().collect();
+    let ends = feed_ends(tiers, &parts).await?;
+    let collected = parts.into_iter().map(|part| {
+        let mut ends = ends.iter();
+        let end = ends.find(|ends| ends.partition == part.partition);
+        collect(tiers, part, end.map(|ends| ends.last).unwrap_or_default())
+    });
+    join_all(collected).await.into_iter().collect()
+}
+
+/// How far the feeds of the parts with notes reach.
+async fn feed_ends(tiers: &Tiers, parts: &[&Part]) -> Result<Vec<FeedEnds>, TierError> {
+    let noted = parts.iter().filter(|part| part.notes.is_some());
+    let noted: Vec<Partition> = noted.map(|part| part.partition).collect();
+    Ok(tiers.cold().feeds(&noted).await?)
+}
+
+/// The events of a part that go behind this end of the feed. None if the notes were read in another
+/// epoch, or if the database has forgotten events before them. Then the next pass reads them again.
+fn events_of(part: &Part, end: Position, epoch: Epoch) -> Option<Events> {
+    let notes = part.notes.as_ref();
+    let notes = notes.filter(|notes| notes.epoch == epoch && end >= notes.after)?;
+    // By number, since a gap that another worker has told had a position of an earlier epoch.
+    let is_beyond = |event: &&Event| event.position.number > end.number;
+    let events = notes.events.iter().filter(is_beyond);
+    let events: Vec<Event> = events.cloned().collect();
+    (!events.is_empty()).then_some(Events {
+        partition: part.partition,
+        after: end,
+        events,
+    })
 }
 
 /// Reads the fields that a part's marks name. The values, the owner's version and the fence's
 /// numbers belong together.
-async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierError> {
+async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Ready<'a>, TierError> {
     let asked = part.wanted();
     let mut suspects = BTreeSet::new();
     for _ in 0..tries::LANDING {
@@ -128,11 +172,20 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
                     continue;
                 }
                 let rows = marks::rows(&wanted, &collected);
+                let events = events_of(part, end, collected.epoch);
+                let mut noted = Noted::default();
+                let reads = wanted.iter().zip(&collected.reads);
+                noted.keep(
+                    part.partition,
+                    reads.map(|((owner, _), read)| (owner, read)),
+                );
                 return Ok(Ready {
                     part,
                     collected,
                     rows,
                     units,
+                    events,
+                    leads: noted.leads,
                 });
             }
             Err(error) => tiers.prepare_after(error).await?,
@@ -147,16 +200,19 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part) -> Result<Ready<'a>, TierErr
 /// Commits all rows once. Answers the rejected ones.
 async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
     let (mut rows, mut fences, mut faults) = (Vec::new(), Vec::new(), Faults::new());
-    let mut units = Units::default();
+    let (mut units, mut noted) = (Units::default(), Noted::default());
     for one in ready {
         units.extend(&one.units);
-        if !one.rows.rows.is_empty() {
+        noted.events.extend(one.events.clone());
+        noted.leads.extend_from_slice(&one.leads);
+        if one.has_work() {
             rows.extend_from_slice(&one.rows.rows);
             fences.push(fence(one));
         }
     }
-    if !rows.is_empty() {
-        for (row, fault) in bisect::land(tiers.cold().as_ref(), fences, rows, &units).await? {
+    if !fences.is_empty() {
+        let landed = bisect::land(tiers.cold().as_ref(), fences, rows, &units, noted);
+        for (row, fault) in landed.await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
     }
@@ -175,7 +231,9 @@ fn fence(ready: &Ready<'_>) -> Fence {
 async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Result<(), TierError> {
     // Each transaction raises the fences of all parts that have rows. So one landed row of any part
     // has raised them all. A part without rows has nothing to settle.
-    let committed = ready.iter().map(|one| one.rows.rows.len()).sum::<usize>() > faults.len();
+    let has_events = ready.iter().any(|one| one.events.is_some());
+    let rows: usize = ready.iter().map(|one| one.rows.rows.len()).sum();
+    let committed = has_events || rows > faults.len();
     let one = async |ready: &Ready<'_>| {
         let has_errors = ready.collected.has_errors;
         let mut verdict = marks::judge(ready.part, &ready.rows, faults, has_errors);
@@ -229,7 +287,7 @@ async fn finish_part(
     verdict: Verdict,
 ) -> Result<(), HotError> {
     let Worker { tiers, metrics, .. } = worker;
-    if !verdict.settle.is_empty() || !verdict.rows.is_empty() {
+    if !verdict.settle.is_empty() || !verdict.rows.is_empty() || ready.events.is_some() {
         // ORDER: marks are cleared after the commit. A crash before this point leaves them for the
         // next worker.
         let settle = Settle {
@@ -245,10 +303,23 @@ async fn finish_part(
         let settled = tiers.hot().settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
+    trim_notes(worker, ready).await?;
     if verdict.reject.is_empty() {
         return Ok(());
     }
     reject_part(worker, ready, verdict.reject).await
+}
+
+/// Drops the notes of a part, which have landed.
+async fn trim_notes(worker: &Worker, ready: &Ready<'_>) -> Result<(), HotError> {
+    let events = ready.events.as_ref();
+    let last = events.and_then(|events| events.events.last());
+    let Some(last) = last else { return Ok(()) };
+    let drop = !worker.tiers.has_probation();
+    let (partition, epoch) = (ready.part.partition, ready.collected.epoch);
+    worker
+        .landed_upto(partition, epoch, last.position, drop)
+        .await
 }
 
 /// Moves entries of a part to the error map.
@@ -283,6 +354,15 @@ async fn reject_part(
     report(reject.partition, &rejected);
     worker.metrics.rejected(rejected.len());
     Ok(())
+}
+
+/// Counts the rows and events of a commit.
+fn report_committed(worker: &Worker, ready: &[Ready<'_>], faults: &Faults) {
+    let rows: usize = ready.iter().map(|one| one.rows.rows.len()).sum();
+    let events = ready.iter().filter_map(|one| one.events.as_ref());
+    let events: usize = events.map(|events| events.events.len()).sum();
+    worker.metrics.committed(rows.saturating_sub(faults.len()));
+    worker.metrics.noted(events);
 }
 
 /// Counts and logs owners that landed apart from their partners (G1).

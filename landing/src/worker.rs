@@ -12,6 +12,7 @@ use crate::claim::Claims;
 use crate::expiring::Expiring;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
+use crate::notes::LandedNotes;
 
 /// The state that the tasks of one worker share.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ pub(crate) struct Worker {
     pub(crate) limiter: Limiter,
     /// When the error maps were last read. Only the running pass uses it.
     pub(crate) replayed: Mutex<Option<Instant>>,
+    /// When old events were last dropped. As above.
+    pub(crate) dropped: Mutex<Option<Instant>>,
     /// When the database was last compared with the one that marks on probation landed to. As
     /// above.
     pub(crate) looked: Mutex<Option<Instant>>,
@@ -34,6 +37,8 @@ pub(crate) struct Worker {
     pub(crate) compared: Mutex<Option<Instant>>,
     /// The windows of probation that the worker saw leave. As above.
     pub(crate) expiring: Expiring,
+    /// The ends of feeds that the worker saw. As above.
+    pub(crate) landed_notes: LandedNotes,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }

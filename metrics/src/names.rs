@@ -18,6 +18,7 @@ names! {
     // Both tiers, as the process that is asked sees them.
     Gauge DIRTY_OWNERS "dirty_owners" "Owners with changes that wait to be landed, of all processes";
     Gauge OLDEST_DIRTY "oldest_dirty_seconds" "Age of the oldest change that waits to be landed";
+    Gauge WAITING_NOTES "waiting_notes" "Notes that wait to reach the feed";
     Gauge REJECTED_OWNERS "rejected_owners" "Owners in the error maps: the database rejects a row of them";
     Gauge PROBATION_OWNERS "probation_owners" "Owners whose landed changes are kept until the database has proved to keep them";
     Gauge UNREACHABLE_PARTITIONS "unreachable_partitions" "Partitions of the hot tier that did not answer";
@@ -29,6 +30,7 @@ names! {
     Counter LANDING_TRANSACTIONS "landing_transactions" "Landing transactions that were committed";
     Counter REJECTED_ROWS "rejected_rows" "Rows that were moved to an error map, repeated attempts included";
     Counter FENCED_TRANSACTIONS "fenced_transactions" "Landing transactions that the fence of their partition rejected";
+    Counter LANDED_NOTES "landed_notes" "Notes that reached the feed";
     Counter TORN_OWNERS "torn_owners" "Owners that landed apart from others of their transaction";
     Counter REQUEUED_MARKS "requeued_marks" "Landed marks that were requeued, since the database had forgotten their rows";
     Counter EXPIRED_MARKS "expired_marks" "Landed marks whose probation ended";

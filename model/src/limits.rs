@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
+
 use crate::{Change, Field, Mutation};
 
 /// How long the hot tier remembers operation ids at least. No deadline lies further ahead.
@@ -61,6 +63,17 @@ pub enum LimitError {
         /// The field.
         field: String,
         /// Its value's bytes.
+        bytes: usize,
+        /// The most bytes.
+        limit: usize,
+    },
+    /// The body of a note is too large.
+    #[error(
+        "the note has {bytes} bytes; no more than {limit} fit (limits.value_bytes_max, or the largest value of the database), \
+         so shorten the note"
+    )]
+    Note {
+        /// The bytes of the body.
         bytes: usize,
         /// The most bytes.
         limit: usize,
@@ -146,7 +159,14 @@ impl Limits {
                 total = total.saturating_add(self.check_value(field, value)?);
             }
         }
-        Ok(total)
+        let bytes = part.note.as_ref().map_or(0, Bytes::len);
+        if bytes > self.value_bytes_max {
+            return Err(LimitError::Note {
+                bytes,
+                limit: self.value_bytes_max,
+            });
+        }
+        Ok(total.saturating_add(bytes))
     }
 
     /// The bytes of a value.

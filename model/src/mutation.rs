@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Durability, Epoch, Fence, Field, OpId, Owner, Timestamp, Version};
+use crate::{Durability, Epoch, Fence, Field, OpId, Owner, Position, Timestamp, Version};
 
 /// The change of one field.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -110,8 +110,11 @@ pub struct Mutation {
     /// Fields that must have this value, or must not be live (`None`). Sorted by name. If one
     /// differs, nothing changes.
     pub expected: Vec<(Field, Option<Bytes>)>,
+    /// The body of the note that the write leaves in the feed, in the same step. A part that changes
+    /// nothing leaves no note.
+    pub note: Option<Bytes>,
     /// Further owners of the same partition that change in the same step. Each has its own changes,
-    /// condition, expected fields and session. All else is as in this mutation. See
+    /// condition, expected fields, session and note. All else is as in this mutation. See
     /// [`Mutation::with`].
     pub also: Vec<Mutation>,
 }
@@ -142,6 +145,7 @@ impl Mutation {
             closes: false,
             durability: Durability::Cached,
             expected: Vec::new(),
+            note: None,
             also: Vec::new(),
         }
     }
@@ -170,6 +174,13 @@ impl Mutation {
     pub fn expecting(mut self, mut fields: Vec<(Field, Option<Bytes>)>) -> Self {
         fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         self.expected = fields;
+        self
+    }
+
+    /// The same mutation, with a note of this body in the feed.
+    #[must_use]
+    pub fn noting(mut self, body: Bytes) -> Self {
+        self.note = Some(body);
         self
     }
 
@@ -225,6 +236,8 @@ pub struct Applied {
     pub changed: u32,
     /// The new values of the incremented fields, in the order of the mutation's changes.
     pub counters: Vec<i64>,
+    /// The place of the write's note in the feed. `None` without a note, and without a change.
+    pub position: Option<Position>,
     /// The results of the mutation's further owners, in their order.
     pub also: Vec<Applied>,
 }

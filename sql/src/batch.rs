@@ -1,6 +1,6 @@
 //! The data that goes into the cold tier and comes out of it.
 
-use storage_model::{DatabaseId, Epoch, Partition, Row, Version};
+use storage_model::{DatabaseId, Epoch, Event, Lead, Partition, Position, Row, Version};
 
 /// The proof of a landing transaction for one partition. The transaction commits only if the
 /// database's record has this epoch and its landings reach exactly this far. Otherwise the hot tier
@@ -31,6 +31,35 @@ pub struct Batch {
     /// Whether all rows are rejected if one is, because their owners must land together. Then the
     /// database is asked as carefully as before a single row is rejected (H38).
     pub whole: bool,
+    /// Events for the feeds of partitions that have a fence here. At most one item a partition.
+    pub events: Vec<Events>,
+    /// The places of the last notes of owners whose rows are here, each with its partition. Where a
+    /// place is beyond the end of the feed, the rows are ahead of their notes. The database
+    /// remembers that.
+    pub leads: Vec<(Partition, Lead)>,
+}
+
+/// Events for the feed of a partition.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Events {
+    /// The partition.
+    pub partition: Partition,
+    /// The end of the feed, as it was read. If the feed has another end, the transaction does not
+    /// commit.
+    pub after: Position,
+    /// The events, in their order. At least one.
+    pub events: Vec<Event>,
+}
+
+/// How far the feed of a partition reaches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FeedEnds {
+    /// The partition.
+    pub partition: Partition,
+    /// The position of the last event. [`Position::ZERO`] if there was none.
+    pub last: Position,
+    /// The position of the last event that was dropped for its age.
+    pub trimmed: Position,
 }
 
 /// The database's rows of one owner.

@@ -8,7 +8,7 @@ use crate::fence::{ascending, elsewhere};
 use crate::split::ordered;
 use crate::upsert::{refuse_too_large, value_bytes_max};
 use crate::writer::{self, Writers};
-use crate::{Batch, Fence, LandError, RowFault, canary, fence};
+use crate::{Batch, Fence, LandError, RowFault, canary, feed, fence};
 
 /// Why a transaction ends early.
 enum Stop {
@@ -103,7 +103,7 @@ async fn land_once<S: Session>(
     if !elsewhere.is_empty() {
         return Err(Unlanded::Fenced(elsewhere));
     }
-    match transaction(exec, &fences, writers, &rows).await {
+    match transaction(exec, batch, &fences, writers, &rows).await {
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 && !batch.whole => {
             Err(Unlanded::Refused(fault.of_rows()))
         }
@@ -116,7 +116,7 @@ async fn land_once<S: Session>(
                 return Err(Unlanded::Refused(fault.of_rows()));
             }
             // The meaning of the number is unknown, so the fault may have passed.
-            match transaction(exec, &fences, writers, &rows).await {
+            match transaction(exec, batch, &fences, writers, &rows).await {
                 Err(Stop::Rows(again)) if again.code == fault.code => {
                     Err(Unlanded::Refused(again.of_rows()))
                 }
@@ -129,6 +129,7 @@ async fn land_once<S: Session>(
 
 async fn transaction<S: Session>(
     exec: &mut Exec<S>,
+    batch: &Batch,
     fences: &[Fence],
     writers: &Writers<'_, S>,
     rows: &[&Row],
@@ -138,6 +139,10 @@ async fn transaction<S: Session>(
         // then wait for each other and never in a circle. The fences' locks last until the commit,
         // so no row is written under an epoch that was raised meanwhile.
         let moved = fence::hold(exec, fences).await?;
+        if !moved.is_empty() {
+            return Err(Stop::Fenced(moved));
+        }
+        let moved = feed::write(exec, batch).await?;
         if !moved.is_empty() {
             return Err(Stop::Fenced(moved));
         }
@@ -271,6 +276,7 @@ mod tests {
             fences: vec![fence],
             rows,
             whole,
+            ..Batch::default()
         };
         land(database, &batch, &[&VersionedRows, &History]).await
     }

@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`ColdStore`]: the contract of every engine |
+//! | [`store`] | [`ColdStore`], [`EventStore`]: the contract of every engine |
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
 //! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
@@ -14,6 +14,7 @@
 //! | `exec`, `pool`, `connections`, `session` | the way of a statement to the database |
 //! | `database` | the check of the schema before any work |
 //! | `cold`, `read`, `owners`, `partition` | the implementation that both engines share |
+//! | `feed` | events of the feed, and rows that are ahead of them |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
 //! | `fault`, `classify`, `advice` | the meaning of the database's error numbers |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
@@ -41,6 +42,7 @@ mod database;
 mod engine;
 mod exec;
 mod fault;
+mod feed;
 mod fence;
 mod land;
 mod mysql;
@@ -59,11 +61,11 @@ mod statement;
 mod upsert;
 mod writer;
 
-pub use batch::{Batch, Fence, Loaded, PartitionRecord, Raise, Raised};
+pub use batch::{Batch, Events, FeedEnds, Fence, Loaded, PartitionRecord, Raise, Raised};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
     migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
-pub use store::ColdStore;
+pub use store::{ColdStore, EventStore};

@@ -1,10 +1,10 @@
 //! All statements of all modules.
 
 use crate::statement::Statement;
-use crate::{exec, fence, owners, pairing, partition, read, schema, upsert};
+use crate::{exec, feed, fence, owners, pairing, partition, read, schema, upsert};
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 8] = [
+const MODULES: [&[&Statement]; 9] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -13,6 +13,7 @@ const MODULES: [&[&Statement]; 8] = [
     fence::STATEMENTS,
     upsert::STATEMENTS,
     pairing::STATEMENTS,
+    feed::STATEMENTS,
 ];
 
 /// Every statement.

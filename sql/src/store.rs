@@ -1,12 +1,14 @@
 //! The contract of the cold tier.
 
 use std::fmt;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 
 use crate::{
-    Batch, ColdError, ColdPairing, LandError, Loaded, Pair, PartitionRecord, Raise, Raised,
+    Batch, ColdError, ColdPairing, FeedEnds, LandError, Loaded, Pair, PartitionRecord, Raise,
+    Raised,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -18,7 +20,7 @@ use crate::{
 /// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may have committed or not.
 /// Repeating either is harmless.
 #[async_trait]
-pub trait ColdStore: Send + Sync + fmt::Debug {
+pub trait ColdStore: EventStore + Send + Sync + fmt::Debug {
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.
     ///
@@ -45,7 +47,7 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
     /// owner it takes three cuts (H38).
     ///
     /// Fences are taken first, by ascending partition, then rows in key order. So overlapping calls
-    /// do not deadlock. The engine splits rows into statements by count and by bytes.
+    /// do not deadlock. Events are added and leads are kept between the two. The engine splits rows into statements by count and by bytes.
     async fn land(&self, batch: &Batch) -> Result<(), LandError>;
 
     /// Up to `limit` owners of a world and logic type with at least one live row, in key order,
@@ -98,4 +100,36 @@ pub trait ColdStore: Send + Sync + fmt::Debug {
 
     /// Closes all connections, after the running statements.
     async fn close(&self);
+}
+
+/// The feeds of partitions: landed events in their order. [`ColdStore::land`] adds them.
+///
+/// # Cancel safety
+/// As [`ColdStore`].
+#[async_trait]
+pub trait EventStore: Send + Sync {
+    /// How far the feeds of these partitions reach, in the requested order.
+    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError>;
+
+    /// Up to `limit` events of a partition after a position, in their order. No later call finds
+    /// another event before the last of them.
+    async fn events(
+        &self,
+        partition: Partition,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Event>, ColdError>;
+
+    /// The leads of a partition from before an epoch. Some may have ended: their place is not beyond
+    /// the end of the feed.
+    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError>;
+
+    /// Drops up to `limit` of the oldest events of a partition that landed longer ago than this, by
+    /// the database's clock. Answers how many.
+    async fn drop_events(
+        &self,
+        partition: Partition,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<usize, ColdError>;
 }

@@ -1,6 +1,6 @@
 //! The acknowledgement of a write.
 
-use storage_model::{Applied, Field, Version};
+use storage_model::{Applied, Field, Position, Version};
 
 use crate::Safety;
 
@@ -36,6 +36,13 @@ impl Ack {
     #[must_use]
     pub fn changed(&self) -> u32 {
         self.applied.changed
+    }
+
+    /// The place of the write's note in the [feed](crate::feed). `None` if the write carried none, or
+    /// changed nothing.
+    #[must_use]
+    pub fn position(&self) -> Option<Position> {
+        self.applied.position
     }
 
     /// The safety of the write at its acknowledgement.

@@ -18,6 +18,7 @@ chapters! {
     Conditions "book/src/guide-conditions.md"
     Durability "book/src/guide-durability.md"
     Transactions "book/src/guide-transactions.md"
+    Feed "book/src/guide-feed.md"
     Sessions "book/src/guide-sessions.md"
     Testing "book/src/guide-testing.md"
     Recipes "book/src/recipes.md"

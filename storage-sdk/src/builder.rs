@@ -184,6 +184,7 @@ impl StorageBuilder {
         .at(home)
         .on_probation(settings.landing.probation)
         .tearing_after(settings.landing.torn_after)
+        .keeping_events(settings.feed.keep)
         .with_ids(Arc::clone(&ids))
         .alone(settings.redis.url == HotUrl::Memory);
         let tiers = if read_only {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{Change, Durability, Field, Owner, Scope, Version, tries};
+use storage_model::{Change, Durability, Field, Owner, Partition, Scope, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
@@ -244,6 +244,13 @@ impl ByteOwner {
     #[must_use]
     pub fn owner(&self) -> &Owner {
         &self.owner
+    }
+
+    /// The partition that holds the owner. All owners of a group are in one partition.
+    #[must_use]
+    pub fn partition(&self) -> Partition {
+        self.owner
+            .partition(self.core.tiers.hot().partition_count())
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {

@@ -4,6 +4,7 @@ mod flights;
 mod retry;
 mod time;
 
+use std::collections::BTreeSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,6 +27,7 @@ use self::time::HotTime;
 use crate::background::{Background, Upkeep};
 use crate::backpressure::Backpressure;
 use crate::durability::{at_once, check};
+use crate::feed::body_of;
 use crate::refresh::Refreshes;
 use crate::session::Holder;
 use crate::{Ack, Error, Kind, Result};
@@ -46,6 +48,8 @@ pub(crate) struct Core {
     pub(crate) deadline: Duration,
     /// The durability of writes that set none.
     pub(crate) durability: DurabilitySettings,
+    /// Logic types of which every change leaves a note.
+    every_change: BTreeSet<String>,
     /// R8: an owner without an exist marker counts as absent, without a call to the database.
     pub(crate) trust_absent: bool,
     pub(crate) backpressure: Arc<Backpressure>,
@@ -155,6 +159,7 @@ impl Core {
             ids,
             deadline: settings.hot.operation_deadline,
             durability: settings.durability.clone(),
+            every_change: settings.feed.every_change.clone(),
             trust_absent: settings.hot.trust_absent,
             backpressure: upkeep.backpressure,
             refreshes: upkeep.refreshes,
@@ -367,7 +372,28 @@ impl Core {
             .and_then(|()| check(mutation.durability));
         possible.map_err(|error| error.of(&mutation.owner))?;
         let epoch = self.tiers.epoch(self.partition_of(&mutation));
-        Ok(mutation.sent_in(epoch))
+        Ok(self.noted(mutation).sent_in(epoch))
+    }
+
+    /// The mutation with a note of each part whose logic type asks for one, unless the caller gave
+    /// another.
+    fn noted(&self, mut mutation: Mutation) -> Mutation {
+        if self.every_change.is_empty() {
+            return mutation;
+        }
+        let is_noted = |part: &Mutation| {
+            part.note.is_none() && self.every_change.contains(part.owner.logic_type())
+        };
+        let body = |part: &Mutation| body_of(&part.changes, self.limits.value_bytes_max);
+        if is_noted(&mutation) {
+            mutation.note = Some(body(&mutation));
+        }
+        for part in &mut mutation.also {
+            if is_noted(part) {
+                part.note = Some(body(part));
+            }
+        }
+        mutation
     }
 
     /// Rejects a write if the storage is read-only, or if nothing would land the write.

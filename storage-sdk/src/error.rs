@@ -70,6 +70,9 @@ pub enum Kind {
     /// The hot tier and the database do not belong together. Another hot tier took over, or the
     /// settings name a wrong tier. Nothing was written. An operator has to act.
     Unpaired,
+    /// A reader of the feed stands before events that were dropped for their age, so it has missed
+    /// some. Read the data again, and begin with a new cursor.
+    CursorTooOld,
     /// Other callers changed the same owner at each attempt.
     Contended,
     /// The storage was closed, before or during the call. Every further call fails like this, at
@@ -127,7 +130,11 @@ impl Error {
             | Kind::Contended
             | Kind::Held => Retry::After(SOON),
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
-            Kind::Conflict | Kind::OutOfBounds | Kind::NotLanded | Kind::Fenced => Retry::Reread,
+            Kind::Conflict
+            | Kind::OutOfBounds
+            | Kind::NotLanded
+            | Kind::Fenced
+            | Kind::CursorTooOld => Retry::Reread,
             _ => Retry::Never,
         };
         Self {

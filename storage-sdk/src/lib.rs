@@ -41,6 +41,7 @@
 //! | [`value`] | [`Value`]: the new value of a field |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
 //! | [`session`] | [`Session`], [`Entities`]: one server at a time writes an owner |
+//! | [`feed`] | [`Changes`](feed::Changes), [`Live`](feed::Live): changes in their order |
 //! | [`owners`] | [`OwnerPages`]: the list of owners |
 //! | [`durability`] | [`Durability`], [`Safety`]: the safety that a write asks for, and the safety that it reached |
 //! | [`ack`] | [`Ack`], [`Counters`]: the acknowledgement of a write |
@@ -60,6 +61,7 @@ pub mod codec;
 mod core;
 pub mod durability;
 pub mod error;
+pub mod feed;
 mod measure;
 pub mod object;
 pub mod owners;

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use storage_config::Settings;
 use storage_landing::{Backlog, LandingWorker};
-use storage_model::{Ids, OpId, Owner, Scope};
+use storage_model::{Cursor, Ids, OpId, Owner, Partition, Scope};
 use storage_tiers::Tiers;
 use tokio::time::{Instant, timeout_at};
 
 use crate::builder::StorageBuilder;
 use crate::core::Core;
+use crate::feed::{Changes, Live};
 use crate::owners::OwnerPages;
 use crate::{Closed, Result, World};
 
@@ -174,6 +175,45 @@ impl Storage {
     /// Only reads.
     pub async fn owners(&self) -> Result<OwnerPages> {
         OwnerPages::open(&self.core, None).await
+    }
+
+    /// Reads landed changes behind a cursor, each once and in the order of its partition. See
+    /// [`feed`](crate::feed).
+    #[must_use]
+    pub fn changes(&self, cursor: Cursor) -> Changes {
+        Changes::new(&self.core, cursor)
+    }
+
+    /// The present end of the feed. A reader that begins here gets the changes that land from now
+    /// on.
+    ///
+    /// # Errors
+    /// `ColdUnavailable`: the database is away. `Closed`: the storage was closed.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn feed_end(&self) -> Result<Cursor> {
+        let tiers = &self.core.tiers;
+        let all: Vec<Partition> = (0..tiers.hot().partition_count()).map(Partition).collect();
+        let read = async { Ok(tiers.cold().feeds(&all).await?) };
+        let mut cursor = Cursor::default();
+        for ends in self.core.while_open(read).await? {
+            cursor.move_to(ends.partition, ends.last);
+        }
+        Ok(cursor)
+    }
+
+    /// Reads notes of these partitions at once, before they land, from now on. See
+    /// [`feed`](crate::feed). The partition of an owner is
+    /// [`ByteOwner::partition`](crate::ByteOwner::partition).
+    ///
+    /// # Errors
+    /// `HotUnavailable`: the hot tier is away. `Closed`: the storage was closed.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn live(&self, partitions: impl IntoIterator<Item = Partition>) -> Result<Live> {
+        Live::open(&self.core, partitions).await
     }
 
     /// Both tiers, for calls that the SDK does not offer.

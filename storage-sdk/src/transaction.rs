@@ -95,6 +95,7 @@ pub struct Part {
     changes: Vec<(Field, Change)>,
     expected: Vec<(Field, Option<storage_model::Bytes>)>,
     condition: Condition,
+    note: Option<storage_model::Bytes>,
     error: Option<Error>,
 }
 
@@ -144,17 +145,7 @@ impl Part {
     /// Adds to the integer in a field. The transaction fails as `OutOfBounds` if the sum is outside
     /// of the range, such as `0..` for a purse that can't be overdrawn.
     pub fn add_within(self, field: &str, by: i64, range: impl RangeBounds<i64>) -> Self {
-        let floor = match range.start_bound() {
-            Bound::Included(floor) => Some(*floor),
-            Bound::Excluded(below) => below.checked_add(1),
-            Bound::Unbounded => Some(i64::MIN),
-        };
-        let ceiling = match range.end_bound() {
-            Bound::Included(ceiling) => Some(*ceiling),
-            Bound::Excluded(above) => above.checked_sub(1),
-            Bound::Unbounded => Some(i64::MAX),
-        };
-        match (floor, ceiling) {
+        match (floor_of(range.start_bound()), ceiling_of(range.end_bound())) {
             (Some(floor), Some(ceiling)) if floor <= ceiling => {
                 self.change(field, Change::Add { by, floor, ceiling })
             }
@@ -188,6 +179,12 @@ impl Part {
         self
     }
 
+    /// Leaves a note of this owner in the [feed](crate::feed), as [`Write::note`](crate::Write::note).
+    pub fn note(mut self, body: impl Into<Value>) -> Self {
+        self.note = Some(body.into().into_bytes());
+        self
+    }
+
     /// The field must have this value. The part can change the field as well.
     pub fn if_equal(self, field: &str, value: impl Into<Value>) -> Self {
         self.expect(field, Some(value.into().into_bytes()))
@@ -196,6 +193,24 @@ impl Part {
     /// The field must not be live. The part can change the field as well.
     pub fn if_missing(self, field: &str) -> Self {
         self.expect(field, None)
+    }
+}
+
+/// The least sum of a range. `None` if there is none.
+fn floor_of(start: Bound<&i64>) -> Option<i64> {
+    match start {
+        Bound::Included(floor) => Some(*floor),
+        Bound::Excluded(below) => below.checked_add(1),
+        Bound::Unbounded => Some(i64::MIN),
+    }
+}
+
+/// The greatest sum of a range. `None` if there is none.
+fn ceiling_of(end: Bound<&i64>) -> Option<i64> {
+    match end {
+        Bound::Included(ceiling) => Some(*ceiling),
+        Bound::Excluded(above) => above.checked_sub(1),
+        Bound::Unbounded => Some(i64::MAX),
     }
 }
 
@@ -354,11 +369,13 @@ impl Transaction {
         let deadline = self.core.expiry(left);
         let durability = self.durability.unwrap_or(self.default);
         let mut parts = self.parts.into_iter().map(|(owner, part)| {
-            Mutation::new(owner, part.changes, id, deadline)
+            let mut mutation = Mutation::new(owner, part.changes, id, deadline)
                 .when(part.condition)
                 .expecting(part.expected)
                 .as_attempt(self.attempt)
-                .as_safe_as(durability)
+                .as_safe_as(durability);
+            mutation.note = part.note;
+            mutation
         });
         let first = parts.next()?;
         Some(first.with(parts.collect()))

@@ -6,12 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{
-    Attempt, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner, Version,
+    Attempt, Bytes, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner,
+    Version,
 };
 
 use crate::bulk::Changes;
 use crate::core::Core;
-use crate::{Ack, ByteOwner, Counters, Error, Kind, Result};
+use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 
 /// A write, which is sent when it is awaited. All of its changes happen, or none.
 ///
@@ -81,6 +82,7 @@ pub struct Write<T = Ack> {
     owner: Owner,
     changes: Changes,
     condition: Condition,
+    note: Option<Bytes>,
     durability: Durability,
     deadline: Duration,
     id: Option<OpId>,
@@ -108,6 +110,7 @@ impl<T> Write<T> {
             owner: owner.owner().clone(),
             changes,
             condition: Condition::None,
+            note: None,
             durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
@@ -127,6 +130,13 @@ impl<T> Write<T> {
     /// Replaces [`Write::if_version`].
     pub fn if_absent(mut self) -> Self {
         self.condition = Condition::Absent;
+        self
+    }
+
+    /// Leaves a note of this body in the [feed](crate::feed), in the same step. A write that changes
+    /// nothing leaves none. The body has 0 bytes to `limits.value_bytes_max`.
+    pub fn note(mut self, body: impl Into<Value>) -> Self {
+        self.note = Some(body.into().into_bytes());
         self
     }
 
@@ -217,13 +227,16 @@ impl<T> Write<T> {
             owner,
             changes,
             condition,
+            note,
             durability,
             id,
             attempt,
             ..
         } = self;
         let id = id.unwrap_or_else(|| core.ids.next());
-        let mutation = Mutation::new(owner, changes?, id, core.expiry(left)).as_attempt(attempt);
+        let mut mutation =
+            Mutation::new(owner, changes?, id, core.expiry(left)).as_attempt(attempt);
+        mutation.note = note;
         let incremented = mutation
             .changes
             .iter()

@@ -124,6 +124,8 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
             tables.take(&Batch {
                 whole: false,
+                events: Vec::new(),
+                leads: Vec::new(),
                 fences: vec![fence],
                 rows: vec![],
             });

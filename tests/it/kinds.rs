@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
+use storage_sdk::feed::{Cursor, Position};
 use storage_sdk::{
     ByteOwner, Durability, Error, Kind, ModifyError, OnConflict, Outcome, Retry, SaveObject,
     SessionOptions, Storage,
@@ -146,6 +147,18 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
         Kind::Conflict,
         Next::Reread,
     );
+    let (worker, mut cursor) = (stack.worker(), Cursor::default());
+    ann.update([("gold", "1")]).note("once").await?;
+    stack.landed().await?;
+    worker.stop().await?;
+    cursor.move_to(ann.partition(), Position::ZERO);
+    let cold = stack.storage.tiers().cold();
+    until("the event is dropped", async || {
+        Ok(cold.drop_events(ann.partition(), Duration::ZERO, 9).await? == 1)
+    })
+    .await?;
+    let late = stack.storage.changes(cursor).try_next().await;
+    seen.unchanged(late.unwrap_err(), Kind::CursorTooOld, Next::Reread);
     ann.incr("gold", 1).await?;
     seen.unchanged(
         ann.update([("gold", "1")])

@@ -12,6 +12,7 @@ mod crash;
 mod defects;
 mod durability;
 mod epochs;
+mod feed;
 mod fuzz;
 mod hazards;
 mod kinds;

@@ -3,6 +3,7 @@
 
 pub mod bench;
 pub mod crash;
+pub mod feed;
 pub mod footprint;
 pub mod game;
 pub mod holder;

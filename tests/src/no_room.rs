@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord,
-    Raise, Raised,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, LandError, Loaded,
+    Pair, PartitionRecord, Raise, Raised,
 };
 
 /// A cold tier with a disk that a test can fill.
@@ -113,5 +114,34 @@ impl ColdStore for NoRoom {
 
     async fn close(&self) {
         self.cold.close().await;
+    }
+}
+
+#[async_trait]
+impl EventStore for NoRoom {
+    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError> {
+        self.cold.feeds(partitions).await
+    }
+
+    async fn events(
+        &self,
+        partition: Partition,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Event>, ColdError> {
+        self.cold.events(partition, after, limit).await
+    }
+
+    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError> {
+        self.cold.leads(partition, before).await
+    }
+
+    async fn drop_events(
+        &self,
+        partition: Partition,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<usize, ColdError> {
+        self.cold.drop_events(partition, older_than, limit).await
     }
 }

@@ -181,13 +181,14 @@ impl Stack {
         Ok(Backlog::read(self.storage.tiers().hot().as_ref()).await?)
     }
 
-    /// Waits until no mark waits to land. Error marks may be left.
+    /// Waits until no mark and no note waits to land. Error marks may be left.
     ///
     /// # Errors
     /// It takes more than 30 s.
     pub async fn landed(&self) -> Result<()> {
         until("everything has landed", async || {
-            Ok(self.backlog().await?.marks() == 0)
+            let backlog = self.backlog().await?;
+            Ok(backlog.marks() + backlog.notes() == 0)
         })
         .await
     }

@@ -3,14 +3,56 @@
 //! Owners that must land together are never cut apart (G1). If the database rejects one of their
 //! rows, all of them are rejected.
 
-use storage_dirty::Collected;
-use storage_model::{Partition, Row, Version};
-use storage_sql::{Batch, ColdStore, Fence, LandError, RowFault};
+use std::collections::BTreeSet;
+
+use storage_dirty::{Collected, HotRead};
+use storage_model::{Lead, Owner, Partition, Position, Row, Version};
+use storage_sql::{Batch, ColdStore, Events, Fence, LandError, RowFault};
 
 use crate::together::Units;
 
 /// A row that the database rejects by itself, and the reason.
 pub type Refused = (Row, RowFault);
+
+/// What lands beside rows: events, and how far the rows are ahead of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Noted {
+    /// Events for the feeds of partitions with a fence.
+    pub events: Vec<Events>,
+    /// The places of the last notes of owners with rows.
+    pub leads: Vec<(Partition, Lead)>,
+}
+
+impl Noted {
+    /// The places of the last notes of these owners, as they were read.
+    pub fn keep<'a>(
+        &mut self,
+        partition: Partition,
+        reads: impl Iterator<Item = (&'a Owner, &'a HotRead)>,
+    ) {
+        for (owner, read) in reads {
+            let noted = read.header.map(|header| header.noted);
+            let position = noted.filter(|position| *position > Position::ZERO);
+            self.leads.extend(position.map(|position| {
+                let owner = owner.clone();
+                (partition, Lead { owner, position })
+            }));
+        }
+    }
+
+    /// The leads of the owners of these rows.
+    fn leads_of(&self, rows: &[Row]) -> Vec<(Partition, Lead)> {
+        if self.leads.is_empty() {
+            return Vec::new();
+        }
+        let owners: BTreeSet<&Owner> = rows.iter().map(|row| &row.owner).collect();
+        let leads = self.leads.iter();
+        leads
+            .filter(|(_, lead)| owners.contains(&lead.owner))
+            .cloned()
+            .collect()
+    }
+}
 
 /// Lands rows under their fences, in one transaction if the database takes them all.
 ///
@@ -18,6 +60,9 @@ pub type Refused = (Row, RowFault);
 /// owner is never cut in two (R16), and no unit of owners that must land together is (G1). When the
 /// database rejects an owner alone, its rows land one by one. When it rejects a unit of several
 /// owners, all rows of the unit are rejected.
+///
+/// Events land with the rows. If the rows land in parts, events follow in a transaction of their own
+/// after the last part. Until then the rows are ahead of them, which each part remembers.
 ///
 /// One culprit among `n` rows costs about `2 log2(n)` transactions. The call returns the rows that
 /// stay rejected. All other rows have landed.
@@ -30,23 +75,31 @@ pub async fn land(
     mut fences: Vec<Fence>,
     rows: Vec<Row>,
     units: &Units,
+    noted: Noted,
 ) -> Result<Vec<Refused>, LandError> {
     let mut refused = Vec::new();
     let mut parts = vec![rows];
+    let (mut events, mut late) = (noted.events.clone(), Vec::new());
     while let Some(rows) = parts.pop() {
         let whole = is_unit(&rows, units);
         let batch = Batch {
             fences,
+            leads: noted.leads_of(&rows),
             rows,
             whole,
+            events: std::mem::take(&mut events),
         };
         let landed = cold.land(&batch).await;
         let Batch {
             fences: before,
             rows,
+            events: tried,
             ..
         } = batch;
         fences = before;
+        if landed.is_err() {
+            late.extend(tried);
+        }
         match landed {
             // From now on the fences expect the commit that just happened.
             Ok(()) => fences
@@ -61,6 +114,14 @@ pub async fn land(
             },
             Err(error) => return Err(error),
         }
+    }
+    if !late.is_empty() {
+        let batch = Batch {
+            fences,
+            events: late,
+            ..Batch::default()
+        };
+        cold.land(&batch).await?;
     }
     Ok(refused)
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::{DatabaseId, Partition, tries};
-use storage_sql::{PartitionRecord, Raise};
+use storage_model::{DatabaseId, Partition, Position, tries};
+use storage_sql::{PartitionRecord, Raise, Raised};
 use tokio::time::sleep;
 
 use crate::{TierError, Tiers};
@@ -175,15 +175,15 @@ impl Tiers {
             // the raise below finds another one.
             self.belong().await?;
             let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
-            let raised = self.cold.raise(&asked).await?;
+            let raised = self.raise(&asked).await?;
             // ORDER: only the process that raised an epoch adopts it. Any other process looks
             // again, because the epoch may have been raised for another hot tier, which then lands
             // in it.
             let adopts: Vec<Adopt> = raises
                 .into_iter()
                 .zip(raised)
-                .filter(|(_, raised)| raised.moved)
-                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, false))
+                .filter(|(_, (raised, _))| raised.moved)
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, false))
                 .collect();
             // An adoption can fail because of the epoch or because another process made it. Such a
             // partition is looked at again like any other.
@@ -194,6 +194,16 @@ impl Tiers {
                 .collect::<Result<Vec<bool>, HotError>>()?;
         }
         Ok((again, overtaken))
+    }
+
+    /// Raises epochs, and reads how far the feeds reach.
+    // ORDER: the feeds after the raise. No event is added in an earlier epoch from then on.
+    async fn raise(&self, raises: &[Raise]) -> Result<Vec<(Raised, Position)>, TierError> {
+        let raised = self.cold.raise(raises).await?;
+        let partitions: Vec<_> = raises.iter().map(|raise| raise.partition).collect();
+        let feeds = self.cold.feeds(&partitions).await?;
+        let ends = feeds.into_iter().map(|ends| ends.last);
+        Ok(raised.into_iter().zip(ends).collect())
     }
 
     /// Gives every partition a new epoch, above those of both tiers. In this epoch each hash is
@@ -213,11 +223,11 @@ impl Tiers {
                 .zip(&records)
                 .map(|(seen, record)| above_both(seen, *record))
                 .collect();
-            let raised = self.cold.raise(&asked).await?;
+            let raised = self.raise(&asked).await?;
             let asked = asked.into_iter().zip(states).zip(raised);
             let adopts: Vec<Adopt> = asked
-                .filter(|(_, raised)| raised.moved)
-                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised.record, true))
+                .filter(|(_, (raised, _))| raised.moved)
+                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, true))
                 .collect();
             let adopted = self.hot.adopt(&adopts).await;
             for (adopt, adopted) in adopts.iter().zip(adopted) {
@@ -250,10 +260,10 @@ impl Tiers {
         &self,
         raise: Raise,
         seen: PartitionState,
-        cold: PartitionRecord,
+        (raised, feed): (Raised, Position),
         compare_all: bool,
     ) -> Adopt {
-        let partition = raise.partition;
+        let (partition, cold) = (raise.partition, raised.record);
         let landed_here = landed_here(&seen, raise, cold);
         report(&seen, cold, landed_here);
         // A watched partition stays watched. Otherwise processes with different settings would undo
@@ -272,6 +282,7 @@ impl Tiers {
             landed_here,
             compare_all,
             database,
+            feed,
         }
     }
 }

@@ -7,7 +7,7 @@ use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
 use storage_model::{Epoch, Field, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
-use crate::bisect;
+use crate::bisect::{self, Noted};
 use crate::{TierError, Tiers, Units};
 
 /// The result of a flush.
@@ -77,7 +77,6 @@ impl Tiers {
         owner: &Owner,
         looks: bool,
     ) -> Result<(Flushed, Epoch), TierError> {
-        let partition = owner.partition(self.hot.partition_count());
         let mut suspects = BTreeSet::new();
         for _ in 0..tries::FLUSH {
             let Some((wanted, collected, units)) = self.collect_whole(owner, &mut suspects).await?
@@ -102,27 +101,17 @@ impl Tiers {
             if !is_marked || rows.is_empty() {
                 return Ok((Flushed { version, rows: 0 }, collected.epoch));
             }
-            let fence = bisect::fence(partition, &collected, rows.iter());
-            let outcome = match bisect::land(self.cold.as_ref(), vec![fence], rows.clone(), &units)
-                .await
-            {
-                Ok(outcome) => outcome,
-                Err(LandError::Fenced(_)) => {
-                    self.prepare(&[partition]).await?;
-                    continue;
-                }
-                Err(LandError::Cold(error)) => return Err(error.into()),
-                Err(LandError::Refused(fault)) => return Err(refused(owner, String::new(), fault)),
+            let whole = (wanted, collected, units);
+            let Some(outcome) = self.land_whole(owner, &whole, &rows).await? else {
+                continue;
             };
-            self.settle_flush(owner, &collected, fence.reaches, &rows, &outcome)
-                .await;
             return match outcome.into_iter().next() {
                 None => Ok((
                     Flushed {
                         version,
                         rows: rows.len(),
                     },
-                    collected.epoch,
+                    whole.1.epoch,
                 )),
                 Some((row, fault)) => Err(refused(&row.owner, row.field.to_string(), fault)),
             };
@@ -131,6 +120,34 @@ impl Tiers {
             what: format!("flush {owner}"),
             tries: tries::FLUSH,
         })
+    }
+
+    /// Commits the rows of a flush. `None` if they must be read again.
+    async fn land_whole(
+        &self,
+        owner: &Owner,
+        (wanted, collected, units): &Whole,
+        rows: &[Row],
+    ) -> Result<Option<Vec<bisect::Refused>>, TierError> {
+        let partition = owner.partition(self.hot.partition_count());
+        let fence = bisect::fence(partition, collected, rows.iter());
+        let mut noted = Noted::default();
+        let reads = wanted.iter().zip(&collected.reads);
+        noted.keep(partition, reads.map(|((owner, _), read)| (owner, read)));
+        let cold = self.cold.as_ref();
+        let landed = bisect::land(cold, vec![fence], rows.to_vec(), units, noted);
+        let outcome = match landed.await {
+            Ok(outcome) => outcome,
+            Err(LandError::Fenced(_)) => {
+                self.prepare(&[partition]).await?;
+                return Ok(None);
+            }
+            Err(LandError::Cold(error)) => return Err(error.into()),
+            Err(LandError::Refused(fault)) => return Err(refused(owner, String::new(), fault)),
+        };
+        self.settle_flush(owner, collected, fence.reaches, rows, &outcome)
+            .await;
+        Ok(Some(outcome))
     }
 
     /// All data of an owner, and the marked fields of the owners that must land together with it.

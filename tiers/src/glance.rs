@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
-use storage_model::{Cell, Epoch, Field, Owner, Row, Version, tries};
+use storage_model::{Cell, Epoch, Field, Owner, Position, Row, Version, tries};
 
 use crate::load::contended;
 use crate::{TierError, Tiers};
@@ -90,6 +90,7 @@ fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
         generation: Epoch(0),
         suspect: false,
         born: Version::ZERO,
+        noted: Position::ZERO,
     };
     let exists = hash.header.is_some() || !cells.is_empty();
     let header = exists.then_some(Header {
@@ -133,6 +134,7 @@ mod tests {
             generation: Epoch(1),
             suspect: true,
             born: Version::ZERO,
+            noted: Position::ZERO,
         };
         let hash = HotRead {
             header: Some(header),

@@ -12,12 +12,13 @@ use std::future::Future;
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord,
-    Raise, Raised,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, LandError, Loaded,
+    Pair, PartitionRecord, Raise, Raised,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -321,6 +322,46 @@ impl ColdStore for AtHome {
         let cold = Arc::clone(&self.cold);
         // If the runtime has ended, its connections have ended, too.
         let _ = self.home.run(async move { cold.close().await }).await;
+    }
+}
+
+#[async_trait]
+impl EventStore for AtHome {
+    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError> {
+        let partitions = partitions.to_vec();
+        self.call("feeds", |cold| async move { cold.feeds(&partitions).await })
+            .await
+    }
+
+    async fn events(
+        &self,
+        partition: Partition,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Event>, ColdError> {
+        self.call("events", move |cold| async move {
+            cold.events(partition, after, limit).await
+        })
+        .await
+    }
+
+    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError> {
+        self.call("leads", move |cold| async move {
+            cold.leads(partition, before).await
+        })
+        .await
+    }
+
+    async fn drop_events(
+        &self,
+        partition: Partition,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<usize, ColdError> {
+        self.call("drop_events", move |cold| async move {
+            cold.drop_events(partition, older_than, limit).await
+        })
+        .await
     }
 }
 

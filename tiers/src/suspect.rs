@@ -128,6 +128,7 @@ mod tests {
             last_version: Version::ZERO,
             landed_here: false,
             compare_all,
+            feed: storage_model::Position::ZERO,
             database: None,
         };
         assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);

@@ -23,6 +23,8 @@ pub struct Tiers {
     pub(crate) probation: Duration,
     /// How long owners that must land together may be rejected, until they land apart.
     pub(crate) torn_after: Duration,
+    /// How long landed events stay in the database.
+    events_kept: Duration,
     /// By partition. Written when a partition is found in order, or a write is rejected because of
     /// its epoch. Each mutex is held for a moment, never across an await.
     noted: Arc<[Mutex<Noted>]>,
@@ -66,6 +68,7 @@ impl Tiers {
             read_only: false,
             probation: Duration::ZERO,
             torn_after: Duration::from_hours(1),
+            events_kept: Duration::from_hours(7 * 24),
             noted,
             ids: Arc::new(RandomIds),
             alone: false,
@@ -167,6 +170,19 @@ impl Tiers {
     #[must_use]
     pub fn torn_after(&self) -> Duration {
         self.torn_after
+    }
+
+    /// How long landed events stay in the database. Default: 7 days.
+    #[must_use]
+    pub fn keeping_events(mut self, keep: Duration) -> Self {
+        self.events_kept = keep;
+        self
+    }
+
+    /// How long landed events stay in the database.
+    #[must_use]
+    pub fn events_kept(&self) -> Duration {
+        self.events_kept
     }
 
     /// Whether landed marks stay on probation.

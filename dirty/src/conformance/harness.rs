@@ -110,6 +110,7 @@ impl Harness {
             last_version,
             landed_here,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: None,
         };
         self.store().adopt(&[adopt]).await.remove(0).unwrap()

@@ -23,6 +23,7 @@ pub mod landing;
 pub mod loads;
 pub mod locks;
 pub mod names;
+pub mod notes;
 pub mod once;
 pub mod openings;
 pub mod partitions;
@@ -228,6 +229,21 @@ macro_rules! hot_conformance {
                     links_are_followed_from_mark_to_mark,
                     linked_owners_above_the_bound_are_not_read,
                     partners_that_landed_apart_are_left,
+                ];
+                notes: [
+                    a_write_leaves_its_note_in_the_same_step,
+                    a_note_tells_the_version_before_its_write_if_it_is_known,
+                    writes_of_one_call_leave_their_notes_in_order,
+                    owners_of_a_transaction_leave_their_own_notes,
+                    a_write_that_changes_nothing_leaves_no_note,
+                    a_repeat_answers_the_place_of_the_first_note,
+                    at_the_memory_limit_a_note_is_refused_with_its_write,
+                    notes_are_read_in_pages_of_a_bounded_size,
+                    the_numbers_of_notes_go_on_in_the_next_epoch,
+                    landed_notes_are_dropped_and_numbers_go_on,
+                    notes_are_dropped_only_with_the_lock_and_in_the_epoch,
+                    a_lost_lead_becomes_an_event,
+                    the_marks_of_a_note_are_found_in_either_map,
                 ];
                 probation: [
                     a_landed_mark_on_probation_keeps_its_hash,

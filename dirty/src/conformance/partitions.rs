@@ -124,6 +124,7 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         last_version: Version::MAX,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     });
     assert_eq!(
@@ -376,6 +377,7 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
         last_version,
         landed_here: true,
         compare_all: true,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);

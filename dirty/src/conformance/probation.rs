@@ -447,6 +447,7 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
             last_version: Version::ZERO,
             landed_here: false,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: named.map(DatabaseId),
         };
         assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use storage_model::{Cell, Epoch, Field, Owner, Timestamp, Version};
+use storage_model::{Cell, Epoch, Field, Owner, Position, Timestamp, Version};
 
 use crate::Header;
 
@@ -14,6 +14,8 @@ pub(super) struct OwnerHash {
     /// The hash's number, if a map named the owner when the hash was made. Older marks belong to a
     /// hash that was lost (R6).
     pub(super) born: Version,
+    /// The place of the owner's last note, since the hash was made.
+    pub(super) noted: Position,
     /// Whether every field that has a row is in the hash.
     pub(super) complete: bool,
     /// The generation under which the hash was written or compared.
@@ -30,6 +32,7 @@ impl OwnerHash {
         Self {
             version,
             born: Version::ZERO,
+            noted: Position::ZERO,
             complete: false,
             generation,
             expires: None,
@@ -46,6 +49,7 @@ impl OwnerHash {
             generation: self.generation,
             suspect: self.generation < generation,
             born: self.born,
+            noted: self.noted,
         }
     }
 

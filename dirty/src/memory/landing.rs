@@ -14,11 +14,16 @@ use super::store::MemoryStore;
 use super::{probation, reject};
 use crate::{
     Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
-    Map, Marks, Member, Page, PartitionRecord, Probation, Reject, Settle, Settled, Snapshot,
+    Map, Marked, Marks, Member, Page, PartitionRecord, Probation, Reject, Settle, Settled,
+    Snapshot,
 };
 
 #[async_trait]
 impl Marks for MemoryStore {
+    async fn marks_of(&self, partition: Partition, owners: &[Owner]) -> Result<Marked, HotError> {
+        self.run(partition, "marks_of", |state, _| marks_of(state, owners))
+    }
+
     async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
         self.run(partition, "snapshot", |state, now| {
             snapshot(state, now, partition, lock)
@@ -120,6 +125,23 @@ impl Marks for MemoryStore {
         self.run(partition, "requeue", |state, now| {
             probation::requeue(state, now, partition, lock, entries)
         })?
+    }
+}
+
+/// The marks of owners in the dirty map and in the snapshot.
+#[must_use]
+pub fn marks_of(state: &PartState, owners: &[Owner]) -> Marked {
+    let find = |map| {
+        let entries = state.marks.page(map, 0, usize::MAX).entries;
+        let is_named = |entry: &Entry| {
+            let mark = entry.mark.as_ref().filter(|_| !entry.is_aside());
+            mark.is_some_and(|mark| owners.contains(&mark.owner))
+        };
+        entries.into_iter().filter(is_named).collect()
+    };
+    Marked {
+        dirty: find(Map::Dirty),
+        snapshot: find(Map::Snapshot),
     }
 }
 

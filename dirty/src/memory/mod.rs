@@ -28,9 +28,11 @@
 //! | [`landing`] | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
 //! | [`reject`], [`probation`] | the error map, the probation of landed marks |
 //! | [`partition`], [`lock`] | [`Partitions`](crate::Partitions): records, sizes and locks |
+//! | [`feed`] | [`Feed`](crate::Feed): notes on their way to the database |
 //! | `tier`, `pairing` | [`Tier`](crate::Tier): the process as a whole, and its database |
 //! | [`session`], [`holder`] | [`Sessions`](crate::Sessions) and [`Holders`](crate::Holders) |
 
+pub mod feed;
 pub mod fill;
 mod hash;
 pub mod holder;

@@ -226,6 +226,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     }
     state.sessions.adopted(record.epoch, record.source);
     state.record = Some(record);
+    state.notes.adopt(adopt.epoch, adopt.feed);
     state.marks.lose();
     true
 }
@@ -280,5 +281,13 @@ pub fn peek(state: &PartState, present: &Present) -> PartitionPeek {
         live_since,
         snapshot_since,
         holder,
+        last_note: state.notes.last(),
+        noted: state.notes.noted(),
+        stream: u64::try_from(state.notes.len()).unwrap_or(u64::MAX),
+        is_resynced: state
+            .record
+            .as_ref()
+            .is_some_and(|record| state.notes.is_resynced(record.epoch)),
+        has_record: state.record.is_some(),
     }
 }

@@ -1,7 +1,7 @@
 //! Reads of owner hashes.
 
 use bytes::Bytes;
-use storage_model::{Cell, Field, Owner, Version};
+use storage_model::{Cell, Field, Owner, Position, Version};
 
 use super::hash::OwnerHash;
 use super::state::PartState;
@@ -22,6 +22,7 @@ pub fn read(state: &PartState, owner: &Owner, fields: &Fields) -> HotRead {
         } else {
             Header {
                 born: Version::ZERO,
+                noted: Position::ZERO,
                 ..header
             }
         }

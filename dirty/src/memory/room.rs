@@ -106,8 +106,9 @@ fn of_part(part: &Mutation) -> usize {
         Change::Set(value) => 128 + field.as_str().len() + value.len(),
         _ => 160 + field.as_str().len(),
     });
+    let note = part.note.as_ref().map_or(0, |body| 256 + body.len());
     changes.fold(
-        HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES,
+        HASH_OVERHEAD_BYTES + MARK_AND_REPLY_BYTES + note,
         usize::saturating_add,
     )
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, Owner, Timestamp, Version};
 
+use super::feed::Stream;
 use super::hash::{Hashes, OwnerHash};
 use super::lock::Held;
 use super::marker::Markers;
@@ -41,6 +42,7 @@ pub struct PartState {
     pub(super) lock: Option<Held>,
     pub(super) ops: Ops,
     pub(super) sessions: Sessions,
+    pub(super) notes: Stream,
 }
 
 impl PartState {
@@ -56,6 +58,7 @@ impl PartState {
             lock: None,
             ops: Ops::default(),
             sessions: Sessions::default(),
+            notes: Stream::default(),
         }
     }
 
@@ -70,13 +73,14 @@ impl PartState {
     }
 
     /// The approximate bytes held. Markers, marks, operations and sessions count by number, hashes
-    /// by content.
+    /// and notes by content.
     #[must_use]
     pub fn bytes(&self) -> usize {
         let small = self.markers.len() + self.marks.len() + self.ops.len() + self.sessions.len();
         self.hashes
             .bytes()
             .saturating_add(small.saturating_mul(SMALL_BYTES))
+            .saturating_add(self.notes.bytes())
     }
 
     /// Drops everything that has run out.

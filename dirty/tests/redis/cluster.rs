@@ -117,6 +117,7 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
         last_version: Version::ZERO,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);
@@ -177,6 +178,7 @@ async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
         last_version: Version::ZERO,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);

@@ -38,6 +38,10 @@ const SKIPPED_IN_CLUSTER: &[Skip] = &[
         SHARED,
     ),
     (
+        "notes::at_the_memory_limit_a_note_is_refused_with_its_write",
+        SHARED,
+    ),
+    (
         "partitions::nothing_works_on_a_partition_without_a_record",
         SHARED,
     ),

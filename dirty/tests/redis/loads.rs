@@ -268,6 +268,7 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
         last_version: landed,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     assert_eq!(store.adopt(&[adopt]).await, [Ok(true)]);

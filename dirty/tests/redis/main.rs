@@ -16,6 +16,7 @@ mod counts;
 mod landing;
 mod loads;
 mod memory_limit;
+mod notes;
 mod observing;
 mod outages;
 mod queue;

@@ -63,6 +63,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
         generation: Epoch(1),
         suspect: false,
         born: Version::ZERO,
+        noted: storage_model::Position::ZERO,
     };
     assert_eq!(
         (read_back.header, read_back.cells.clone()),

@@ -177,6 +177,7 @@ async fn call(
                     last_version: version,
                     landed_here: false,
                     compare_all: false,
+                    feed: storage_model::Position::ZERO,
                     database: None,
                 }])
                 .await

@@ -58,6 +58,7 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
             last_version: Version::ZERO,
             landed_here: false,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: None,
         })
         .collect();

@@ -21,6 +21,7 @@ fn part(partition: u32, owners: &[&str]) -> Part {
         snapshot: SnapshotId(1),
         entries,
         replay: false,
+        notes: None,
     }
 }
 
@@ -182,6 +183,7 @@ fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
             snapshot: SnapshotId(1),
             entries,
             replay: false,
+            notes: None,
         }],
         2,
     );
@@ -215,6 +217,7 @@ fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
             snapshot: SnapshotId(0),
             entries,
             replay: true,
+            notes: None,
         }],
         9,
     );

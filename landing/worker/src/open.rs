@@ -116,7 +116,8 @@ pub async fn tiers_apart(settings: &Settings) -> anyhow::Result<Tiers> {
     Ok(
         Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
             .on_probation(settings.landing.probation)
-            .tearing_after(settings.landing.torn_after),
+            .tearing_after(settings.landing.torn_after)
+            .keeping_events(settings.feed.keep),
     )
 }
 
@@ -241,7 +242,8 @@ async fn together(
 ) -> anyhow::Result<Tiers> {
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
         .on_probation(settings.landing.probation)
-        .tearing_after(settings.landing.torn_after);
+        .tearing_after(settings.landing.torn_after)
+        .keeping_events(settings.feed.keep);
     tiers.belong().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)

@@ -15,6 +15,7 @@
 #![expect(clippy::missing_panics_doc, reason = "cases fail by panicking")]
 
 pub mod faults;
+pub mod feed;
 pub mod fences;
 pub mod gate;
 pub mod plans;
@@ -147,9 +148,9 @@ pub async fn land_on(
     };
     store
         .land(&Batch {
-            whole: false,
             fences: vec![fence],
             rows,
+            ..Batch::default()
         })
         .await
 }
@@ -236,6 +237,13 @@ macro_rules! conformance_cases {
                 a_hot_tier_takes_over_only_from_the_one_it_saw
                 a_hot_tier_with_a_long_address_takes_over
                 a_take_over_ends_the_landings_of_the_hot_tier_before_it
+            }
+            feed {
+                events_come_back_in_their_order_as_they_were_added
+                events_are_added_only_behind_the_end_that_was_read
+                a_lead_lasts_until_its_note_has_landed
+                hundreds_of_events_and_leads_land_together
+                old_events_are_dropped_from_the_beginning
             }
             reads {
                 owners_are_loaded_in_the_order_asked

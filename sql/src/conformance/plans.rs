@@ -17,15 +17,18 @@ pub struct Planned {
     pub ordered: bool,
 }
 
-/// The samples of columns. They name the owner 01900 and its field f, and partition 0. Texts are
+/// The samples of columns. They name the owner 01900 and its field f, partition 0 and
+/// the note 1-1. Texts are
 /// binary, as the driver sends them. For other texts the server chooses other plans.
-const SAMPLES: [(&str, &str); 6] = [
+const SAMPLES: [(&str, &str); 8] = [
     ("app_id", "_binary'game'"),
     ("region_id", "_binary'eu'"),
     ("logic_type", "_binary'player'"),
     ("owner_id", "_binary'01900'"),
     ("field", "_binary'f'"),
     ("partition_id", "0"),
+    ("epoch", "1"),
+    ("number", "1"),
 ];
 
 /// All statements with a declared plan, for this table of rows.
@@ -51,7 +54,7 @@ pub fn planned(table: &str) -> Vec<Planned> {
 fn with_samples(text: &str) -> String {
     let mut query = text.replace("LIMIT ?", "LIMIT 10");
     for (column, sample) in SAMPLES {
-        for (before, after) in [(" = ", ""), (" > ", ""), (" IN (", ")")] {
+        for (before, after) in [(" = ", ""), (" > ", ""), (" < ", ""), (" IN (", ")")] {
             query = query.replace(
                 &format!("{column}{before}?{after}"),
                 &format!("{column}{before}{sample}{after}"),

@@ -133,6 +133,11 @@ impl Engine for MySql {
                 "layout",
                 include_str!("../../migrations/mysql/0002_layout.sql"),
             ),
+            (
+                3,
+                "feed",
+                include_str!("../../migrations/mysql/0003_feed.sql"),
+            ),
         ]
     }
 }

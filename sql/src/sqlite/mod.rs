@@ -132,6 +132,11 @@ impl Engine for Sqlite {
                 "layout",
                 include_str!("../../migrations/sqlite/0002_layout.sql"),
             ),
+            (
+                3,
+                "feed",
+                include_str!("../../migrations/sqlite/0003_feed.sql"),
+            ),
         ]
     }
 }

@@ -355,6 +355,14 @@ async fn the_server_chooses_the_declared_plan_of_each_statement() {
         .collect();
     land_on(&*store, 0, rows).await.unwrap();
     let database = backend.url().rsplit('/').next().unwrap().to_owned();
+    let events = "INSERT INTO landing_feed SELECT seq, 1, 20, 0, 0 FROM seq_0_to_99; \
+        INSERT INTO landing_event (partition_id, epoch, number, kind, app_id, region_id, logic_type, \
+        owner_id, up_version, previous, counters, body) SELECT seq % 100, 1 + seq DIV 1000, seq, 0, \
+        'game', 'eu', 'player', '01900', seq, 0, '', '' FROM seq_1_to_2000; \
+        INSERT INTO landing_lead SELECT seq % 100, 'game', 'eu', 'player', seq, 0, seq FROM seq_1_to_2000; \
+        ANALYZE TABLE landing_feed, landing_event, landing_lead";
+    let events = format!("USE {database}; {events}");
+    server().await.sql(&events).await.unwrap();
     let planned = planned("landing_rows");
     assert!(planned.len() >= 7, "{planned:?}");
     for Planned {

@@ -210,6 +210,7 @@ impl Hold {
             version: self.look(|known| known.acked),
             changed: 0,
             counters: Vec::new(),
+            position: None,
             also: Vec::new(),
         };
         Ack {

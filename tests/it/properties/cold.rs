@@ -185,6 +185,8 @@ impl Pair {
             });
         Batch {
             whole: false,
+            events: Vec::new(),
+            leads: Vec::new(),
             fences: fences.collect(),
             rows: rows.iter().map(|row| self.row(row)).collect(),
         }

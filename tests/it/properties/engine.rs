@@ -460,6 +460,7 @@ impl Engine {
             last_version,
             landed_here: false,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: None,
         };
         format!("{:?}", self.store.adopt(&[adopt]).await)

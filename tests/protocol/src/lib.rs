@@ -11,6 +11,7 @@
 //! | [`bounds`] | [`Bounds`]: the limits of a search |
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
+//! | [`feed`] | the feed of noted writes: a search of its own |
 //! | [`groups`] | transactions over several owners that land together: a search of its own |
 //! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
 //! | [`sessions`] | the holder of an owner: a search of its own |
@@ -29,6 +30,7 @@ pub mod cases;
 mod check;
 mod client;
 mod cold;
+pub mod feed;
 mod flush;
 pub mod groups;
 mod land;

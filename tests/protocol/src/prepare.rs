@@ -119,6 +119,7 @@ pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, rais
         last_version,
         landed_here,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database,
     }
 }

@@ -192,6 +192,7 @@ impl Working<'_, '_> {
             snapshot: SnapshotId::default(),
             entries: entries.collect(),
             replay: true,
+            notes: None,
         };
         if part.entries.is_empty() {
             return;
@@ -210,6 +211,7 @@ impl Working<'_, '_> {
             snapshot,
             entries: page.entries,
             replay: false,
+            notes: None,
         };
         let group = marks::cut(vec![part], usize::MAX)
             .pop()

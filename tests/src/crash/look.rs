@@ -22,6 +22,8 @@ pub struct Look {
     hashes: BTreeMap<String, Hash>,
     /// The marks of dirty maps, snapshots, error maps: an owner's name and changed fields.
     marks: [Vec<(String, Vec<String>)>; 3],
+    /// How many notes are in streams.
+    notes: usize,
     /// Locks, leases, announcements, and evictions that wait.
     passing: Vec<String>,
     /// The holder of each owner in a session.
@@ -82,6 +84,11 @@ impl Look {
             ("marks", None) => dirty.extend(marks(content)?),
             ("marks", Some("saving")) => saving.extend(marks(content)?),
             ("marks", Some("error")) => error.extend(refused(content)?),
+            ("notes", None) => {
+                for (_, length) in content {
+                    self.notes += std::str::from_utf8(length)?.parse::<usize>()?;
+                }
+            }
             ("lock" | "workers" | "evict", None) | ("lease", Some(_)) => {
                 self.passing.push(name.to_owned())
             }
@@ -113,11 +120,11 @@ impl Look {
         &self.keys
     }
 
-    /// The number of marks that wait to land.
+    /// The number of marks and notes that wait to land.
     #[must_use]
     pub fn waiting(&self) -> usize {
         let [dirty, saving, _] = &self.marks;
-        dirty.len() + saving.len()
+        dirty.len() + saving.len() + self.notes
     }
 
     /// The number of rejected marks.

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use futures::FutureExt as _;
 use futures::future::{Either, select};
 use tokio::runtime::Runtime;
@@ -13,7 +13,8 @@ use super::history::{History, VISITS};
 use super::play::Play;
 use super::points::{Kind, Points};
 use super::scenarios::{POISONED, Scenario};
-use super::site::{Database, Place, Site};
+use super::site::{Database, PARTITIONS, Place, Site};
+use crate::feed;
 use crate::stack::bounded;
 
 /// The result of trying a scenario.
@@ -301,7 +302,9 @@ async fn land_rest(place: &Place<'_>, history: &History, points: &Arc<Points>) -
 async fn land_all(play: &Play<'_>) -> Result<()> {
     play.land_until(1, async || {
         let look = play.place.look().await?;
-        Ok(look.waiting() + look.refused() == 0)
+        let waits = look.waiting() + look.refused() > 0;
+        let cold = play.storage.tiers().cold();
+        Ok(!waits && !feed::has_leads(cold.as_ref(), PARTITIONS).await?)
     })
     .await
 }
@@ -316,6 +319,13 @@ async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()>
     history
         .rows(&rows)
         .with_context(|| format!("struck: {struck}"))?;
+    let owners = history.ids().into_iter();
+    let owners = owners.map(|id| Ok(play.owner(&id)?.owner().clone()));
+    let owners = owners.collect::<Result<Vec<_>>>()?;
+    let cold = play.storage.tiers().cold();
+    if let Some(flaw) = feed::flaw(cold.as_ref(), PARTITIONS, &owners).await? {
+        bail!("struck: {struck}: {flaw}");
+    }
     let look = place.look().await?;
     look.check(&rows)?;
     look.check_quiet()?;

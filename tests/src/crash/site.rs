@@ -11,6 +11,7 @@ use storage_config::{LandingSettings, Settings, SqlSettings};
 use storage_servers::{MariaDbServer, RedisOptions, RedisServer, Reply};
 use tempfile::TempDir;
 
+use super::history::TYPE;
 use super::look::Look;
 use crate::rows::{StoredRow, rows};
 
@@ -131,7 +132,14 @@ async fn make_tables(url: &str) -> Result<()> {
 
 async fn empty(url: &str) -> Result<()> {
     let mut connection = sqlx::mysql::MySqlConnection::connect(url).await?;
-    for table in ["landing_rows", "landing_partition", "landing_meta"] {
+    for table in [
+        "landing_rows",
+        "landing_partition",
+        "landing_meta",
+        "landing_feed",
+        "landing_event",
+        "landing_lead",
+    ] {
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DELETE FROM {table}")))
             .execute(&mut connection)
             .await?;
@@ -142,7 +150,7 @@ async fn empty(url: &str) -> Result<()> {
 fn settings(redis: &str, database: &str, prefix: &str) -> Result<Settings> {
     let text = format!(
         "[redis]\nurl = {redis:?}\nprefix = {prefix:?}\npartitions = {PARTITIONS}\nconnections = 1\n\
-         [sql]\nurl = {database:?}\nconnections = 2\n"
+         [sql]\nurl = {database:?}\nconnections = 2\n[feed]\nevery_change = [{TYPE:?}]\n"
     );
     Ok(Settings::from_toml(&text, "crash")?)
 }

@@ -60,6 +60,8 @@ struct Turn<'a> {
     /// The value that a counter is set to. No two turns have the same.
     count: String,
     id: OpId,
+    /// Whether its writes leave notes.
+    is_noted: bool,
 }
 
 /// The answer to an applied write: its owner's version, and the number of changed fields.
@@ -115,6 +117,7 @@ impl Player {
                 value,
                 count: ((self.number + 1) * 1_000_000 + turn).to_string(),
                 id: storage.next_id(),
+                is_noted: chance.below(2) == 0,
                 storage,
             };
             let operation = *chance.one(&plan.operations);
@@ -300,7 +303,13 @@ impl Turn<'_> {
         let Some((one, name)) = owners.first() else {
             return;
         };
-        let set = |part: Part| part.set("a", self.value.clone());
+        let set = |part: Part| {
+            let part = part.set("a", self.value.clone());
+            match self.is_noted {
+                true => part.note(self.value.clone()),
+                false => part,
+            }
+        };
         match chance.below(8) {
             0 => {
                 let begun = history.begin(name);
@@ -475,6 +484,11 @@ impl Turn<'_> {
         answer: impl Fn(&T) -> Answer,
     ) -> Option<Result<Answer, Error>> {
         let sent = write.deadline(self.world.plan.deadline);
+        let sent = if self.is_noted {
+            sent.note(self.value.clone())
+        } else {
+            sent
+        };
         let answered = self.call(sent.into_future()).await;
         answered.map(|answered| answered.map(|done| answer(&done)))
     }

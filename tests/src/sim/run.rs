@@ -8,6 +8,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
+use super::database::tables::Tables;
 use super::guest::{Guest, have_all};
 use super::nemesis::Nemesis;
 use super::oracle::book::Counts;
@@ -163,15 +164,22 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
     Ok(())
 }
 
+/// Whether no mark and no note is left, landed or not, and no row is ahead of its notes.
+fn is_empty(backlog: &Backlog, world: &World) -> bool {
+    let marks = backlog.marks() + backlog.errors() + backlog.probation();
+    let leads = world.database.tables(Tables::has_leads);
+    let mut partitions = backlog.partitions.iter();
+    let streams = partitions.any(|(_, peek)| peek.stream > 0);
+    marks + backlog.notes() == 0 && !leads && !streams
+}
+
 /// V8: waits until nothing is left to land, and the database keeps everything that has landed.
 async fn drain(world: &World) -> Result<(), String> {
     let hot = world.hot(&Arc::new(Process::default())).await;
     let drained = timeout(DRAIN_MAX, async {
         loop {
             let backlog = Backlog::read(hot.as_ref()).await;
-            if backlog
-                .is_ok_and(|backlog| backlog.marks() + backlog.errors() + backlog.probation() == 0)
-            {
+            if backlog.is_ok_and(|backlog| is_empty(&backlog, world)) {
                 return;
             }
             sleep(Duration::from_millis(100)).await;

@@ -129,9 +129,12 @@ pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
          [hot]\nclean_ttl = \"1s\"\nabsent_ttl = \"300ms\"\nrefresh_interval = \"300ms\"\noperation_deadline = \"2s\"\n\
          [landing]\ninterval = \"20ms\"\nbatch_rows = 40\nlock_ttl = \"1s\"\nworker_ttl = \"1s\"\n\
          backoff_min = \"20ms\"\nbackoff_max = \"500ms\"\nerror_retry_min = \"200ms\"\nerror_retry_max = \"1s\"\n\
-         [sessions]\nlease = \"1s\"\n"
+         [sessions]\nlease = \"1s\"\n[feed]\nevery_change = {NOTED:?}\n"
     )
 }
+
+/// The logic types of which every change leaves a note.
+pub(super) const NOTED: [&str; 2] = ["player", "guild"];
 
 impl Arena {
     /// Starts servers, links, workers and game servers.

@@ -8,10 +8,10 @@ use storage_sdk::{ByteOwner, Storage};
 use storage_servers::Reply;
 use tokio::time::{Instant, sleep};
 
-use super::arena::Arena;
+use super::arena::{Arena, NOTED};
 use super::oracle::judge::Values;
 use super::oracle::{Finals, Flaw};
-use crate::rows;
+use crate::{feed, rows};
 
 /// The longest time that everything can take to land after all faults.
 const DRAIN: Duration = Duration::from_secs(60);
@@ -25,14 +25,17 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
     let begun = Instant::now();
     loop {
         let left = match arena.backlog().await {
-            Ok(backlog) if backlog.marks() == 0 && backlog.errors() == 0 => {
+            Ok(backlog)
+                if backlog.marks() + backlog.notes() + backlog.errors() == 0
+                    && !leads(arena).await =>
+            {
                 return Ok(begun.elapsed());
             }
             Ok(backlog) => {
                 let waiting = backlog
                     .partitions
                     .iter()
-                    .filter(|(_, peek)| peek.live + peek.snapshot + peek.errors > 0);
+                    .filter(|(_, peek)| peek.live + peek.snapshot + peek.errors + peek.notes() > 0);
                 format!("{:?}", waiting.take(5).collect::<Vec<_>>())
             }
             Err(error) => error.to_string(),
@@ -49,6 +52,13 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
         }
         sleep(Duration::from_millis(20)).await;
     }
+}
+
+/// Whether a row is ahead of its notes, as far as the database tells.
+async fn leads(arena: &Arena) -> bool {
+    let (cold, partitions) = (arena.tiers.cold(), arena.settings.redis.partitions);
+    let leads = feed::has_leads(cold.as_ref(), partitions).await;
+    leads.unwrap_or(true)
 }
 
 /// Some entries of the error maps.
@@ -101,9 +111,28 @@ pub async fn look(arena: &Arena, owners: &BTreeSet<String>) -> Result<(Finals, V
         ));
     }
     finals.cold = read_all(&storage, owners).await?;
+    flaws.extend(untold(arena, &storage, owners).await?);
     storage.close(Duration::from_secs(10)).await;
     flaws.extend(watched(arena).await?);
     Ok((finals, flaws))
+}
+
+/// F1 to F5: an event that is missing, comes twice or in another order.
+async fn untold(
+    arena: &Arena,
+    storage: &Storage,
+    owners: &BTreeSet<String>,
+) -> Result<Option<Flaw>> {
+    let is_noted = |name: &&String| {
+        let logic_type = name.split_once('/').map(|(logic_type, _)| logic_type);
+        logic_type.is_some_and(|logic_type| NOTED.contains(&logic_type))
+    };
+    let noted = owners.iter().filter(is_noted);
+    let noted = noted.map(|name| Ok(owner(storage, name)?.owner().clone()));
+    let noted = noted.collect::<Result<Vec<_>>>()?;
+    let (cold, partitions) = (storage.tiers().cold(), arena.settings.redis.partitions);
+    let flaw = feed::flaw(cold.as_ref(), partitions, &noted).await?;
+    Ok(flaw.map(|flaw| Flaw::new("F", "feed", flaw)))
 }
 
 fn owner(storage: &Storage, name: &str) -> Result<ByteOwner> {

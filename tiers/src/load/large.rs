@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use storage_dirty::{Fields, Filled, Header, HotRead, Load, Read};
-use storage_model::{Cell, Field, Owner, Row, Version, tries};
+use storage_model::{Cell, Field, Owner, Position, Row, Version, tries};
 
 use super::{FullLoad, contended, load_of};
 use crate::{TierError, Tiers, is_suspect};
@@ -152,5 +152,6 @@ fn unkept(load: &Load) -> Option<Header> {
         generation: load.observed.epoch,
         suspect: false,
         born: Version::ZERO,
+        noted: Position::ZERO,
     })
 }

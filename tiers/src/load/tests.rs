@@ -32,6 +32,7 @@ async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
         last_version: Version::ZERO,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     assert_eq!(hot.adopt(&[adopt]).await, [Ok(true)]);

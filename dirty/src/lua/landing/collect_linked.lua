@@ -81,7 +81,7 @@ for _, owner in ipairs(owners) do
   elseif owner.whole then
     cells = call('HGETALL', owner.hash)
   else
-    local wanted = { ':v', ':b' }
+    local wanted = { ':v', ':b', ':n' }
     for _, field in ipairs(owner.fields) do
       wanted[#wanted + 1], wanted[#wanted + 2] = field, table.concat({ ':d:', field })
     end

@@ -13,7 +13,8 @@
 -- KEYS[10] lapsed sessions
 -- KEYS[11] requests for held owners
 -- KEYS[12] beats
--- KEYS[13..] owner hash and exist marker of each owner
+-- KEYS[13] notes
+-- KEYS[14..] owner hash and exist marker of each owner
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that the write was sent in. Empty if any epoch will do.
@@ -23,13 +24,15 @@
 --   - its condition: "none", "absent" or the version wanted
 --   - version and token of the session that writes. Empty for a plain write.
 --   - 1 if the session ends with the write, which then only sets, else 0
+--   - "=" and the body of its note, or empty
 --   - number of changes, number of expected fields, and number of arguments of the load (0 without)
 --   - field, operation (set, incr, add, remove, restore, purge) and argument of each change, sorted
 --     by field. The argument of "add" is "step floor ceiling".
 --   - name of each expected field, and "=" with its value, or "-" if it must not be live
 --   - the load: observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), number
 --     of rows. Then of each row field, stored name, stored value and version.
--- Reply: "version changed counters…" as remembered under the id, a line for each owner. Or
+-- Reply: "version changed counters…" as remembered under the id, a line for each owner. Behind it
+--   " @epoch-number" is the place of the owner's note. Or
 --   {"expired"}, {"moved", epoch, generation}, {"load", marker, whether there is a hash (0 or 1),
 --   epoch}, {"version", current}, {"exists", field}, {"differs", field}, {"integer", field},
 --   {"overflow", field}, {"bounds", field, value}, {"unlanded"}. Also {"held", session} to a plain
@@ -38,9 +41,9 @@
 -- Invariant: as in update.lua, for all owners together. No field that a hash does not hold is
 --   guessed (R15). The marks of owners that change together name each other, by way of the first of
 --   them (G1).
-local OWNER_KEYS = 12
+local OWNER_KEYS = 13
 local writes = (#KEYS - OWNER_KEYS) / 2
-expect(writes >= 1 and writes == math.floor(writes) and #ARGV >= 4 + 10 * writes)
+expect(writes >= 1 and writes == math.floor(writes) and #ARGV >= 4 + 11 * writes)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record(KEYS[1])
 -- A connection leads to one process. While a request is on its way, the process can become a
@@ -64,14 +67,15 @@ if ARGV[3] ~= '' and ARGV[3] ~= r.epoch then return { 'moved', r.epoch, digits(r
 
 -- Reads an owner's arguments, from `at` on. Returns it, and where the next one begins.
 local function owner_of(w, at)
-  expect(#ARGV >= at + 6)
+  expect(#ARGV >= at + 7)
   local owner = { hash_key = KEYS[OWNER_KEYS + 2 * w - 1], marker_key = KEYS[OWNER_KEYS + 2 * w], name = ARGV[at] }
   owner.condition, owner.fence, owner.closes = ARGV[at + 1], ARGV[at + 2], ARGV[at + 3] == '1'
   owner.wants_version = owner.condition ~= 'none' and owner.condition ~= 'absent'
-  owner.count = number(ARGV[at + 4], 'the number of changes')
-  owner.expected = number(ARGV[at + 5], 'the number of expected fields')
-  local load_size = number(ARGV[at + 6], 'the size of the load')
-  owner.from = at + 7
+  owner.note = ARGV[at + 4] ~= '' and string.sub(ARGV[at + 4], 2)
+  owner.count = number(ARGV[at + 5], 'the number of changes')
+  owner.expected = number(ARGV[at + 6], 'the number of expected fields')
+  local load_size = number(ARGV[at + 7], 'the size of the load')
+  owner.from = at + 8
   owner.expected_from = owner.from + 3 * owner.count
   local load_at = owner.expected_from + 2 * owner.expected
   local next = load_at + load_size
@@ -275,11 +279,21 @@ for w, owner in ipairs(owners) do
 end
 local new = math.max(r.source + 2, now, newest + 2)
 if #changed > 0 and new > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-local lines = {}
+local lines, notes, last_note = {}, {}, call('HGET', KEYS[1], 'note') or '0-0'
+local note_number = tonumber(string.match(last_note, '-(%d+)$'))
 for w, owner in ipairs(owners) do
   owner.fields = #owner.marked
   local line = { digits(owner.fields > 0 and new or owner.base), digits(owner.fields) }
   for _, counter in ipairs(owner.counters) do line[#line + 1] = counter end
+  if owner.note and owner.fields > 0 then
+    note_number = note_number + 1
+    owner.place = table.concat({ r.epoch, '-', digits(note_number) })
+    line[#line + 1] = table.concat({ '@', owner.place })
+    local known = owner.known or owner.hash
+    notes[#notes + 1] = { owner.place, 'o', owner.name, 'v', digits(new), 'w', known and digits(owner.base) or '',
+      'c', table.concat(owner.counters, ' '), 'b', owner.note }
+    owner.out.put(':n', owner.place)
+  end
   lines[w] = table.concat(line, ' ')
 end
 local reply = table.concat(lines, '\n')
@@ -295,6 +309,18 @@ for i = 2, #changed do
   other.marked[#other.marked + 1] = table.concat({ '\30', hub.name })
 end
 make_room()
+-- ORDER: the stream first, since it alone can refuse its entries. A number of an entry that was
+-- refused is given again.
+if #notes > 0 then
+  call('HSET', KEYS[1], 'note', notes[#notes][1])
+  for _, entry in ipairs(notes) do
+    local added = redis.pcall('XADD', KEYS[13], unpack(entry))
+    if type(added) == 'table' and added.err then
+      call('HSET', KEYS[1], 'note', last_note)
+      refuse(string.find(added.err, 'smaller', 1, true) and 'CORRUPT the stream of notes has an entry that no write made' or added.err)
+    end
+  end
+end
 
 if #changed > 0 then
   if not r.first then call('HDEL', KEYS[4], ':') end

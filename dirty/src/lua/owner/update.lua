@@ -10,7 +10,8 @@
 -- KEYS[5] marks on probation
 -- KEYS[6] marks whose probation ends
 -- KEYS[7] sessions
--- KEYS[8..] owner hash and exist marker of each write
+-- KEYS[8] notes
+-- KEYS[9..] owner hash and exist marker of each write
 -- ARGV[1] how far ahead a deadline may lie, microseconds
 -- ARGV[2] the earliest deadline of the writes, microseconds since 1970
 -- ARGV[3] the latest
@@ -21,26 +22,28 @@
 -- ARGV[8..] name in the maps of each write's owner. Then of each write its kind, its fields as one
 --   text if there are several, and its pairs. The kind is "N" to set N fields, "N=VERSION" to set
 --   them if the owner has that version, "N@VERSION TOKEN" if the session of that fence holds the
---   owner, or "N+" to add to N fields. The text has the fields as a mark names them, with U+001F
+--   owner, or "N+" to add to N fields. With a "!" at its end, the body of a note follows the pairs.
+--   The text has the fields as a mark names them, with U+001F
 --   between them. A pair is a field and a value, or a field and the number to add.
 -- Reply: a line for each write, as it is kept under the number of the call. It is "version", or
---   "version changed counters…". In another epoch it is "moved epoch generation". If the write
---   wanted another version it is "version current". For an error it is "failed error". It is
---   "alone" if mutate.lua must do the write, for one of these reasons. The owner's session and the
---   write's fence differ. A deadline of the call has passed or lies too far ahead. A value must be
---   loaded first, or the hash is suspect. A counter or its step is not an integer of at most 15
---   characters. The owner's hash is gone although a map names the owner.
+--   "version changed counters…". Behind it " @epoch-number" is the place of the note. In another
+--   epoch the line is "moved epoch generation". If the write wanted another version it is "version
+--   current". For an error it is "failed error". It is "alone" if mutate.lua must do the write, for
+--   one of these reasons. The owner's session and the write's fence differ. A deadline of the call
+--   has passed or lies too far ahead. A value must be loaded first, or the hash is suspect. A
+--   counter or its step is not an integer of at most 15 characters. The owner's hash is gone
+--   although a map names the owner.
 -- Invariant: data, version, exist marker and mark change together or not at all (R1). A marked hash
 --   has no time to live (R2). A write that makes a hash gives the marker another number (R7). A
 --   call is carried out at most once, and never after a later one (R11).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
-local writes, apart = (#KEYS - 7) / 2, ARGV[5] == '1'
+local writes, apart = (#KEYS - 8) / 2, ARGV[5] == '1'
 if writes < 1 or #ARGV < 7 + 4 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
 local clock = call('TIME')
 local now = clock[1] * 1000000 + clock[2]
-local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', ARGV[6])
+local r = call('HMGET', KEYS[2], 'src', 'gen', 'epoch', 'first', 'inc', ARGV[6], 'note')
 local source, generation = tonumber(r[1]), tonumber(r[2])
 if not source or not generation then return redis.error_reply('UNPREPARED the partition has no record') end
 -- A connection leads to one process. While a request is on its way, the process can become a
@@ -99,9 +102,9 @@ end
 -- hash.
 local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
 local function look(w)
-  local h = call('HMGET', KEYS[6 + 2 * w], ':v', ':t')
+  local h = call('HMGET', KEYS[7 + 2 * w], ':v', ':t')
   if not h[1] then
-    local marker = call('GET', KEYS[7 + 2 * w])
+    local marker = call('GET', KEYS[8 + 2 * w])
     local lost = (held[w] or is_named(ARGV[7 + w])) and 'alone' or nil
     return tonumber(marker) or 0, marker == format('-%s', r[2]) and all_of or part_of, false, lost, false
   end
@@ -169,6 +172,7 @@ end
 -- writes have is kept apart, since tables are most of the cost of a call.
 local heads, starts, ends, marks = {}, {}, {}, {}
 local summed, buried, lasting, markers, unlike -- sums, tombstones, to persist, markers, other lines
+local notes, places, last_note -- entries of the stream, and the place of each write's note
 local owners = not apart and {}
 -- Writes of different owners have one version, unless an owner has a greater one. So most texts are
 -- made only once.
@@ -178,8 +182,12 @@ local base_all, base_part = base_text .. all_of, base_text .. part_of
 local free, last_given = base, nil
 local at = 8 + writes
 for w = 1, writes do
-  local hash, spec, names = KEYS[6 + 2 * w], ARGV[at], ARGV[at + 1]
-  local fields, wanted, adds, fence = tonumber(spec), nil, false, nil
+  local hash, spec, names = KEYS[7 + 2 * w], ARGV[at], ARGV[at + 1]
+  local fields, wanted, adds, fence, noted = tonumber(spec), nil, false, nil, 0
+  if not fields and sub(spec or '', -1) == '!' then
+    spec, noted = sub(spec, 1, -2), 1
+    fields = tonumber(spec)
+  end
   if not fields then
     local count, kind, rest = string.match(spec or '', '^(%d+)([=+@])(.*)$')
     fields, adds = tonumber(count), kind == '+'
@@ -188,10 +196,11 @@ for w = 1, writes do
     if not adds and not wanted and not fence then fields = nil end
   end
   local from = at + (fields == 1 and 1 or 2)
-  if not fields or fields < 1 or fields > 2000 or from + 2 * fields - 1 > #ARGV then
+  local to = from + 2 * (fields or 0) - 1
+  if not fields or fields < 1 or fields > 2000 or to + noted > #ARGV then
     return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
   end
-  at = from + 2 * fields
+  at = to + noted + 1
   local owner = owners and owners[hash]
   local last, flags, tombstones, refused, is_there
   if owner then
@@ -205,7 +214,7 @@ for w = 1, writes do
   end
   local session = sessions and sessions[w]
   if fence and not (session and sub(session, 1, #fence) == fence) or session and not fence then refused = refused or 'alone' end
-  local sums = adds and is_there and not refused and added_up(hash, from, at - 1, owner and owner.fields, flags == all_of)
+  local sums = adds and is_there and not refused and added_up(hash, from, to, owner and owner.fields, flags == all_of)
   local version, line = free, nil
   if last and last + 2 > version then version = last + 2 end
   if refused then
@@ -217,25 +226,38 @@ for w = 1, writes do
   elseif wanted and wanted ~= last then
     line = table.concat({ 'version ', format(whole, last) })
   else
-    local v = version == base and base_text or format(whole, version)
+    local v, counters = version == base and base_text or format(whole, version), ''
     if sums then
       local parts = { v, format(whole, fields) }
       for i = 2, #sums, 2 do parts[#parts + 1] = sums[i] end
-      line, summed = table.concat(parts, ' '), summed or {}
+      line, summed, counters = table.concat(parts, ' '), summed or {}, table.concat(parts, ' ', 3)
       summed[w] = sums
     elseif version ~= base then
       line = v
+    end
+    if noted == 1 then
+      if not notes then
+        notes, places, last_note = {}, {}, tonumber(string.match(r[7] or '-0', '-(%d+)$'))
+      end
+      last_note = last_note + 1
+      local place = table.concat({ r[3], '-', format(whole, last_note) })
+      -- A hash that is not there has a version only if it is known to have no rows.
+      local known = is_there or flags == all_of
+      notes[#notes + 1] = { place, 'o', ARGV[7 + w], 'v', v, 'w', known and format(whole, math.max(last, 0)) or '',
+        'c', counters, 'b', ARGV[at - 1] }
+      places[w] = place
+      line = table.concat({ line or v, ' @', place })
     end
     -- A version takes 14 hexadecimal digits, as `mark_text` in prelude.lua makes them.
     local mark = held[w]
     if owner then mark = owner.mark end
     local named = mark and sub(mark, 15) or ''
-    if named ~= names then named = named == '' and names or listed(named, from, at - 2) end
+    if named ~= names then named = named == '' and names or listed(named, from, to - 1) end
     local digits14 = version == base and base_mark or wide and format('%014x', version)
       or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
     local text = digits14 .. named
     marks[#marks + 1], marks[#marks + 2] = ARGV[7 + w], text
-    starts[w], ends[w] = from, at - 1
+    starts[w], ends[w] = from, to
     heads[w] = v == base_text and (flags == all_of and base_all or flags == part_of and base_part) or v .. flags
     if tombstones then
       buried = buried or {}
@@ -243,7 +265,7 @@ for w = 1, writes do
     end
     if not is_there then
       markers = markers or {}
-      markers[#markers + 1], markers[#markers + 2] = KEYS[7 + 2 * w], v
+      markers[#markers + 1], markers[#markers + 2] = KEYS[8 + 2 * w], v
     elseif not mark then
       -- A marked hash has no time to live already.
       lasting = lasting or {}
@@ -273,6 +295,22 @@ if not last_given then return answer(table.concat(unlike, '\n')) end
 -- the right for it, nothing has changed. Data is followed only by commands that have run before.
 if not r[4] then call('HDEL', KEYS[1], ':') end
 
+-- ORDER: the stream first, since it alone can refuse its entries. A number of an entry that was
+-- refused is given again.
+if notes then
+  call('HSET', KEYS[2], 'note', table.concat({ r[3], '-', format(whole, last_note) }))
+  for _, entry in ipairs(notes) do
+    local reply = redis.pcall('XADD', KEYS[8], unpack(entry))
+    if type(reply) == 'table' and reply.err then
+      call('HSET', KEYS[2], 'note', r[7] or '0-0')
+      if string.find(reply.err, 'smaller', 1, true) then
+        return redis.error_reply('CORRUPT the stream of notes has an entry that no write made')
+      end
+      return reply
+    end
+  end
+end
+
 -- ORDER: marks, then record and markers, then data, then the answer. So no failure in between
 -- leaves data without a mark.
 call('HSET', KEYS[1], unpack(marks))
@@ -287,7 +325,7 @@ else
 end
 if markers then call('MSET', unpack(markers)) end
 for w = 1, writes do
-  local hash, head, from, to = KEYS[6 + 2 * w], heads[w], starts[w], ends[w]
+  local hash, head, from, to = KEYS[7 + 2 * w], heads[w], starts[w], ends[w]
   if head then
     local sums = summed and summed[w]
     if buried and buried[w] then
@@ -296,6 +334,7 @@ for w = 1, writes do
       call('HDEL', hash, unpack(names))
     end
     if lasting and lasting[w] then call('PERSIST', hash) end
+    if places and places[w] then call('HSET', hash, ':n', places[w]) end
     if sums then
       call('HSET', hash, ':v', head, unpack(sums))
     else

@@ -16,16 +16,18 @@
 -- ARGV[7] 1 if every hash must be compared with its rows in any case, else 0
 -- ARGV[8] how far versions leap over those that a hot tier gave before it came back older,
 --   microseconds
+-- ARGV[9] how far the feed reaches, according to the database, "epoch-number"
 -- Reply: 1 if it did, 0 if record, server or epoch are no longer those that the caller saw.
 -- `landed` becomes the version of the database, even if that is lower: the database lost commits,
 -- and only its own data counts.
--- Invariant: no later version is below a landed one, or below that of a write that a rewind forgot.
+-- Invariant: the numbers of notes go on above those of the hot tier and of the feed, so a missing
+--   number shows that notes were deleted (F5). No later version is below a landed one, or below that of a write that a rewind forgot.
 --   Hashes from before a rewind become suspect. Commits of an earlier epoch that are on probation
 --   land again (H33).
-expect(#KEYS == 6 and #ARGV == 8)
+expect(#KEYS == 6 and #ARGV == 9)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[8], 'the leap')
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
-local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected')
+local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected', 'note')
 local now_at = incarnation()
 if (old[1] or '') ~= ARGV[1] or now_at ~= ARGV[2] then return 0 end
 if old[1] then
@@ -48,6 +50,9 @@ else
     call('HSET', KEYS[1], 'linked', '1', 'linked_saving', '1')
   end
 end
+local function place(text) return number(string.match(text, '^%d+-(%d+)$') or '', 'the place of a note') end
+local last_note = math.max(place(old[7] or '0-0'), place(ARGV[9]))
+call('HSET', KEYS[1], 'note', table.concat({ ARGV[3], '-', digits(last_note) }), 'noted', ARGV[9])
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.

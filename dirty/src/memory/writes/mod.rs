@@ -3,7 +3,9 @@
 mod plan;
 
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{Applied, Durability, ID_WINDOW, Mutation, Owner, Partition, Version};
+use storage_model::{
+    Applied, Content, Durability, ID_WINDOW, Mutation, Note, Owner, Partition, Position, Version,
+};
 
 use self::plan::{Met, Plan, Unmet, plan};
 use super::fill::{Merged, is_proved, keep, merge};
@@ -37,11 +39,16 @@ struct Ready<'a> {
     part: &'a Mutation,
     merged: Option<Merged>,
     plan: Plan,
-    /// The owner's version before the mutation.
-    version: Version,
+    /// The owner's version before the mutation, if it is known.
+    known: Option<Version>,
 }
 
 impl Ready<'_> {
+    /// The owner's version before the mutation.
+    fn version(&self) -> Version {
+        self.known.unwrap_or_default()
+    }
+
     fn changes(&self) -> bool {
         !self.plan.cells.is_empty()
     }
@@ -83,7 +90,7 @@ pub fn mutate(
     let mut next = Version::ZERO;
     if parts.iter().any(Ready::changes) {
         let changing = parts.iter().filter(|ready| ready.changes());
-        let last = changing.map(|ready| ready.version);
+        let last = changing.map(Ready::version);
         let last = last.fold(record.source, Version::max);
         next = next_version(last, present, OPERATION)?;
         room::make_or_refuse(
@@ -162,13 +169,13 @@ fn prepare<'a>(
     let load = loads.iter().find(proved);
     let merged = load.map(|load| merge(state, record, load));
     let met = meet(state, record, part, merged.as_ref());
-    let version = met.version().unwrap_or_default();
+    let known = met.version();
     match plan(&met, part) {
         Ok(plan) => Ok(Ready {
             part,
             merged,
             plan,
-            version,
+            known,
         }),
         Err(Unmet::Refused(refusal)) => Err(Mutated::Refused(refusal)),
         Err(Unmet::Load) => Err(Mutated::Load(state.observed(&part.owner, record.epoch))),
@@ -186,7 +193,7 @@ fn apply(
     if !ready.changes() {
         session::saved(state, present, ready.part, record.epoch);
         return Applied {
-            version: ready.version,
+            version: ready.version(),
             counters: ready.plan.counters,
             ..Applied::default()
         };
@@ -198,7 +205,8 @@ fn apply(
     // Also if the load has just found that there is no row.
     let complete = keeps("R8-complete", state.markers.get(owner) == Marker::Absent);
     make(state, record, owner, next, complete);
-    let applied = write(state, present, owner, ready.plan, next);
+    let mut applied = write(state, present, owner, ready.plan, next);
+    applied.position = note(state, record, ready.part, ready.known, &applied);
     session::saved(state, present, ready.part, record.epoch);
     applied
 }
@@ -338,6 +346,28 @@ fn write(
         version,
         changed,
         counters: plan.counters,
+        position: None,
         also: Vec::new(),
     }
+}
+
+/// Adds the write's note to the stream, in the same step (F1). Answers its place.
+fn note(
+    state: &mut PartState,
+    record: &PartitionRecord,
+    part: &Mutation,
+    previous: Option<Version>,
+    applied: &Applied,
+) -> Option<Position> {
+    let body = part.note.clone()?;
+    let note = Note {
+        owner: part.owner.clone(),
+        version: applied.version,
+        previous,
+        counters: applied.counters.clone(),
+        body,
+    };
+    let position = state.notes.add(record.epoch, Content::Note(note));
+    state.hashes.edit(&part.owner, |hash| hash.noted = position);
+    Some(position)
 }

@@ -17,7 +17,8 @@ use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
     Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
-    Map, Marks, Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Map, Marked, Marks, Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId,
+    key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -27,6 +28,40 @@ pub(in crate::redis) const MARKS_MAX: usize = 200;
 
 #[async_trait]
 impl Marks for RedisStore {
+    async fn marks_of(&self, partition: Partition, owners: &[Owner]) -> Result<Marked, HotError> {
+        if owners.is_empty() {
+            return Ok(Marked::default());
+        }
+        let names: Vec<String> = owners.iter().map(key::owner_part).collect();
+        let keys = &self.space.keys;
+        // ORDER: the dirty map first, since a snapshot moves its marks to the other map.
+        let commands: Vec<_> = [keys.dirty(partition), keys.saving(partition)]
+            .into_iter()
+            .map(|key| {
+                let mut cmd = redis::cmd("HMGET");
+                cmd.arg(key).arg(&names);
+                Command::read("marks_of", self.space.slot(partition), cmd)
+            })
+            .collect();
+        let mut answers = self.router.send(&commands, true).await.into_iter();
+        let mut entries = || {
+            let texts = reply::list(answers.next().unwrap_or(Err(Failure::TimedOut))?)?;
+            let named = names.iter().zip(texts);
+            let found = named.filter_map(|(name, text)| match reply::maybe(text) {
+                Ok(text) => Some(Ok(entry_of(Bytes::from(name.clone()), text?))),
+                Err(failure) => Some(Err(failure)),
+            });
+            found.collect::<Result<Vec<Entry>, Failure>>()
+        };
+        let mut decode = || {
+            Ok(Marked {
+                dirty: entries()?,
+                snapshot: entries()?,
+            })
+        };
+        decode().map_err(|failure| hot_error(failure, "marks_of", false, Some(partition)))
+    }
+
     async fn snapshot(&self, partition: Partition, lock: &Lock) -> Result<Snapshot, HotError> {
         self.one(
             "snapshot",

@@ -8,9 +8,11 @@
 //! | `reject`, `probation` | the error map, the probation of landed marks |
 //! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
 //! | `forget` | numbered calls of stores that are gone |
+//! | `feed` | [`Feed`](crate::Feed): notes on their way to the database |
 //! | `tier`, `pairing` | [`Tier`](crate::Tier): the servers as a whole, and the pairing of both tiers |
 //! | `session`, `holder` | [`Sessions`](crate::Sessions) and [`Holders`](crate::Holders) |
 
+pub(in crate::redis) mod feed;
 pub(in crate::redis) mod fill;
 pub(in crate::redis) mod forget;
 mod holder;

@@ -6,6 +6,7 @@ use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Partition, Version};
 
+use super::feed;
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
 use crate::redis::reply;
@@ -164,6 +165,11 @@ fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
         snapshot_since,
         requeue,
         lock,
+        last_note,
+        noted,
+        stream,
+        resynced,
+        recorded,
     ] = reply::array(value)?;
     let since = |first| {
         reply::maybe(first)?
@@ -180,5 +186,10 @@ fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
         live_since: since(live_since)?,
         snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| scripts::holder_of(&value).to_owned()),
+        last_note: feed::position(&reply::bytes(last_note)?)?,
+        noted: feed::position(&reply::bytes(noted)?)?,
+        stream: reply::number(stream)?,
+        is_resynced: reply::yes(resynced)?,
+        has_record: reply::yes(recorded)?,
     })
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Cell, Epoch, Field, Owner, Partition, Version};
+use storage_model::{Cell, Epoch, Field, Owner, Partition, Position, Version};
 
+use super::feed;
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
@@ -103,14 +104,14 @@ impl RedisStore {
                 .sum::<usize>(),
         );
         let (count, bytes) = if cells {
-            (2 * count + 1, 2 * bytes)
+            (2 * count + 2, 2 * bytes)
         } else {
             (count, bytes)
         };
         let mut cmd = redis::Cmd::with_capacity(3 + count, key.len() + 16 + bytes);
         cmd.arg("HMGET").arg(key).arg(key::HEAD);
         if cells {
-            cmd.arg(key::BORN);
+            cmd.arg(key::BORN).arg(key::NOTED);
         }
         for field in asked {
             cmd.arg(&*key::stored(field));
@@ -148,9 +149,9 @@ fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Fail
     };
     let mut header = next()?.map(|head| header_of(&head)).transpose()?;
     if tombstones {
-        let born = next()?;
+        let (born, noted) = (next()?, next()?);
         header = header
-            .map(|header| born_at(header, born.as_deref()))
+            .map(|header| of_worker(header, born.as_deref(), noted.as_deref()))
             .transpose()?;
     }
     let mut cells = Vec::with_capacity(asked.len());
@@ -169,13 +170,15 @@ fn some(asked: &[Field], tombstones: bool, value: Value) -> Result<HotRead, Fail
 
 /// A hash from all its names and values.
 pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Failure> {
-    let (mut header, mut born) = (None, None);
+    let (mut header, mut born, mut noted) = (None, None, None);
     let mut cells = BTreeMap::new();
     for (name, value) in pairs {
         if name == key::HEAD {
             header = Some(header_of(&value)?);
         } else if name == key::BORN {
             born = Some(value);
+        } else if name == key::NOTED {
+            noted = Some(value);
         } else if let Some(field) = name.strip_prefix(key::TOMBSTONE.as_bytes()) {
             cells.insert(field_of(field)?, buried(&value)?);
         } else if !key::is_reserved(&name) {
@@ -183,7 +186,7 @@ pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Fai
         }
     }
     let header = header
-        .map(|header| born_at(header, born.as_deref()))
+        .map(|header| of_worker(header, born.as_deref(), noted.as_deref()))
         .transpose()?;
     if header.is_none() && !cells.is_empty() {
         return Err(Failure::Nonsense(
@@ -223,13 +226,15 @@ pub(in crate::redis) fn header_of(head: &[u8]) -> Result<Header, Failure> {
         generation,
         suspect: false,
         born: Version::ZERO,
+        noted: Position::ZERO,
     })
 }
 
-/// The header with the content of `:b`, which few hashes have.
-fn born_at(header: Header, born: Option<&[u8]>) -> Result<Header, Failure> {
+/// The header with the contents of `:b` and `:n`, which few hashes have.
+fn of_worker(header: Header, born: Option<&[u8]>, noted: Option<&[u8]>) -> Result<Header, Failure> {
     Ok(Header {
         born: born.map_or(Ok(Version::ZERO), reply::version)?,
+        noted: noted.map_or(Ok(Position::ZERO), feed::position)?,
         ..header
     })
 }

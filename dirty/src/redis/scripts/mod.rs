@@ -16,6 +16,7 @@ use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
 
+mod feed;
 mod landing;
 mod lock;
 mod probation;
@@ -23,6 +24,7 @@ mod probation;
 mod sabotage;
 mod session;
 
+pub(crate) use feed::{read_notes, resync, trim_notes};
 pub(crate) use landing::{Head, MarkRef, RowRef, collect_linked, links, reject, settle, snapshot};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
@@ -166,6 +168,11 @@ scripts! {
         links [PRELUDE, MARKS];
         requeue [PRELUDE, MARKS];
     }
+    feed {
+        read_notes [PRELUDE];
+        resync [PRELUDE];
+        trim_notes [PRELUDE];
+    }
 }
 
 /// The registry.
@@ -209,6 +216,7 @@ pub(crate) fn update<'a>(
     let mut keys = vec![dirty, space.keys.part(partition)];
     keys.extend(others);
     keys.push(space.keys.sessions(partition));
+    keys.push(space.keys.notes(partition));
     keys.extend(
         parts
             .iter()
@@ -262,10 +270,12 @@ fn all_differ<T: Eq + Hash>(items: impl IntoIterator<Item = T>) -> bool {
 
 fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
     let fields = mutation.changes.len();
+    let noted = if mutation.note.is_some() { "!" } else { "" };
     match (mutation.condition, mutation.changes.first()) {
-        (Condition::Version(version), _) => cmd.arg(format!("{fields}={version}")),
-        _ if mutation.fence.is_some() => cmd.arg(format!("{fields}@{}", fence_of(mutation))),
-        (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+")),
+        (Condition::Version(version), _) => cmd.arg(format!("{fields}={version}{noted}")),
+        _ if mutation.fence.is_some() => cmd.arg(format!("{fields}@{}{noted}", fence_of(mutation))),
+        (_, Some((_, Change::Incr(_)))) => cmd.arg(format!("{fields}+{noted}")),
+        _ if mutation.note.is_some() => cmd.arg(format!("{fields}{noted}")),
         _ => cmd.arg(fields),
     };
     if fields > 1 {
@@ -277,6 +287,9 @@ fn update_args(cmd: &mut Cmd, mutation: &Mutation) {
             Change::Incr(step) => cmd.arg(&*key::stored(field)).arg(*step),
             Change::Add { .. } | Change::Remove | Change::Restore | Change::Purge => continue,
         };
+    }
+    if let Some(body) = &mutation.note {
+        cmd.arg(&**body);
     }
 }
 
@@ -304,6 +317,7 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Comm
         all.lapsed(partition),
         all.asked(partition),
         all.beats(partition),
+        all.notes(partition),
     ]);
     let names: Vec<_> = mutation
         .parts()
@@ -365,6 +379,10 @@ fn part_args(cmd: &mut Cmd, part: &Mutation, load: Option<&Load>) {
     };
     cmd.arg(fence_of(part))
         .arg(u8::from(part.closes))
+        .arg(match &part.note {
+            Some(body) => [b"=", &**body].concat(),
+            None => Vec::new(),
+        })
         .arg(part.changes.len())
         .arg(part.expected.len())
         .arg(load.map_or(0, |load| 5 + 4 * load.rows.len()));
@@ -533,7 +551,8 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     )
     .arg(u8::from(adopt.landed_here));
     cmd.arg(u8::from(adopt.compare_all));
-    cmd.arg(Version::rewind_leap(adopt.epoch));
+    cmd.arg(Version::rewind_leap(adopt.epoch))
+        .arg(adopt.feed.to_string());
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 
@@ -589,7 +608,11 @@ pub(crate) fn peek(space: &Space, partition: Partition) -> Command {
     let keys = &space.keys;
     let keys = [
         keys.maps(partition).as_slice(),
-        &[keys.part(partition), keys.lock(partition)],
+        &[
+            keys.part(partition),
+            keys.lock(partition),
+            keys.notes(partition),
+        ],
     ]
     .concat();
     SCRIPTS

@@ -5,7 +5,7 @@ mod names;
 use std::collections::BTreeSet;
 
 use redis::Arg;
-use storage_model::{Bytes, Fence, Field, OpId, RandomIds, Timestamp, Token};
+use storage_model::{Bytes, Fence, Field, Lead, OpId, Position, RandomIds, Timestamp, Token};
 
 use super::*;
 use crate::{
@@ -95,6 +95,7 @@ fn calls() -> Vec<Command> {
         last_version: version,
         landed_here: false,
         compare_all: false,
+        feed: storage_model::Position::ZERO,
         database: None,
     };
     let head = Head {
@@ -148,6 +149,10 @@ fn calls() -> Vec<Command> {
         marks: vec![],
         rows: vec![],
         probation: true,
+    };
+    let lead = Lead {
+        owner: owner.clone(),
+        position: Position::ZERO,
     };
     let now = Timestamp(1);
     let fence = Fence {
@@ -260,6 +265,14 @@ fn calls() -> Vec<Command> {
         ),
         requeue(&space, head, std::slice::from_ref(&mark)),
         write_for_wait(&space, partition),
+        read_notes(
+            &space,
+            partition,
+            Position::ZERO,
+            crate::Bound { rows: 1, bytes: 1 },
+        ),
+        resync(&space, partition, &lock_, Epoch(1), &[lead], true),
+        trim_notes(&space, partition, &lock_, Epoch(1), Position::ZERO, true),
     ]
 }
 
@@ -311,7 +324,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot collect_linked settle reject probation expire requeue write_for_wait";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot collect_linked settle reject probation expire requeue write_for_wait resync trim_notes";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" {
@@ -344,8 +357,9 @@ fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
                     // Digits in a pattern, or integers that fit.
                     "%d" => code.contains("%d+") || code.contains("and '%d' or '%.0f'"),
                     // A read leaves nothing half done, and neither does a script without the right
-                    // to write.
-                    "pcall" => script.name == "rights",
+                    // to write. A note that the stream refuses is taken back before anything else
+                    // is written.
+                    "pcall" => script.name == "rights" || code.contains("redis.pcall('XADD', "),
                     // Both operands are texts.
                     ".." => [
                         "base_text .. all_of, base_text .. part_of",

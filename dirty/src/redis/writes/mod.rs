@@ -18,6 +18,7 @@ use crate::redis::RedisStore;
 use crate::redis::connections::barrier::Barrier;
 use crate::redis::connections::transport::Answer;
 use crate::redis::error::{Failure, hot_error};
+use crate::redis::operations::feed;
 use crate::redis::operations::session::session_of;
 use crate::redis::reply;
 use crate::redis::scripts;
@@ -348,17 +349,23 @@ pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, 
 }
 
 fn applied_to_one(text: &[u8], changes: usize) -> Result<Applied, Failure> {
-    let mut parts = text.split(|byte| *byte == b' ');
+    let mut parts = text.split(|byte| *byte == b' ').peekable();
     let version = reply::version(parts.next().unwrap_or_default())?;
-    let changed = parts.next().map_or_else(
+    let is_number = |part: &&[u8]| !part.starts_with(b"@");
+    let changed = parts.next_if(is_number).map_or_else(
         || Ok(u32::try_from(changes).unwrap_or(u32::MAX)),
         reply::digits,
     )?;
-    let counters = parts.map(reply::digits).collect::<Result<Vec<_>, _>>()?;
+    let mut counters = Vec::new();
+    while let Some(part) = parts.next_if(is_number) {
+        counters.push(reply::digits(part)?);
+    }
+    let place = parts.next().and_then(|part| part.strip_prefix(b"@"));
     Ok(Applied {
         version,
         changed,
         counters,
+        position: place.map(feed::position).transpose()?,
         also: Vec::new(),
     })
 }

@@ -6,7 +6,7 @@ use super::{PASSWORD, USER};
 
 /// Commands, each group with its purpose. Commands inside scripts are included, because Redis
 /// checks the right to each command that a script calls.
-const COMMANDS: [(&str, &str); 7] = [
+const COMMANDS: [(&str, &str); 8] = [
     (
         "to know the server, and its scripts",
         "info time script|load evalsha",
@@ -18,6 +18,7 @@ const COMMANDS: [(&str, &str); 7] = [
     ),
     ("what may leave", "pexpire persist del unlink"),
     ("marks that wait to be landed", "hlen hscan rename type"),
+    ("notes of the feed", "xadd xlen xrange xtrim"),
     (
         "who lands",
         "zadd zrange zrangebyscore zrem zremrangebyscore",
@@ -28,7 +29,8 @@ const COMMANDS: [(&str, &str); 7] = [
     ),
 ];
 /// The commands of programs that only read, including those in their scripts.
-const READING: &str = "info time script|load evalsha hget hmget hgetall get exists hlen hscan";
+const READING: &str =
+    "info time script|load evalsha hget hmget hgetall get exists hlen hscan xlen xrange";
 /// Commands that Redis 7.0 does not know and refuses to grant.
 const OF_7_2: &str = "+waitaof +client|setinfo";
 /// Also needed for a database number.

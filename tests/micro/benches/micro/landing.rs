@@ -70,6 +70,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
         snapshot: SnapshotId(1),
         entries,
         replay: false,
+        notes: None,
     })
 }
 
@@ -82,6 +83,7 @@ fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
         generation: epoch,
         suspect: false,
         born: Version::ZERO,
+        noted: storage_model::Position::ZERO,
     };
     let cell = Cell::Live(Bytes::from(vec![b'v'; 64]));
     let read = |fields: &[Field]| HotRead {

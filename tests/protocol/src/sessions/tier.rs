@@ -68,6 +68,7 @@ impl World {
             last_version: self.last_version,
             landed_here: true,
             compare_all: false,
+            feed: storage_model::Position::ZERO,
             database: None,
         };
         let present = self.present();

@@ -1,6 +1,7 @@
 //! The searches that fit a test: one module for each model.
 
 mod calls;
+mod feed;
 mod form;
 mod groups;
 mod pairing;

@@ -12,6 +12,7 @@ mod landing;
 mod landing_cpu;
 mod memory;
 mod misses;
+mod note;
 mod object;
 mod once;
 mod ours;
@@ -41,6 +42,7 @@ pub fn all() -> Vec<Box<dyn Case>> {
         condition::cases(),
         session::cases(),
         transaction::cases(),
+        note::cases(),
         once::cases(),
     ];
     let reads = [read::cases(), object::cases()];

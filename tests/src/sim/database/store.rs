@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, Fence, LandError, Loaded, Pair, PartitionRecord,
-    Raise, Raised, RowFault,
+    Batch, ColdError, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, LandError,
+    Loaded, Pair, PartitionRecord, Raise, Raised, RowFault,
 };
 
 use super::server::Lockable;
@@ -134,6 +135,25 @@ impl ColdStore for ModelStore {
         if !moved.is_empty() {
             return Err(LandError::Fenced(moved));
         }
+        let ended = |events: &&Events| {
+            let end = self
+                .way
+                .database
+                .tables(|tables| tables.feed_end(events.partition));
+            events.after != end
+        };
+        let moved: Vec<Partition> = batch
+            .events
+            .iter()
+            .filter(ended)
+            .map(|events| events.partition)
+            .collect();
+        if !moved.is_empty() {
+            return Err(LandError::Fenced(moved));
+        }
+        if !batch.events.is_empty() {
+            self.way.statement("events", life).await?;
+        }
         for some in rows.chunks(ROWS_AT_ONCE) {
             for row in some {
                 self.way
@@ -152,9 +172,11 @@ impl ColdStore for ModelStore {
             }
         }
         let batch = Batch {
-            whole: false,
             fences: fences.into_values().collect(),
             rows,
+            whole: false,
+            events: batch.events.clone(),
+            leads: batch.leads.clone(),
         };
         Ok(self
             .way
@@ -279,5 +301,56 @@ impl ColdStore for ModelStore {
 
     async fn close(&self) {
         self.closed.store(true, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl EventStore for ModelStore {
+    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError> {
+        self.read("feeds").await?;
+        let ends = self.way.database.tables(|tables| {
+            let ends = partitions.iter().map(|partition| FeedEnds {
+                partition: *partition,
+                last: tables.feed_end(*partition),
+                trimmed: Position::ZERO,
+            });
+            ends.collect()
+        });
+        self.way.answer("feeds").await;
+        Ok(ends)
+    }
+
+    async fn events(
+        &self,
+        partition: Partition,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Event>, ColdError> {
+        self.read("events").await?;
+        Ok(self.way.database.tables(|tables| {
+            let events = tables.events(partition).iter();
+            let events = events.filter(|event| event.position > after);
+            events.take(limit).cloned().collect()
+        }))
+    }
+
+    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError> {
+        self.read("leads").await?;
+        let leads = self
+            .way
+            .database
+            .tables(|tables| tables.leads(partition).collect::<Vec<_>>());
+        self.way.answer("leads").await;
+        let is_before = |lead: &Lead| lead.position.epoch < before;
+        Ok(leads.into_iter().filter(is_before).collect())
+    }
+
+    async fn drop_events(
+        &self,
+        _partition: Partition,
+        _older_than: Duration,
+        _limit: usize,
+    ) -> Result<usize, ColdError> {
+        Ok(0)
     }
 }

@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use storage_model::sabotage::broken;
-use storage_model::{Cell, DatabaseId, Epoch, Field, Owner, Partition, Row, Version};
-use storage_sql::{Batch, ColdPairing, Fence, Loaded, Pair, PartitionRecord, Raise, Raised};
+use storage_model::{
+    Cell, Content, DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Version,
+};
+use storage_sql::{
+    Batch, ColdPairing, Events, Fence, Loaded, Pair, PartitionRecord, Raise, Raised,
+};
 
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +32,10 @@ struct Record {
 pub struct Tables {
     rows: BTreeMap<Owner, BTreeMap<Field, Kept>>,
     partitions: BTreeMap<Partition, Record>,
+    /// The events of each partition, and how far its feed reaches.
+    events: BTreeMap<Partition, Vec<Event>>,
+    ends: BTreeMap<Partition, Position>,
+    leads: BTreeMap<(Partition, Owner, Epoch), Position>,
     /// The number of times that the process was started again.
     pub starts: u64,
     /// The hot tier that it belongs to.
@@ -112,6 +120,80 @@ impl Tables {
                 || broken("H33-moved"))
     }
 
+    /// The events of a partition, in their order.
+    #[must_use]
+    pub fn events(&self, partition: Partition) -> &[Event] {
+        self.events.get(&partition).map_or(&[], Vec::as_slice)
+    }
+
+    /// The events of all partitions.
+    pub fn all_events(&self) -> impl Iterator<Item = &Event> {
+        self.events.values().flatten()
+    }
+
+    /// How far the feed of a partition reaches.
+    #[must_use]
+    pub fn feed_end(&self, partition: Partition) -> Position {
+        self.ends.get(&partition).copied().unwrap_or_default()
+    }
+
+    /// The owners of a partition whose rows are ahead of their notes.
+    pub fn leads(&self, partition: Partition) -> impl Iterator<Item = Lead> {
+        let leads = self.leads.iter();
+        let leads = leads.filter(move |((at, ..), _)| *at == partition);
+        leads.map(|((_, owner, _), position)| Lead {
+            owner: owner.clone(),
+            position: *position,
+        })
+    }
+
+    /// Whether any row is ahead of its notes.
+    #[must_use]
+    pub fn has_leads(&self) -> bool {
+        !self.leads.is_empty()
+    }
+
+    /// Takes the events of a batch, and the leads of its rows.
+    fn take_events(&mut self, batch: &Batch) {
+        for Events {
+            partition, events, ..
+        } in &batch.events
+        {
+            self.events
+                .entry(*partition)
+                .or_default()
+                .extend_from_slice(events);
+            for event in events {
+                self.ends.insert(*partition, event.position);
+                self.end_leads(event);
+            }
+        }
+        for (partition, Lead { owner, position }) in &batch.leads {
+            if *position > self.feed_end(*partition) {
+                let held = self
+                    .leads
+                    .entry((*partition, owner.clone(), position.epoch));
+                let held = held.or_default();
+                *held = (*held).max(*position);
+            }
+        }
+    }
+
+    /// Ends the leads that an event tells.
+    fn end_leads(&mut self, event: &Event) {
+        let owner = match &event.content {
+            Content::Note(note) => Some(&note.owner),
+            Content::Resync { owner } => Some(owner),
+            _ => None,
+        };
+        let is_note = matches!(event.content, Content::Note(_));
+        self.leads.retain(|(partition, ahead, epoch), position| {
+            let of_epoch = !is_note || *epoch == event.position.epoch;
+            let is_told = of_epoch && owner.is_none_or(|owner| owner == ahead);
+            *partition != event.partition || *position > event.position || !is_told
+        });
+    }
+
     /// The identity of the process that holds them.
     #[must_use]
     pub fn database(&self) -> DatabaseId {
@@ -131,6 +213,7 @@ impl Tables {
                 },
             );
         }
+        self.take_events(batch);
         for row in &batch.rows {
             let held = self.rows.entry(row.owner.clone()).or_default();
             if held

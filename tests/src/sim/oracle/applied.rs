@@ -1,5 +1,7 @@
 //! Mutations, as the script that applied them saw them.
 
+use storage_model::Position;
+
 use super::sessions::{Fence, fence_of};
 use super::slot::Change;
 use crate::sim::redis::Executed;
@@ -20,6 +22,8 @@ pub struct Applied {
     pub fence: Option<Fence>,
     /// Whether the session ended with it.
     pub closes: bool,
+    /// The place of its note.
+    pub place: Option<Position>,
     /// The fields that it names, with its effect on each.
     pub changes: Vec<(String, Change)>,
 }
@@ -45,10 +49,17 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     else {
         return applied;
     };
-    let owners = executed.keys.get(7..).unwrap_or_default().chunks(2);
+    let owners = executed.keys.get(8..).unwrap_or_default().chunks(2);
     let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
     for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
-        let Some((count, kind)) = rest.first().and_then(|head| count_and_kind(text(head)?)) else {
+        let Some(head) = rest.first().and_then(|head| text(head)) else {
+            break;
+        };
+        let (head, body) = match head.strip_suffix('!') {
+            Some(head) => (head, 1),
+            None => (head, 0),
+        };
+        let Some((count, kind)) = count_and_kind(head) else {
             break;
         };
         // If there are several fields, their names come first.
@@ -56,7 +67,7 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
         let Some((update, after)) = rest.split_at_checked(pairs_at + 2 * count) else {
             break;
         };
-        rest = after;
+        rest = after.get(body..).unwrap_or_default();
         if reply.first().is_some_and(u8::is_ascii_digit) {
             let id = [
                 store,
@@ -92,7 +103,8 @@ fn updated(
     keys: &[Vec<u8>],
     reply: &[u8],
 ) -> Option<Applied> {
-    let mut answer = text(reply)?.split(' ');
+    let (answer, place) = placed(text(reply)?);
+    let mut answer = answer.split(' ');
     let version = answer.next()?.parse().ok()?;
     let mut counters = answer.skip(1);
     let mut change = |pair: &[Vec<u8>]| {
@@ -118,15 +130,16 @@ fn updated(
         wanted,
         fence,
         closes: false,
+        place,
         changes,
     })
 }
 
 /// The keys of `mutate.lua` before those of its owners.
-const KEYS: usize = 12;
+const KEYS: usize = 13;
 /// Its arguments before those of its owners, and those of an owner before its changes.
 const HEAD: usize = 4;
-const PART: usize = 7;
+const PART: usize = 8;
 
 /// The changes of `mutate.lua`, of each of its owners. A reply without a count of changes is a
 /// remembered one. The first owner's changes have the operation's id, those of a further owner its
@@ -156,7 +169,7 @@ fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
 /// The number of changes, of expected fields, and of arguments of the load.
 fn sizes(part: &[Vec<u8>]) -> Option<[usize; 3]> {
     let size = |at: usize| text(part.get(at)?)?.parse().ok();
-    Some([size(4)?, size(5)?, size(6)?])
+    Some([size(5)?, size(6)?, size(7)?])
 }
 
 /// The changes of one owner. None if there are none, or if the reply is a remembered one.
@@ -167,7 +180,8 @@ fn changed(
     keys: &[Vec<u8>],
     line: &[u8],
 ) -> Option<Applied> {
-    let mut answer = text(line)?.split(' ');
+    let (answer, place) = placed(text(line)?);
+    let mut answer = answer.split(' ');
     let version = answer.next()?.parse().ok()?;
     if answer.next()? == "0" {
         return None; // only its id is remembered
@@ -181,8 +195,17 @@ fn changed(
         wanted: text(part.get(1)?)?.parse().ok(),
         fence: fence_of(text(part.get(2)?)?),
         closes: part.get(3)? == b"1",
+        place,
         changes,
     })
+}
+
+/// An answer without the place of its note, and that place.
+fn placed(line: &str) -> (&str, Option<Position>) {
+    match line.split_once(" @") {
+        Some((answer, place)) => (answer, place.parse().ok()),
+        None => (line, None),
+    }
 }
 
 /// The owner, id and version of a mutation if `mutate.lua` only says that it was applied before.

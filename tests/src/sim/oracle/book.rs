@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use storage_model::{Field, Owner, Row};
 
 use super::applied::Applied;
+use super::feed::Feed;
 use super::history::owner_of;
 use super::line::Line;
 use super::sessions::{Leases, Sessions};
@@ -58,6 +59,7 @@ pub(super) struct Book {
     /// The highest version that has landed of each owner.
     pub(super) landed: BTreeMap<String, u64>,
     pub(super) leases: Leases,
+    pub(super) feed: Feed,
 }
 
 /// An applied transaction of several owners.
@@ -136,9 +138,13 @@ impl Book {
             wanted,
             fence,
             changes,
+            place,
             ..
         } = applied;
         self.counts.applied += 1;
+        if let Some(place) = place {
+            self.feed.applied(id, owner, *version, *place);
+        }
         let named = changes.iter().filter_map(|(_, change)| match change {
             // A session may save the same values again.
             Change::Set(value) if fence.is_none() => Some(value_key(owner, value)),
@@ -269,6 +275,7 @@ impl Book {
         let version = row.version.get();
         let landed = self.landed.entry(owner.clone()).or_default();
         *landed = version.max(*landed);
+        self.feed.committed(&owner, version);
         let slot = Slot::of(&row.cell);
         let line = self
             .told(&owner)

@@ -130,6 +130,7 @@ impl History {
                 .retain(|together| together.landed(tables).all(|landed| landed));
         });
         state.ids.clone_from(&kept.ids);
+        state.feed.rewind(&kept.ids);
         state.void.clear();
         let Book { owners, landed, .. } = &mut *state;
         for (name, told) in owners {
@@ -165,6 +166,7 @@ impl History {
         let mut state = self.state();
         state.forgets += 1;
         state.survived.clear();
+        state.feed.forget();
     }
 
     /// V2: an owner's rows are its last state. Returns whether any of them is wrong.
@@ -191,6 +193,7 @@ impl History {
                 }
             }
         }
+        wrong.extend(state.feed.untold(tables));
         wrong
             .iter()
             .for_each(|(owner, what)| state.fail(owner, what));
@@ -314,7 +317,13 @@ impl Commits for History {
             self.note(&part(&row.owner), words);
             self.state().commit(row, tables);
         }
-        self.state().check_linked(tables);
+        let mut state = self.state();
+        state.check_linked(tables);
+        for events in &batch.events {
+            if let Some(wrong) = state.feed.check(events.partition, tables) {
+                state.fail("feed", &wrong);
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@
 //! | `history` | `History`: all events, as the models report them |
 //! | `answers` | the answers to callers, compared with the events |
 //! | `sessions` | the holders of an owner, and the values with which its sessions began, saved and ended |
+//! | `feed` | the notes of writes and their events |
 //! | `marks` | R1 and R2 in the keys of the model of Redis |
 //!
 //! | check | where |
@@ -27,11 +28,13 @@
 //! | V7 deletes | the same: a removed or purged field is a state |
 //! | V8 liveness | the run: everything lands after the last fault |
 //! | S1 to S8, of sessions | `sessions` |
+//! | F1 to F5, of the feed | `feed`: each event is of a noted write, and each change that has landed is told |
 //! | V9 honest answers | `answers`: a write that was reported as not applied never is applied |
 
 pub mod answers;
 pub mod applied;
 pub mod book;
+mod feed;
 pub mod history;
 pub mod line;
 pub mod marks;

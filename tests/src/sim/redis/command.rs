@@ -55,13 +55,13 @@ pub fn kind(name: &str) -> Option<Kind> {
     match name {
         "PING" | "TIME" | "INFO" | "CLIENT" => kind(false, false, Keys::None),
         "GET" | "HGET" | "HMGET" | "HGETALL" | "HLEN" | "HSCAN" | "TYPE" | "PTTL" | "ZRANGE"
-        | "ZRANGEBYSCORE" => kind(false, false, Keys::First),
+        | "ZRANGEBYSCORE" | "XLEN" | "XRANGE" => kind(false, false, Keys::First),
         "EXISTS" => kind(false, false, Keys::All),
-        "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" => {
+        "HDEL" | "PEXPIRE" | "PERSIST" | "ZREM" | "ZREMRANGEBYSCORE" | "XTRIM" => {
             kind(true, false, Keys::First)
         }
         "DEL" | "UNLINK" | "RENAME" => kind(true, false, Keys::All),
-        "SET" | "HSET" | "HSETNX" | "ZADD" => kind(true, true, Keys::First),
+        "SET" | "HSET" | "HSETNX" | "ZADD" | "XADD" => kind(true, true, Keys::First),
         "MSET" => kind(true, true, Keys::Odd),
         "FLUSHALL" => kind(true, false, Keys::None),
         _ => None,
@@ -101,6 +101,7 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
                 Some(Stored::Text(_)) => "string",
                 Some(Stored::Hash(_)) => "hash",
                 Some(Stored::Sorted(_)) => "zset",
+                Some(Stored::Stream(_)) => "stream",
             }
             .to_owned(),
         ),
@@ -255,11 +256,80 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
             Some(Stored::Sorted(_)) => return refused("ERR the model knows only whole ranges"),
             Some(_) => return Err(WrongType.into()),
         },
+        "XLEN" => Reply::count(keys.stream(arg(0)?)?.map_or(0, |stream| stream.len())),
+        "XADD" => {
+            let (id, entry) = (
+                entry_id(arg(1)?)?,
+                args.get(2..).unwrap_or_default().to_vec(),
+            );
+            let stream = keys.stream(arg(0)?)?;
+            if stream.is_some_and(|stream| stream.keys().next_back() >= Some(&id)) {
+                return refused(
+                    "ERR The ID specified in XADD is equal or smaller than the target stream top item",
+                );
+            }
+            keys.change_stream(arg(0)?, |stream| stream.insert(id, entry))?;
+            Reply::Bulk(arg(1)?.to_vec())
+        }
+        "XRANGE" => return range(keys.stream(arg(0)?)?, args),
+        "XTRIM" => {
+            let least = entry_id(arg(2)?)?;
+            let trim = |stream: &mut super::keyspace::Stream| {
+                let before = stream.len();
+                stream.retain(|id, _| *id >= least);
+                before - stream.len()
+            };
+            match keys.stream(arg(0)?)? {
+                None => Reply::count(0),
+                Some(_) => Reply::count(keys.change_stream(arg(0)?, trim)?),
+            }
+        }
         "FLUSHALL" => {
             data.keys = super::keyspace::Keyspace::default();
             Reply::ok()
         }
         other => return refused(format!("ERR unknown command '{other}'")),
+    })
+}
+
+/// XRANGE key from to [COUNT n]: entries of a stream in their order.
+fn range(stream: Option<&super::keyspace::Stream>, args: &[Vec<u8>]) -> Result<Reply, Refused> {
+    let [_, from, to, options @ ..] = args else {
+        return Err(arity("XRANGE"));
+    };
+    let (after, from) = match from.strip_prefix(b"(") {
+        Some(after) => (Some(entry_id(after)?), (0, 0)),
+        None => (None, entry_id(from)?),
+    };
+    let to = match to.as_slice() {
+        b"+" => (u64::MAX, u64::MAX),
+        to => entry_id(to)?,
+    };
+    let count = match options {
+        [_, count] => usize::try_from(integer(count)?).unwrap_or_default(),
+        _ => usize::MAX,
+    };
+    let is_in = |id: (u64, u64)| id >= from && id <= to && after.is_none_or(|after| id > after);
+    let found = stream.into_iter().flatten();
+    let found = found.filter(|(id, _)| is_in(**id)).take(count);
+    let bulk = |text: &Vec<u8>| Reply::Bulk(text.clone());
+    Ok(Reply::Array(
+        found
+            .map(|((high, low), entry)| {
+                let id = Reply::Bulk(format!("{high}-{low}").into_bytes());
+                Reply::Array(vec![id, Reply::Array(entry.iter().map(bulk).collect())])
+            })
+            .collect(),
+    ))
+}
+
+/// The id of an entry of a stream.
+fn entry_id(text: &[u8]) -> Result<(u64, u64), Refused> {
+    let text = std::str::from_utf8(text).ok();
+    let parts = text.and_then(|text| text.split_once('-'));
+    let id = parts.and_then(|(high, low)| Some((high.parse().ok()?, low.parse().ok()?)));
+    id.ok_or_else(|| {
+        Refused("ERR Invalid stream ID specified as stream command argument".to_owned())
     })
 }
 

@@ -7,6 +7,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// A hash's fields.
 pub type Hash = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// The entries of a stream: names and values by id.
+pub type Stream = BTreeMap<(u64, u64), Vec<Vec<u8>>>;
+
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stored {
@@ -16,6 +19,8 @@ pub enum Stored {
     Hash(Hash),
     /// A sorted set. It is never empty.
     Sorted(BTreeMap<Vec<u8>, f64>),
+    /// A stream.
+    Stream(Stream),
 }
 
 #[derive(Debug, Clone)]
@@ -137,6 +142,33 @@ impl Keyspace {
             self.entries.remove(key);
         }
         Ok(changed)
+    }
+
+    /// The stream at a key.
+    pub fn stream(&self, key: &[u8]) -> Result<Option<&Stream>, WrongType> {
+        match self.get(key) {
+            None => Ok(None),
+            Some(Stored::Stream(stream)) => Ok(Some(stream)),
+            Some(_) => Err(WrongType),
+        }
+    }
+
+    /// Changes the stream at a key, and makes it if there is none.
+    pub fn change_stream<T>(
+        &mut self,
+        key: &[u8],
+        change: impl FnOnce(&mut Stream) -> T,
+    ) -> Result<T, WrongType> {
+        self.stream(key)?;
+        let fresh = || Entry {
+            stored: Stored::Stream(Stream::new()),
+            ends: None,
+        };
+        let entry = self.entries.entry(key.to_vec()).or_insert_with(fresh);
+        match &mut entry.stored {
+            Stored::Stream(stream) => Ok(change(stream)),
+            _ => Err(WrongType),
+        }
     }
 
     /// Puts a string in place of any value that is there. It ends after this number of

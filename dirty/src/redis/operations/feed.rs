@@ -1,0 +1,136 @@
+//! Notes: the stream of a partition.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use redis::Value;
+use storage_model::{Content, Epoch, Event, Lead, Note, Partition, Position};
+
+use crate::redis::RedisStore;
+use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::redis::scripts;
+use crate::{Bound, Feed, HotError, Lock, Notes, key};
+
+/// The most leads of one call, so that none blocks the server for long.
+const LEADS_MAX: usize = 200;
+
+#[async_trait]
+impl Feed for RedisStore {
+    async fn notes(
+        &self,
+        partition: Partition,
+        after: Position,
+        bound: Bound,
+    ) -> Result<Notes, HotError> {
+        let command = scripts::read_notes(&self.space, partition, after, bound);
+        self.one("notes", Some(partition), command, |value| {
+            notes_of(partition, value)
+        })
+        .await
+    }
+
+    async fn resync(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        epoch: Epoch,
+        leads: &[Lead],
+    ) -> Result<usize, HotError> {
+        let mut written = 0;
+        let calls = leads.len().div_ceil(LEADS_MAX).max(1);
+        for call in 0..calls {
+            let from = call * LEADS_MAX;
+            let some = leads.iter().skip(from).take(LEADS_MAX).cloned();
+            let some: Vec<Lead> = some.collect();
+            let last = call + 1 == calls;
+            let command = scripts::resync(&self.space, partition, lock, epoch, &some, last);
+            let answer = self.one("resync", Some(partition), command, reply::number::<usize>);
+            written += answer.await?;
+        }
+        Ok(written)
+    }
+
+    async fn trim_notes(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        epoch: Epoch,
+        upto: Position,
+        drop: bool,
+    ) -> Result<(), HotError> {
+        let command = scripts::trim_notes(&self.space, partition, lock, epoch, upto, drop);
+        let answer = self.one("trim_notes", Some(partition), command, reply::number::<u64>);
+        answer.await.map(|_| ())
+    }
+}
+
+/// The answer of `read_notes.lua`.
+fn notes_of(partition: Partition, value: Value) -> Result<Notes, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next().unwrap_or_default();
+    let epoch = reply::epoch(&reply::bytes(next())?)?;
+    let last = position(&reply::bytes(next())?)?;
+    let (is_resynced, more) = (reply::yes(next())?, reply::yes(next())?);
+    let events = values.map(|entry| event_of(partition, entry));
+    Ok(Notes {
+        epoch,
+        last,
+        is_resynced,
+        events: events.collect::<Result<_, _>>()?,
+        more,
+    })
+}
+
+/// A place in the stream.
+pub(in crate::redis) fn position(text: &[u8]) -> Result<Position, Failure> {
+    let text = std::str::from_utf8(text).ok();
+    let position = text.and_then(|text| text.parse().ok());
+    position.ok_or_else(|| Failure::Nonsense("expected the place of a note".to_owned()))
+}
+
+/// An entry of the stream.
+fn event_of(partition: Partition, entry: Value) -> Result<Event, Failure> {
+    let [place, values] = reply::array(entry)?;
+    let place = reply::bytes(place)?;
+    let content = content_of(&reply::pairs(values)?);
+    Ok(Event {
+        partition,
+        position: position(&place)?,
+        content: content.map_err(|wrong| of_entry(&place, wrong))?,
+    })
+}
+
+/// The failure to read an entry, with its place.
+fn of_entry(place: &[u8], wrong: Failure) -> Failure {
+    let place = String::from_utf8_lossy(place);
+    Failure::Nonsense(format!(
+        "note {place} is none that a write makes: {wrong:?}"
+    ))
+}
+
+/// The content of an entry, by its names.
+fn content_of(values: &[(Bytes, Bytes)]) -> Result<Content, Failure> {
+    let value = |name: &str| {
+        let mut values = values.iter();
+        let found = values.find(|(one, _)| *one == name);
+        found
+            .map(|(_, value)| value)
+            .ok_or_else(|| Failure::Nonsense(format!("no {name:?}")))
+    };
+    let owner = std::str::from_utf8(value("o")?).ok();
+    let owner = owner.and_then(key::owner_of);
+    let owner = owner.ok_or_else(|| Failure::Nonsense("no owner".to_owned()))?;
+    if value("r").is_ok() {
+        return Ok(Content::Resync { owner });
+    }
+    let previous = Some(value("w")?).filter(|text| !text.is_empty());
+    let counters = value("c")?.split(|byte| *byte == b' ');
+    let counters = counters.filter(|text| !text.is_empty());
+    Ok(Content::Note(Note {
+        owner,
+        version: reply::version(value("v")?)?,
+        previous: previous.map(|text| reply::version(text)).transpose()?,
+        counters: counters.map(reply::digits).collect::<Result<_, _>>()?,
+        body: value("b")?.clone(),
+    }))
+}

@@ -1,0 +1,8 @@
+-- Purpose: deletes the leads of owners whose notes have landed. A lead of another epoch may be of a
+--   note that was lost.
+-- Arguments: partition_id, epoch and number of the last landed note. For each owner app_id,
+--   region_id, logic_type, owner_id.
+-- Result: none.
+DELETE FROM `{stem}_lead`
+WHERE partition_id = ? AND epoch = ? AND number <= ?
+  AND (app_id, region_id, logic_type, owner_id) IN ({each (?, ?, ?, ?)})

@@ -1,0 +1,198 @@
+//! Landed events, in their order.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_model::{Content, Cursor, CursorTooOld, Event, Partition, Position};
+use storage_sql::FeedEnds;
+use tokio::time::sleep;
+
+use crate::core::Core;
+use crate::{Error, Kind, Result};
+
+/// The most events of a partition that are read at a time.
+const EVENTS: usize = 64;
+/// About how many bytes of bodies one call returns.
+const BYTES: usize = 8 << 20;
+/// How often the database is asked while there is nothing new.
+const EVERY: Duration = Duration::from_millis(200);
+
+/// A reader of landed events: each once, and in the order of its partition.
+///
+/// It reads the event table of the database. One small query finds the partitions with new events.
+pub struct Changes {
+    core: Arc<Core>,
+    cursor: Cursor,
+    every: Duration,
+}
+
+impl fmt::Debug for Changes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let cursor = self.cursor.to_string();
+        f.debug_struct("Changes").field("cursor", &cursor).finish()
+    }
+}
+
+impl Changes {
+    pub(crate) fn new(core: &Arc<Core>, cursor: Cursor) -> Self {
+        Self {
+            core: Arc::clone(core),
+            cursor,
+            every: EVERY,
+        }
+    }
+
+    /// How often the database is asked while there is nothing new. Default: 200 ms.
+    #[must_use]
+    pub fn every(mut self, every: Duration) -> Self {
+        self.every = every;
+        self
+    }
+
+    /// Where the reader stands: behind all events that were returned. Store it to go on later.
+    #[must_use]
+    pub fn cursor(&self) -> &Cursor {
+        &self.cursor
+    }
+
+    /// The next events, up to 64 of each partition, and about 8 MiB. Waits until there is one.
+    ///
+    /// # Errors
+    /// As [`Changes::try_next`].
+    ///
+    /// # Cancel safety
+    /// The cursor moves only when the call returns. A dropped call loses no event.
+    pub async fn next(&mut self) -> Result<Vec<Event>> {
+        loop {
+            let events = self.try_next().await?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            sleep(self.every).await;
+        }
+    }
+
+    /// The events that have landed by now, up to 64 of each partition, and about 8 MiB. Empty if there
+    /// is none.
+    ///
+    /// # Errors
+    /// `ColdUnavailable`: the database is away. `CursorTooOld`: events behind the cursor were dropped
+    /// for their age. `Closed`: the storage was closed.
+    ///
+    /// # Cancel safety
+    /// As [`Changes::next`].
+    pub async fn try_next(&mut self) -> Result<Vec<Event>> {
+        let core = Arc::clone(&self.core);
+        let (events, begun) = core.while_open(self.read()).await?;
+        for (partition, position) in begun {
+            self.cursor.move_to(partition, position);
+        }
+        for event in &events {
+            self.cursor.move_to(event.partition, event.position);
+        }
+        Ok(events)
+    }
+
+    /// The next events, and the places where the reader begins in partitions that it has not read
+    /// before.
+    async fn read(&self) -> Result<(Vec<Event>, Vec<(Partition, Position)>)> {
+        let cold = self.core.tiers.cold();
+        let count = self.core.tiers.hot().partition_count();
+        let all: Vec<Partition> = (0..count).map(Partition).collect();
+        let (mut events, mut begun, mut bytes) = (Vec::new(), Vec::new(), 0);
+        for ends in cold.feeds(&all).await? {
+            let known = self.cursor.of(ends.partition);
+            let after = known.unwrap_or(ends.trimmed);
+            if known.is_none() {
+                begun.push((ends.partition, after));
+            }
+            if ends.last <= after || bytes > BYTES {
+                continue;
+            }
+            let some = self.read_one(ends.partition, after).await?;
+            bytes += some.iter().map(size).sum::<usize>();
+            events.extend(some);
+        }
+        Ok((events, begun))
+    }
+
+    /// The next events of a partition that has some.
+    async fn read_one(&self, partition: Partition, after: Position) -> Result<Vec<Event>> {
+        let cold = self.core.tiers.cold();
+        let events = cold.events(partition, after, EVENTS).await?;
+        if follows(after, events.first()) {
+            return Ok(events);
+        }
+        let now = cold.feeds(&[partition]).await?;
+        Err(missed(after, now.first()))
+    }
+}
+
+/// The bytes of an event's body.
+fn size(event: &Event) -> usize {
+    match &event.content {
+        Content::Note(note) => note.body.len(),
+        _ => 0,
+    }
+}
+
+/// Whether no event is missing between a position and the next event. The numbers of a partition
+/// have no gaps.
+fn follows(after: Position, next: Option<&Event>) -> bool {
+    let Some(next) = next else {
+        return false;
+    };
+    let is_next = next.position.number == after.number.saturating_add(1);
+    is_next || next.content == Content::Gap
+}
+
+fn missed(after: Position, ends: Option<&FeedEnds>) -> Error {
+    match ends.filter(|ends| ends.trimmed > after) {
+        Some(ends) => {
+            let error = CursorTooOld {
+                partition: ends.partition,
+                position: after,
+                trimmed: ends.trimmed,
+            };
+            Error::new(Kind::CursorTooOld, error.to_string())
+        }
+        None => {
+            let message = format!("events behind {after} are missing in the database");
+            Error::new(Kind::Corrupt, message)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gap(epoch: u64, number: u64) -> Event {
+        Event {
+            partition: Partition(0),
+            position: Position::new(epoch, number),
+            content: Content::Gap,
+        }
+    }
+
+    fn resync(epoch: u64, number: u64) -> Event {
+        let owner = storage_model::Owner::new("a", "r", "t", "1").unwrap();
+        Event {
+            content: Content::Resync { owner },
+            ..gap(epoch, number)
+        }
+    }
+
+    #[test]
+    fn an_event_follows_if_no_number_is_missing() {
+        let after = Position::new(1, 4);
+        assert!(follows(after, Some(&resync(1, 5))));
+        assert!(follows(after, Some(&resync(2, 5))));
+        assert!(follows(after, Some(&gap(1, 9))));
+        assert!(follows(Position::ZERO, Some(&resync(3, 1))));
+        assert!(!follows(Position::ZERO, Some(&resync(3, 7))));
+        assert!(!follows(after, Some(&resync(1, 6))));
+        assert!(!follows(after, None));
+    }
+}

@@ -1,0 +1,223 @@
+//! Notes at once, before they land.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_dirty::{Bound, HotKind, Notes};
+use storage_model::{Epoch, Event, Partition, Position};
+use tokio::time::sleep;
+
+use crate::core::Core;
+use crate::{Error, Result};
+
+/// The most that is read of a partition at a time.
+const BOUND: Bound = Bound {
+    rows: 256,
+    bytes: 1 << 20,
+};
+/// How often the hot tier is asked while there is nothing new.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// A reader of notes at once, before they land.
+///
+/// A note that it returns can be lost with the hot tier, together with its change. Then the reader
+/// returns [`LiveEvent::Reset`].
+pub struct Live {
+    core: Arc<Core>,
+    /// The epoch of each partition, and the last note that was returned. `None` before the first
+    /// read.
+    places: BTreeMap<Partition, Option<Place>>,
+    every: Duration,
+}
+
+/// An epoch, and the place of the last note that was returned.
+type Place = (Epoch, Position);
+
+/// An event of a [`Live`] reader.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LiveEvent {
+    /// A note, and other events of the feed.
+    Event(Event),
+    /// Notes of this partition are missing, or some that were returned may be lost. Read the data of
+    /// the partition again. The next events come after this moment.
+    Reset(Partition),
+}
+
+impl fmt::Debug for Live {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let partitions = self.places.len();
+        f.debug_struct("Live")
+            .field("partitions", &partitions)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Live {
+    pub(crate) async fn open(
+        core: &Arc<Core>,
+        partitions: impl IntoIterator<Item = Partition>,
+    ) -> Result<Self> {
+        let places = partitions.into_iter().map(|partition| (partition, None));
+        let mut live = Self {
+            core: Arc::clone(core),
+            places: places.collect(),
+            every: EVERY,
+        };
+        // The reader begins here. Notes of later writes are returned.
+        live.try_next().await?;
+        Ok(live)
+    }
+
+    /// How often the hot tier is asked while there is nothing new. Default: 20 ms.
+    #[must_use]
+    pub fn every(mut self, every: Duration) -> Self {
+        self.every = every;
+        self
+    }
+
+    /// The next events. Waits until there is one.
+    ///
+    /// # Errors
+    /// As [`Live::try_next`].
+    ///
+    /// # Cancel safety
+    /// A dropped call loses no event.
+    pub async fn next(&mut self) -> Result<Vec<LiveEvent>> {
+        loop {
+            let events = self.try_next().await?;
+            if !events.is_empty() {
+                return Ok(events);
+            }
+            sleep(self.every).await;
+        }
+    }
+
+    /// The events until now. Empty if there is none.
+    ///
+    /// # Errors
+    /// `HotUnavailable`: the hot tier is away. `Closed`: the storage was closed.
+    ///
+    /// # Cancel safety
+    /// As [`Live::next`].
+    pub async fn try_next(&mut self) -> Result<Vec<LiveEvent>> {
+        let core = Arc::clone(&self.core);
+        let read = self
+            .places
+            .iter()
+            .map(|(at, place)| read(&core, *at, *place));
+        let read = async { Ok(futures::future::join_all(read).await) };
+        let read = core.while_open(read).await?;
+        let (mut events, mut places) = (Vec::new(), Vec::new());
+        for (partition, notes) in self.places.keys().copied().zip(read) {
+            let before = self.places.get(&partition).copied().flatten();
+            places.push((partition, taken(partition, before, notes?, &mut events)));
+        }
+        self.places
+            .extend(places.into_iter().map(|(at, place)| (at, Some(place))));
+        Ok(events)
+    }
+}
+
+/// The notes of a partition behind a place. For a reader that begins, only where they end.
+async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result<Notes> {
+    let after = place.map_or(Position::new(u64::MAX, 0), |(_, after)| after);
+    let hot = core.tiers.hot();
+    match hot.notes(partition, after, BOUND).await {
+        Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {
+            core.tiers.prepare_for_call(partition).await?;
+            hot.notes(partition, after, BOUND)
+                .await
+                .map_err(Error::from)
+        }
+        notes => notes.map_err(Error::from),
+    }
+}
+
+/// Takes the events behind a place, and returns the new place.
+///
+/// In another epoch, notes that were returned may be lost, and others may have their numbers. So the
+/// reader begins anew.
+fn taken(
+    partition: Partition,
+    before: Option<Place>,
+    notes: Notes,
+    events: &mut Vec<LiveEvent>,
+) -> Place {
+    let end = (notes.epoch, notes.last);
+    let Some((epoch, mut place)) = before else {
+        return end;
+    };
+    if notes.epoch != epoch {
+        events.push(LiveEvent::Reset(partition));
+        return end;
+    }
+    for event in notes.events {
+        if event.position.number != place.number.saturating_add(1) {
+            events.push(LiveEvent::Reset(partition));
+        }
+        place = event.position;
+        events.push(LiveEvent::Event(event));
+    }
+    if notes.last.number > place.number && !notes.more {
+        // The notes behind the place were dropped before the reader came.
+        events.push(LiveEvent::Reset(partition));
+        return end;
+    }
+    (epoch, place)
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::{Content, Owner};
+
+    use super::*;
+
+    fn read(epoch: u64, numbers: &[u64], last: u64) -> Notes {
+        let event = |number: &u64| Event {
+            partition: Partition(0),
+            position: Position::new(epoch, *number),
+            content: Content::Resync {
+                owner: Owner::new("a", "r", "t", "1").unwrap(),
+            },
+        };
+        Notes {
+            epoch: Epoch(epoch),
+            last: Position::new(epoch, last),
+            is_resynced: true,
+            events: numbers.iter().map(event).collect(),
+            more: false,
+        }
+    }
+
+    /// The numbers of the events that are taken, 0 for a reset, and the new place.
+    fn take(before: Option<(u64, u64)>, notes: Notes) -> (Vec<u64>, u64) {
+        let mut events = Vec::new();
+        let before = before.map(|(epoch, number)| (Epoch(epoch), Position::new(epoch, number)));
+        let (_, place) = taken(Partition(0), before, notes, &mut events);
+        let number = |event: &LiveEvent| match event {
+            LiveEvent::Event(event) => event.position.number,
+            LiveEvent::Reset(_) => 0,
+        };
+        (events.iter().map(number).collect(), place.number)
+    }
+
+    #[test]
+    fn a_reader_that_has_missed_notes_is_reset() {
+        assert_eq!(take(None, read(1, &[], 7)), (vec![], 7));
+        assert_eq!(take(Some((1, 7)), read(1, &[8, 9], 9)), (vec![8, 9], 9));
+        assert_eq!(take(Some((1, 7)), read(1, &[], 7)), (vec![], 7));
+        assert_eq!(take(Some((1, 7)), read(1, &[9], 9)), (vec![0, 9], 9));
+        assert_eq!(take(Some((1, 7)), read(1, &[8], 9)), (vec![8, 0], 9));
+        assert_eq!(take(Some((1, 7)), read(1, &[], 9)), (vec![0], 9));
+    }
+
+    #[test]
+    fn a_reader_is_reset_in_another_epoch_although_the_numbers_go_on() {
+        assert_eq!(take(Some((1, 7)), read(2, &[8], 8)), (vec![0], 8));
+        assert_eq!(take(Some((1, 7)), read(2, &[], 7)), (vec![0], 7));
+        assert_eq!(take(Some((1, 7)), read(2, &[], 3)), (vec![0], 3));
+    }
+}
