@@ -179,10 +179,8 @@ pub async fn hundreds_of_events_and_leads_land_together(h: &Harness) {
     let owners: Vec<Owner> = (0..700).map(|id| owner(&format!("{id:03}"))).collect();
     let numbered = owners.iter().zip(1..);
     let events: Vec<Event> = numbered.map(|(owner, at)| note(owner, 1, at)).collect();
-    let ahead: Vec<_> = owners
-        .iter()
-        .map(|owner| (owner, Position::new(1, 900)))
-        .collect();
+    let next = (701..).map(|number| Position::new(1, number));
+    let ahead: Vec<_> = owners.iter().zip(next).collect();
     land(h, Position::ZERO, events.clone(), &ahead)
         .await
         .unwrap();
