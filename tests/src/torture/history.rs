@@ -49,6 +49,9 @@ pub enum Call {
     Evict,
     /// Puts a link with this token at the end of an owner's chain.
     Append(String),
+    /// Starts a session of an owner's chain. Its end stores a chain without links if the owner was
+    /// missing.
+    Start,
     /// Closes the storage.
     Close,
 }
@@ -92,7 +95,8 @@ pub enum End {
     Conflict,
     /// The outcome is unknown. The operation failed with this error, or its process died (empty).
     Unknown(String),
-    /// An eviction, or a close of the storage with this number of unlanded marks.
+    /// An eviction, the start of a session, or a close of the storage with this number of unlanded
+    /// marks.
     Done(u64),
 }
 

@@ -173,7 +173,7 @@ impl fmt::Display for Report {
         )?;
         writeln!(
             f,
-            "reads               {reads}, flushes {flushed}, failed reads and flushes {failed}"
+            "reads               {reads}, flushes {flushed}, others that failed {failed}"
         )?;
         writeln!(
             f,

@@ -41,16 +41,20 @@ impl Player {
             within: Duration::from_secs(4),
         };
         let rooms = self.storage.world("game", "eu")?.sessions::<Room>(options);
-        let Ok(session) = rooms
-            .start_or(id, || Room {
-                id,
-                number: 0,
-                token: String::new(),
-            })
-            .await
-        else {
-            return Ok(());
+        let empty = || Room {
+            id,
+            number: 0,
+            token: String::new(),
         };
+        let number = self.begin(id, Call::Start)?;
+        let session = match rooms.start_or(id, empty).await {
+            Ok(session) => session,
+            Err(error) => {
+                self.ended(number, End::Unknown(error.to_string()))?;
+                return Ok(());
+            }
+        };
+        self.ended(number, End::Done(0))?;
         for _ in 0..self.rng.random_range(1..=LINKS_MAX) {
             let is_asked = matches!(session.state(), SessionState::HandOverAsked { .. });
             if is_asked || *self.stop.borrow() || !self.link(&session, id).await? {
@@ -64,14 +68,14 @@ impl Player {
         Ok(())
     }
 
+    fn begin(&self, id: u64, call: Call) -> Result<u64> {
+        self.log.begin(self.task, &format!("room/{id}"), &call)
+    }
+
     /// Puts a link at the end of the chain. Returns whether the session goes on.
     async fn link(&mut self, session: &Session<Room>, id: u64) -> Result<bool> {
         let token = self.token();
-        let number = self.log.begin(
-            self.task,
-            &format!("room/{id}"),
-            &Call::Append(token.clone()),
-        )?;
+        let number = self.begin(id, Call::Append(token.clone()))?;
         let edited = session.edit(|room| {
             let behind = std::mem::replace(&mut room.token, token);
             room.number += 1;

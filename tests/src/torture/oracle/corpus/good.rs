@@ -74,6 +74,12 @@ fn shared_counters_and_chains_with_unknown_outcomes() {
 }
 
 #[test]
+fn a_session_that_ends_before_its_first_link_leaves_a_chain_without_links() {
+    let case = Case::default().by(0, "room/0", 10, 15, Call::Start, End::Done(0));
+    passes(case.holds_room(0, ""));
+}
+
+#[test]
 fn what_had_not_landed_may_be_gone_after_the_hot_tier_came_back_older() {
     let landed = || row("player/p0-0/f0", &value_of("b"), 2, 0);
     let case = || {
