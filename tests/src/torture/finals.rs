@@ -16,8 +16,8 @@ use crate::{feed, rows};
 /// The longest time that everything can take to land after all faults.
 const DRAIN: Duration = Duration::from_secs(60);
 
-/// V8: waits until no mark waits to land and no mark is rejected any more. Returns the time that it
-/// took.
+/// V8: waits until no mark waits to land, no mark is rejected, and no session is held any more.
+/// Returns the time that it took.
 ///
 /// # Errors
 /// The rest after a while, as a flaw.
@@ -27,7 +27,8 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
         let left = match arena.backlog().await {
             Ok(backlog)
                 if backlog.marks() + backlog.notes() + backlog.errors() == 0
-                    && !leads(arena).await =>
+                    && !leads(arena).await
+                    && !is_any_held(arena).await =>
             {
                 return Ok(begun.elapsed());
             }
@@ -59,6 +60,13 @@ async fn leads(arena: &Arena) -> bool {
     let (cold, partitions) = (arena.tiers.cold(), arena.settings.redis.partitions);
     let leads = feed::has_leads(cold.as_ref(), partitions).await;
     leads.unwrap_or(true)
+}
+
+/// Whether a session holds an owner. That of a killed process does until its lease has ended. Its
+/// owner has no time to live, and can't be evicted.
+async fn is_any_held(arena: &Arena) -> bool {
+    let sessions = keys(arena, "torture-sess:*}").await;
+    sessions.map_or(true, |sessions| !sessions.is_empty())
 }
 
 /// Some entries of the error maps.
