@@ -272,7 +272,7 @@ pub(crate) const STORE: &str = "w:";
 
 /// All reserved names, each with its meaning.
 #[cfg(test)]
-pub(crate) const RESERVED: [(&str, &str); 33] = [
+pub(crate) const RESERVED: [(&str, &str); 34] = [
     // In the hash of an owner.
     (HEAD, "version, generation and flag"),
     (
@@ -306,6 +306,10 @@ pub(crate) const RESERVED: [(&str, &str); 33] = [
     ("graced", "the last epoch with an ended grace"),
     ("note", "the place of the last note"),
     ("noted", "how far notes have landed"),
+    (
+        "older",
+        "the place of the gap that tells the notes of an older hot tier",
+    ),
     ("resynced", "the epoch in which lost leads were looked for"),
     (STORE, "the prefix of stores, each with its last call"),
     // In the record of the whole hot tier.

@@ -50,8 +50,19 @@ pub struct Header {
     /// does not ask for it.
     pub born: Version,
     /// The place of the owner's last note, as far as the hash knows. [`Position::ZERO`] if it knows
-    /// none, and in a read of some live fields.
+    /// none, and in a read of some live fields. A worker reads the place of a later gap that tells
+    /// the note.
     pub noted: Position,
+}
+
+impl Header {
+    /// With the place of the gap that tells the notes of a hot tier that came back older than the
+    /// feed.
+    pub(crate) fn told_by(&mut self, gap: Option<Position>) {
+        if self.noted > Position::ZERO {
+            self.noted = gap.map_or(self.noted, |gap| gap.max(self.noted));
+        }
+    }
 }
 
 /// The result of one atomic read of an owner's hash.

@@ -256,7 +256,7 @@ fn gap(partition: Partition, position: Position) -> Event {
 }
 
 /// The events to add behind a position. Where numbers are missing, notes were deleted from the hot
-/// tier by hand, and an event says so.
+/// tier by hand, or came too late with an older copy of it. An event says so.
 ///
 /// A row whose note was deleted must land before that event. Otherwise the row is never told. So
 /// events end before a gap that lies beyond `gaps_upto`.

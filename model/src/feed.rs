@@ -86,8 +86,8 @@ pub enum Content {
         /// The owner.
         owner: Owner,
     },
-    /// Notes up to this position were deleted from the hot tier by hand. Read the owners of the
-    /// partition.
+    /// Notes up to this position were deleted from the hot tier by hand, or came back too late with
+    /// an older copy of it. Read the owners of the partition.
     Gap,
 }
 

@@ -91,6 +91,10 @@ impl Tiers {
             if !fields.is_empty() {
                 whole.cells.retain(|(field, _)| fields.contains(field));
             }
+            // Only a worker's read knows the gap that tells the last note.
+            if let (Some(header), Some(seen)) = (&mut whole.header, read.header) {
+                header.noted = header.noted.max(seen.noted);
+            }
             *read = whole;
         }
         *before = suspects;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use storage_model::{
     Applied, Attempt, Cell, Change, Condition, Epoch, Field, Ids, Mutation, Owner, Partition,
-    RandomIds, Timestamp, Version,
+    Position, RandomIds, Timestamp, Version,
 };
 
 use super::{Life, Rig};
@@ -85,8 +85,19 @@ impl Harness {
         epoch: u64,
         last_version: Version,
     ) -> bool {
-        self.adopt_landed(partition, epoch, last_version, false)
-            .await
+        let version = |adopt: &mut Adopt| adopt.last_version = last_version;
+        self.adopt_as(partition, epoch, version).await
+    }
+
+    /// As [`Self::adopt`]. The feed reaches this far.
+    pub(super) async fn adopt_feed(
+        &self,
+        partition: Partition,
+        epoch: u64,
+        feed: Position,
+    ) -> bool {
+        let reaches = |adopt: &mut Adopt| adopt.feed = feed;
+        self.adopt_as(partition, epoch, reaches).await
     }
 
     /// As [`Self::adopt`]. `landed_here` says whether all landed data was collected here.
@@ -97,22 +108,35 @@ impl Harness {
         last_version: Version,
         landed_here: bool,
     ) -> bool {
+        let landed = |adopt: &mut Adopt| {
+            (adopt.last_version, adopt.landed_here) = (last_version, landed_here);
+        };
+        self.adopt_as(partition, epoch, landed).await
+    }
+
+    async fn adopt_as(
+        &self,
+        partition: Partition,
+        epoch: u64,
+        change: impl FnOnce(&mut Adopt),
+    ) -> bool {
         let seen = self
             .store()
             .partition_states(&[partition])
             .await
             .remove(0)
             .unwrap();
-        let adopt = Adopt {
+        let mut adopt = Adopt {
             partition,
             seen,
             epoch: Epoch(epoch),
-            last_version,
-            landed_here,
+            last_version: Version::ZERO,
+            landed_here: false,
             compare_all: false,
-            feed: storage_model::Position::ZERO,
+            feed: Position::ZERO,
             database: None,
         };
+        change(&mut adopt);
         self.store().adopt(&[adopt]).await.remove(0).unwrap()
     }
 

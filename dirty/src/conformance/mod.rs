@@ -240,6 +240,7 @@ macro_rules! hot_conformance {
                     at_the_memory_limit_a_note_is_refused_with_its_write,
                     notes_are_read_in_pages_of_a_bounded_size,
                     the_numbers_of_notes_go_on_in_the_next_epoch,
+                    a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed,
                     landed_notes_are_dropped_and_numbers_go_on,
                     notes_are_dropped_only_with_the_lock_and_in_the_epoch,
                     a_lost_lead_becomes_an_event,

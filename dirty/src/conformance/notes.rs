@@ -6,7 +6,7 @@ use storage_model::{
 };
 
 use super::harness::{Harness, all_rows, applied, owner, set};
-use crate::{Bound, HotKind, Lock, Mutated, Notes, PartitionPeek, Refusal};
+use crate::{Bound, Fields, HotKind, Linked, Lock, Mutated, Notes, PartitionPeek, Refusal};
 
 /// Enough for all notes here.
 const BOUND: Bound = Bound {
@@ -233,6 +233,46 @@ pub async fn the_numbers_of_notes_go_on_in_the_next_epoch(h: &Harness) {
     let after = applied(h.send(&write, None).await).position.unwrap();
     assert_eq!(after, Position::new(epoch.0 + 1, before.number + 1));
     assert_eq!(events(h, &ann).await.len(), 2);
+}
+
+/// The feed can't take notes of epochs before its last event any more. So a number is left out for
+/// them, and their rows have the place of the gap that tells them.
+pub async fn a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed(h: &Harness) {
+    let [ann, bob] = ["{o}/ann", "{o}/bob"].map(owner);
+    let partition = h.partition(&ann);
+    let write = noted(h, &ann, vec![("gold", set("1"))], "hidden").await;
+    let hidden = applied(h.send(&write, None).await).position.unwrap();
+    let epoch = hidden.epoch.0;
+    let last = async || peek(h, partition).await.last_note;
+    // A feed that this tier has reached is no reason.
+    assert!(h.adopt_feed(partition, epoch + 1, hidden).await);
+    assert_eq!(last().await, Position::new(epoch + 1, hidden.number));
+    let wanted = [&ann, &bob].map(|owner| (owner.clone(), vec![super::field("gold")]));
+    let places = async || {
+        let collected = h.store().collect(partition, &wanted).await.unwrap();
+        let headers = collected.reads.into_iter().map(|read| read.header.unwrap());
+        headers.map(|header| header.noted).collect::<Vec<_>>()
+    };
+    h.set(&bob, "gold", "1").await;
+    assert_eq!(places().await, [hidden, Position::ZERO]);
+    let feed = Position::new(epoch + 2, 1);
+    assert!(h.adopt_feed(partition, epoch + 3, feed).await);
+    let gap = Position::new(epoch + 3, 2);
+    assert_eq!(last().await, gap);
+    assert_eq!(peek(h, partition).await.notes(), 1);
+    assert_eq!(places().await, [gap, Position::ZERO]);
+    let linked = wanted
+        .clone()
+        .map(|(owner, fields)| (owner, Fields::Cells(fields)));
+    let linked = h.store().collect_linked(partition, &linked, BOUND).await;
+    let Linked::Closed(linked, _) = linked.unwrap() else {
+        panic!("no partner is missing")
+    };
+    assert_eq!(linked.reads[0].header.unwrap().noted, gap);
+    let write = noted(h, &ann, vec![("gold", set("2"))], "next").await;
+    let next = applied(h.send(&write, None).await).position.unwrap();
+    assert_eq!(next, Position::new(epoch + 3, 3));
+    assert_eq!(places().await, [next, Position::ZERO]);
 }
 
 /// Until they are dropped, only the waiting ones count.

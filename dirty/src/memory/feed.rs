@@ -62,6 +62,8 @@ pub(super) struct Stream {
     last: Position,
     /// How far notes have landed.
     noted: Position,
+    /// The place of the gap that tells the notes of a store that came back older than the feed.
+    older: Option<Position>,
     /// The epoch in which lost leads were looked for.
     resynced: Epoch,
     bytes: usize,
@@ -84,6 +86,10 @@ impl Stream {
         self.noted
     }
 
+    pub(super) fn older(&self) -> Option<Position> {
+        self.older
+    }
+
     pub(super) fn is_resynced(&self, epoch: Epoch) -> bool {
         self.resynced == epoch
     }
@@ -99,12 +105,18 @@ impl Stream {
         self.last
     }
 
-    /// A new epoch begins. The feed reaches this far. Numbers go on above those of both tiers (F5).
-    pub(super) fn adopt(&mut self, epoch: Epoch, feed: Position) {
+    /// A new epoch begins. The feed reaches this far. Numbers go on above those of both tiers. One is
+    /// left out if the store is older than the feed, which can't take its notes any more (F5).
+    pub(super) fn adopt(&mut self, epoch: Epoch, feed: Position, had_record: bool) {
+        let is_older = had_record && self.last.epoch < feed.epoch;
+        let number = self.last.number.max(feed.number);
         self.last = Position {
             epoch,
-            number: self.last.number.max(feed.number),
+            number: number.saturating_add(u64::from(is_older)),
         };
+        if is_older {
+            self.older = Some(self.last);
+        }
         self.noted = feed;
     }
 

@@ -202,7 +202,7 @@ pub fn collect(
 fn collected(
     state: &PartState,
     partition: Partition,
-    reads: Vec<HotRead>,
+    mut reads: Vec<HotRead>,
 ) -> Result<Collected, HotError> {
     let &PartitionRecord {
         epoch,
@@ -211,6 +211,9 @@ fn collected(
         database,
         ..
     } = current(state, partition, "collect")?;
+    for header in reads.iter_mut().filter_map(|read| read.header.as_mut()) {
+        header.told_by(state.notes.older());
+    }
     Ok(Collected {
         epoch,
         landed,

@@ -225,8 +225,8 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
         state.markers.forget_absent();
     }
     state.sessions.adopted(record.epoch, record.source);
-    state.record = Some(record);
-    state.notes.adopt(adopt.epoch, adopt.feed);
+    let had_record = state.record.replace(record).is_some();
+    state.notes.adopt(adopt.epoch, adopt.feed, had_record);
     state.marks.lose();
     true
 }

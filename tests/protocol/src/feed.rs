@@ -71,6 +71,10 @@ pub enum Broken {
     GapFirst,
     /// A gap is told after the rows of an earlier snapshot.
     GapOfAnySnapshot,
+    /// Adoption leaves no gap in place of the notes of a copy that is older than the feed.
+    OlderUnseen,
+    /// The leads of such a copy have the positions of their own notes.
+    OlderLeads,
     /// Adoption takes the position of the last event that was read before the fence.
     LastBeforeFence,
     /// An earlier copy of Redis takes writes before its adoption.
@@ -180,6 +184,8 @@ struct Hot {
     note: Position,
     /// The position up to which notes have landed.
     noted: Position,
+    /// The number that was left out since this Redis is an earlier copy, older than the feed.
+    older: Position,
     /// The epoch for which lost leads were looked for.
     resynced: u8,
     /// The oracle: the notes of each owner that somebody deleted.
@@ -293,6 +299,20 @@ impl Hot {
         self.stream.push(Entry { at, ..entry });
     }
 
+    /// The position of an owner's last note, or of the gap that tells it.
+    fn note_of(&self, owner: usize) -> Position {
+        if self.has_older() {
+            self.notes[owner].max(self.older)
+        } else {
+            self.notes[owner]
+        }
+    }
+
+    /// Whether a gap must still tell the notes of an older copy.
+    fn has_older(&self) -> bool {
+        self.older > self.noted
+    }
+
     fn trim(&mut self, until: Position) {
         self.stream.retain(|entry| entry.at > until);
     }
@@ -301,7 +321,7 @@ impl Hot {
     fn collect(&self, entries: &[Entry], owners: Owners) -> Landing {
         let mut values = [None; OWNERS];
         for owner in (0..OWNERS).filter(|owner| owners & of(*owner) != 0) {
-            values[owner] = Some((self.values[owner], self.notes[owner]));
+            values[owner] = Some((self.values[owner], self.note_of(owner)));
         }
         Landing {
             at: At::Collected,
@@ -607,7 +627,9 @@ impl Feed {
         {
             return Err(format!("{event:?} lands twice"));
         }
-        if kind == Kind::Gap && self.deletes == 0 {
+        // An earlier copy that is older than the feed takes a wipe and a failover.
+        let may_lack = self.deletes > 0 || self.wipes > 0 && self.failovers > 0;
+        if kind == Kind::Gap && !may_lack {
             return Err("a gap is told, and nothing was deleted".to_owned());
         }
         if kind != Kind::Gap && cold.rows[owner].version < version {
@@ -836,18 +858,23 @@ impl Feed {
                 hot.values[owner] = cold.rows[owner];
             }
         }
+        // The feed can't take notes of epochs before its last event any more.
+        let is_older = hot.epoch > 0 && hot.note.epoch < last.epoch;
         hot.epoch = cold.epoch;
         let number = if self.is(Broken::NumbersRestart) {
             0
         } else if self.is(Broken::NumbersOfRedis) {
             hot.note.number
         } else {
-            hot.note.number.max(last.number)
+            hot.note.number.max(last.number) + u8::from(is_older && !self.is(Broken::OlderUnseen))
         };
         hot.note = Position {
             epoch: hot.epoch,
             number,
         };
+        if is_older && !self.is(Broken::OlderLeads) {
+            hot.older = hot.note;
+        }
         if !self.is(Broken::NotedKept) {
             hot.noted = last;
         }
@@ -916,7 +943,8 @@ impl Feed {
                     |known, one| known | bit(one.version),
                 );
             let noted = hot.values[*owner].noted & !known;
-            world.adopted == Adopted::Yes && (noted & !cold.told[*owner]) != 0
+            let is_due = world.adopted == Adopted::Yes && !hot.has_older();
+            is_due && (noted & !cold.told[*owner]) != 0
         })?;
         Some(format!("a note of owner {owner} is lost"))
     }

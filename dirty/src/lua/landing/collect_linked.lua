@@ -13,7 +13,7 @@
 --   fields and their names.
 -- Reply: {"open", names of further partners…}. {"large"} if there are more rows or bytes. Or {"closed", epoch, landed, how far the values
 --   reach, generation, identity of the database (false if it is not watched), 1 if the error map
---   has entries}, then of each owner {names and values, fields that were read, partners, how long
+--   has entries, the place of the gap as in end_collect.lua}, then of each owner {names and values, fields that were read, partners, how long
 --   it has been rejected in microseconds or ""}. The fields are those that are wanted or that a mark names.
 -- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
@@ -72,7 +72,7 @@ if #missing > 0 then return { 'open', unpack(missing, 1, math.min(#missing, CHUN
 
 local source, now = digits(r.source), time()
 call('HSET', KEYS[PART], 'collected', source)
-local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]) }
+local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older') }
 for _, owner in ipairs(owners) do
   -- The data of another program is no hash. Its owner has no cells, and its marks are rejected.
   local cells, kind = {}, call('TYPE', owner.hash).ok

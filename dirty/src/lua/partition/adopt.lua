@@ -21,7 +21,9 @@
 -- `landed` becomes the version of the database, even if that is lower: the database lost commits,
 -- and only its own data counts.
 -- Invariant: the numbers of notes go on above those of the hot tier and of the feed, so a missing
---   number shows that notes were deleted (F5). No later version is below a landed one, or below that of a write that a rewind forgot.
+--   number shows that notes were deleted. A number is left out if the hot tier is older than the
+--   feed, which can't take its notes any more (F5).
+--   No later version is below a landed one, or below that of a write that a rewind forgot.
 --   Hashes from before a rewind become suspect. Commits of an earlier epoch that are on probation
 --   land again (H33).
 expect(#KEYS == 6 and #ARGV == 9)
@@ -50,9 +52,16 @@ else
     call('HSET', KEYS[1], 'linked', '1', 'linked_saving', '1')
   end
 end
-local function place(text) return number(string.match(text, '^%d+-(%d+)$') or '', 'the place of a note') end
-local last_note = math.max(place(old[7] or '0-0'), place(ARGV[9]))
-call('HSET', KEYS[1], 'note', table.concat({ ARGV[3], '-', digits(last_note) }), 'noted', ARGV[9])
+local function place(text)
+  local in_epoch, last = string.match(text, '^(%d+)-(%d+)$')
+  return number(in_epoch or '', 'the place of a note'), number(last, 'the place of a note')
+end
+local hot_epoch, hot_note = place(old[7] or '0-0')
+local feed_epoch, feed_note = place(ARGV[9])
+local is_older = old[7] and hot_epoch < feed_epoch
+local last_note = table.concat({ ARGV[3], '-', digits(math.max(hot_note, feed_note) + (is_older and 1 or 0)) })
+call('HSET', KEYS[1], 'note', last_note, 'noted', ARGV[9])
+if is_older then call('HSET', KEYS[1], 'older', last_note) end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.

@@ -128,13 +128,15 @@ impl Marks for RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, reaches, generation, database, linked] = reply::array(check)?;
+            let [epoch, landed, reaches, generation, database, linked, older] =
+                reply::array(check)?;
+            let gap = read::maybe_position(older)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
             let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
             let reads = answers.map(|(((owner, _), fields), answer)| {
                 let read = readable(owner, answer.and_then(|value| read::decode(fields, value)))?;
-                Ok(read::judged(read, generation))
+                Ok(read::collected(read, generation, gap))
             });
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
@@ -347,10 +349,11 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     let generation = reply::epoch(&generation)?;
     let database = reply::database(next())?;
     let has_errors = reply::yes(next())?;
+    let gap = read::maybe_position(next())?;
     let (mut reads, mut members) = (Vec::new(), Vec::new());
     for (owner, fields) in wanted {
         let (read, member) = member_of(owner, fields, next())?;
-        reads.push(read::judged(read, generation));
+        reads.push(read::collected(read, generation, gap));
         members.push(member);
     }
     let collected = Collected {

@@ -123,10 +123,29 @@ impl RedisStore {
     }
 }
 
+/// A place in a reply that need not be there.
+pub(in crate::redis) fn maybe_position(value: Value) -> Result<Option<Position>, Failure> {
+    let place = reply::maybe(value)?;
+    place.as_deref().map(feed::position).transpose()
+}
+
 /// The read. Its hash is suspect if its generation is lower than the partition's.
 pub(in crate::redis) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
     if let Some(header) = &mut read.header {
         header.suspect = header.generation < generation;
+    }
+    read
+}
+
+/// A worker's read. A gap of the feed may tell the owner's last note.
+pub(in crate::redis) fn collected(
+    read: HotRead,
+    generation: Epoch,
+    gap: Option<Position>,
+) -> HotRead {
+    let mut read = judged(read, generation);
+    if let Some(header) = &mut read.header {
+        header.told_by(gap);
     }
     read
 }

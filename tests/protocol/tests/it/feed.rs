@@ -59,6 +59,16 @@ const FAILOVER_OF_ONE: Feed = Feed {
     batch: 1,
     ..PLAIN
 };
+const OLDER: Feed = Feed {
+    wipes: 1,
+    failovers: 1,
+    writes: 2,
+    plain: 0,
+    flushes: 0,
+    batch: 1,
+    ..PLAIN
+};
+const OLDER_WIPE: Feed = Feed { wipes: 2, ..OLDER };
 const DELETED: Feed = Feed {
     owners: 1,
     deletes: 1,
@@ -102,6 +112,8 @@ fn in_every_interleaving_each_note_is_told_in_order_and_once() {
         ("two wipes", WIPES),
         ("failover", FAILOVER),
         ("failover of one owner", FAILOVER_OF_ONE),
+        ("a wipe and an older copy", OLDER),
+        ("an older copy between wipes", OLDER_WIPE),
         ("deleted", DELETED),
         ("deleted with two workers", DELETED_WORKERS),
         ("deleted and wipe", DELETED_WIPE),
@@ -144,6 +156,8 @@ fn every_rule_of_the_feed_that_is_broken_has_a_counterexample() {
         (Broken::GapUnseen, DELETED),
         (Broken::GapFirst, DELETED),
         (Broken::GapOfAnySnapshot, DELETED),
+        (Broken::OlderUnseen, OLDER),
+        (Broken::OlderLeads, OLDER_WIPE),
         (Broken::LastBeforeFence, WIPE),
         (Broken::WriteUnadopted, FAILOVER),
         (Broken::UntilKept, DELETED_PROBATION),
