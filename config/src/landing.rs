@@ -59,6 +59,12 @@ pub struct LandingSettings {
     /// replica. Probation costs memory for all data that lands in twice this time. All processes
     /// need the same value.
     pub probation: Duration,
+    /// How long the database keeps the row of a purged field at least. 0, or 1 s to 10 years.
+    /// Default: 30 days. 0 keeps it for ever.
+    ///
+    /// Choose more than the age of any copy of Redis that may come back. Such a copy may hold the
+    /// field from before it was purged, and the row tells that the copy is older.
+    pub sweep_after: Duration,
     /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. After that it fails
     /// and reports the rest. Nothing is lost.
     pub drain_deadline: Duration,
@@ -80,6 +86,7 @@ impl Default for LandingSettings {
             error_retry_max: Duration::from_hours(1),
             torn_after: Duration::from_hours(1),
             probation: Duration::ZERO,
+            sweep_after: Duration::from_hours(30 * 24),
             drain_deadline: Duration::from_mins(5),
         }
     }
@@ -143,6 +150,11 @@ impl Section for LandingSettings {
                 "probation",
                 &mut self.probation,
                 between(Duration::ZERO, day),
+            ),
+            Entry::new(
+                "sweep_after",
+                &mut self.sweep_after,
+                between(Duration::ZERO, day.saturating_mul(3_650)),
             ),
             Entry::new(
                 "drain_deadline",

@@ -123,16 +123,7 @@ impl Claims {
         failed: &mut Option<HotError>,
     ) {
         let share = share(&self.lock.holder, workers, hot.partition_count());
-        let surplus: Vec<_> = {
-            let mut state = self.state();
-            let idle = state.held.difference(&state.busy).chain(&state.doubtful);
-            let surplus: BTreeSet<_> = idle
-                .copied()
-                .filter(|partition| !share.contains(partition))
-                .collect();
-            state.held.retain(|partition| !surplus.contains(partition));
-            surplus.into_iter().collect()
-        };
+        let surplus = self.take_idle(|partition| !share.contains(partition));
         if let Err(error) = self.give_back(hot, &surplus).await {
             note(failed, error);
         }
@@ -158,6 +149,23 @@ impl Claims {
         self.namesakes
             .look(hot, &self.lock.holder, settings.lock_ttl, &refused)
             .await;
+    }
+
+    /// Stops holding partitions that no task is busy with, and returns them.
+    fn take_idle(&self, is_surplus: impl Fn(&Partition) -> bool) -> Vec<Partition> {
+        let mut state = self.state();
+        let idle = state.held.difference(&state.busy).chain(&state.doubtful);
+        let surplus: BTreeSet<_> = idle.copied().filter(is_surplus).collect();
+        state.held.retain(|partition| !surplus.contains(partition));
+        surplus.into_iter().collect()
+    }
+
+    /// Gives all idle partitions away and leaves the list of workers, because this worker can't
+    /// land. So its share goes to the others.
+    pub(crate) async fn stand_back(&self, hot: &dyn HotStore) -> Result<(), HotError> {
+        let unlocked = self.give_back(hot, &self.take_idle(|_| true)).await;
+        hot.retire(&self.lock.holder).await?;
+        unlocked
     }
 
     /// Gives locks back that this worker holds, or may hold.

@@ -14,6 +14,8 @@
 //! | [`notes`] | notes on their way to the feed |
 //! | `probation`, `expiring` | landed marks that stay until the database has kept them for a while |
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
+//! | `sweep` | deletes rows of fields that were purged long ago |
+//! | `hooks` | whether the worker has all hooks that the database needs |
 //! | `failure` | how much of the work a failure concerns |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
 //! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
@@ -27,6 +29,7 @@ pub mod claim;
 pub mod drain;
 mod expiring;
 mod failure;
+mod hooks;
 mod limiter;
 pub mod marks;
 mod measure;
@@ -38,6 +41,7 @@ mod probation;
 pub mod rescue;
 mod round;
 pub mod run;
+mod sweep;
 mod task;
 mod transaction;
 mod worker;

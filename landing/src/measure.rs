@@ -14,6 +14,7 @@ impl Measure for Counts {
         page.set(&names::REQUEUED_MARKS, self.requeued);
         page.set(&names::LANDED_NOTES, self.notes);
         page.set(&names::TORN_OWNERS, self.torn);
+        page.set(&names::SWEPT_ROWS, self.swept);
         page.set(&names::EXPIRED_MARKS, self.expired);
         page.set(&names::LANDING_FAILURES, self.failures);
         page.set(&names::RESCUES, self.rescues);

@@ -13,6 +13,7 @@ pub struct Metrics {
     transactions: AtomicU64,
     rejected: AtomicU64,
     torn: AtomicU64,
+    swept: AtomicU64,
     fenced: AtomicU64,
     requeued: AtomicU64,
     expired: AtomicU64,
@@ -39,6 +40,8 @@ pub struct Counts {
     /// Owners that landed apart from others of their transaction, because one of them was rejected
     /// for too long, or because too many were linked.
     pub torn: u64,
+    /// Rows of fields that were purged long ago, and are deleted.
+    pub swept: u64,
     /// Transactions that a fence rejected.
     pub fenced: u64,
     /// Marks on probation that became live again.
@@ -60,6 +63,10 @@ pub struct Counts {
 impl Metrics {
     fn add(counter: &AtomicU64, n: usize) {
         counter.fetch_add(u64::try_from(n).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    pub(crate) fn swept(&self, rows: u64) {
+        self.swept.fetch_add(rows, Ordering::Relaxed);
     }
 
     pub(crate) fn torn(&self, owners: usize) {
@@ -129,6 +136,7 @@ impl Metrics {
             transactions: get(&self.transactions),
             rejected: get(&self.rejected),
             torn: get(&self.torn),
+            swept: get(&self.swept),
             fenced: get(&self.fenced),
             requeued: get(&self.requeued),
             expired: get(&self.expired),

@@ -14,10 +14,12 @@ use crate::backoff::Backoff;
 use crate::claim::Claims;
 use crate::expiring::Expiring;
 use crate::failure::is_lost;
+use crate::hooks::{LOOK_EVERY, Permit};
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::notes::LandedNotes;
 use crate::rescue::{self, Rescued};
+use crate::sweep::Swept;
 use crate::worker::Worker;
 use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
@@ -60,6 +62,7 @@ impl LandingWorker {
             lease: sessions.lease,
             limiter: Limiter::new(limits),
             claims: Claims::new(lock),
+            permit: Permit::default(),
             metrics: Metrics::default(),
             dropped: Mutex::default(),
             replayed: Mutex::default(),
@@ -67,6 +70,7 @@ impl LandingWorker {
             compared: Mutex::default(),
             expiring: Expiring::default(),
             landed_notes: LandedNotes::default(),
+            swept: Swept::default(),
             jitter,
         };
         Self {
@@ -115,6 +119,7 @@ impl LandingWorker {
         // The locks are kept until the last batch is finished.
         tokio::join!(
             shutdown,
+            self.watch_hooks(ended.clone()),
             self.keep(ended.clone()),
             self.watch_holders(ended),
             work
@@ -146,9 +151,21 @@ impl LandingWorker {
         } = &*self.worker;
         let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
         let mut rescue_from = Instant::now();
+        let mut permit = self.worker.permit.watch();
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|ended| *ended) => return,
+            _ = permit.wait_for(Option::is_some) => {}
+        }
         while !*ended.borrow_and_update() {
+            let may_claim = *permit.borrow_and_update() != Some(false);
             let round = caught(&metrics.panics, async {
-                Ok(claims.keep(tiers.hot().as_ref(), settings).await?)
+                let hot = tiers.hot().as_ref();
+                if may_claim {
+                    Ok(claims.keep(hot, settings).await?)
+                } else {
+                    Ok(claims.stand_back(hot).await?)
+                }
             });
             let round = timeout(settings.lock_ttl, round).await;
             match round {
@@ -167,6 +184,19 @@ impl LandingWorker {
                 Err(_) => {}
             }
             wait(rhythm.min(settings.interval), &mut ended).await;
+        }
+    }
+
+    /// Watches whether the worker has the hooks that the database needs.
+    async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
+        let Worker { tiers, permit, .. } = &*self.worker;
+        while !*ended.borrow_and_update() {
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                () = permit.look(tiers) => {}
+            }
+            wait(LOOK_EVERY, &mut ended).await;
         }
     }
 

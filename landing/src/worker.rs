@@ -10,9 +10,11 @@ use tokio::time::Instant;
 
 use crate::claim::Claims;
 use crate::expiring::Expiring;
+use crate::hooks::Permit;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use crate::notes::LandedNotes;
+use crate::sweep::Swept;
 
 /// The state that the tasks of one worker share.
 #[derive(Debug)]
@@ -23,6 +25,8 @@ pub(crate) struct Worker {
     /// How long a session holder must be silent until its sessions lapse.
     pub(crate) lease: Duration,
     pub(crate) claims: Claims,
+    /// Whether the worker may claim partitions.
+    pub(crate) permit: Permit,
     pub(crate) metrics: Metrics,
     /// Limits the concurrent transactions and the rows of each.
     pub(crate) limiter: Limiter,
@@ -39,6 +43,8 @@ pub(crate) struct Worker {
     pub(crate) expiring: Expiring,
     /// The ends of feeds that the worker saw. As above.
     pub(crate) landed_notes: LandedNotes,
+    /// How far the sweep is. As above.
+    pub(crate) swept: Swept,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }

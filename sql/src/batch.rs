@@ -1,6 +1,8 @@
 //! The data that goes into the cold tier and comes out of it.
 
-use storage_model::{DatabaseId, Epoch, Event, Lead, Partition, Position, Row, Version};
+use storage_model::{
+    DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Version,
+};
 
 /// The proof of a landing transaction for one partition. The transaction commits only if the
 /// database's record has this epoch and its landings reach exactly this far. Otherwise the hot tier
@@ -60,6 +62,43 @@ pub struct FeedEnds {
     pub last: Position,
     /// The position of the last event that was dropped for its age.
     pub trimmed: Position,
+}
+
+/// A hook that the database names: rows of a layer that follow from landed rows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hook {
+    /// The name, 1 to 64 bytes.
+    pub name: String,
+    /// How often its definitions have changed.
+    pub definitions: u64,
+    /// Whether landings need it.
+    pub is_needed: bool,
+    /// Whether landings need it and this program lacks it. Then nothing lands.
+    pub is_lacked: bool,
+}
+
+impl Hook {
+    /// The message about a hook that this program lacks.
+    #[must_use]
+    pub fn missing(&self) -> String {
+        let Self { name, .. } = self;
+        format!(
+            "the rows of this database need the hook {name:?}, which this program lacks: use a program that has it"
+        )
+    }
+}
+
+/// A key of the table of rows, byte by byte: app, region, logic type, owner id and field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RowKey(pub(crate) Vec<Box<[u8]>>);
+
+/// The purged rows of a page of the table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PurgedPage {
+    /// The rows that are purged and old.
+    pub purged: Vec<(Owner, Field)>,
+    /// The last row of the page. `None` at the end of the table.
+    pub last: Option<RowKey>,
 }
 
 /// The database's rows of one owner.

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
 
 use crate::engine::{Database, Engine};
-use crate::upsert::{VersionedRows, value_bytes_max};
+use crate::upsert::value_bytes_max;
 use crate::{
     Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise,
     Raised,
@@ -47,7 +47,7 @@ impl<E: Engine> ColdStore for Database<E> {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
         }
-        land::land(self, batch, &[&VersionedRows]).await
+        land::land(self, batch).await
     }
 
     async fn owners(

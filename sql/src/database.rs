@@ -11,6 +11,7 @@ use crate::access::Access;
 use crate::connections::Connections;
 use crate::exec::Exec;
 use crate::fault::Fault;
+use crate::hooks::{Derive, Hooks};
 use crate::session::{Engine, Role};
 use crate::statement::Statement;
 use crate::{ColdError, SchemaState, schema};
@@ -23,22 +24,30 @@ pub(crate) struct Database<E: Engine> {
     /// A queue for one check would add up their time limits.
     fits: AtomicBool,
     access: Access,
+    hooks: Hooks<E::Session>,
 }
 
 impl<E: Engine> Database<E> {
-    /// A database that runs these statements. Connects to nothing.
+    /// A database that runs these statements, and these hooks in its landings. Connects to nothing.
     pub(crate) fn new(
         engine: E,
         settings: &SqlSettings,
         access: Access,
         intercept: Option<Arc<dyn Intercept>>,
         statements: impl Iterator<Item = &'static Statement>,
+        hooks: Vec<Arc<dyn Derive<E::Session>>>,
     ) -> Self {
         Self {
             connections: Connections::new(engine, settings, intercept, statements),
             fits: AtomicBool::new(false),
             access,
+            hooks: Hooks::new(hooks),
         }
+    }
+
+    /// The hooks of this program.
+    pub(crate) fn hooks(&self) -> &Hooks<E::Session> {
+        &self.hooks
     }
 
     /// The connections, for work that needs no schema.
@@ -131,6 +140,7 @@ impl<E: Engine> fmt::Debug for Database<E> {
         f.debug_struct("Database")
             .field("engine", self.connections.engine())
             .field("names", self.connections.names())
+            .field("hooks", &self.hooks)
             .finish_non_exhaustive()
     }
 }

@@ -8,7 +8,8 @@
 //! | several statements in one transaction | [`Exec::transaction`] |
 //! | the reaction to a failed statement | [`Fault`] and its class |
 //! | prove that no epoch was raised | [`fence::hold`](crate::fence::hold) |
-//! | rows in the transaction of a landing | [`Writer`](crate::writer::Writer) |
+//! | rows in the transaction of a landing | [`Writer`](crate::writer::Writer), in `registry::hooks` as a [`Derive`](crate::hooks::Derive) |
+//! | a change of the definitions of such rows | [`hooks::define`](crate::hooks::define) |
 //! | lists of arguments | [`padded`], [`MANY_MAX`] |
 
 pub(crate) use crate::database::Database;

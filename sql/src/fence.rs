@@ -9,17 +9,19 @@ static FENCE: Statement = statement!("fence");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[&FENCE];
 
-/// Takes the fences, which ascend. Returns the partitions with another record.
+/// Takes the fences, which ascend. Returns the partitions with another record, or all if the hooks
+/// of the database have another number of definitions.
 ///
 /// Without such a partition, each record now holds how far the batch reaches, and stays locked
 /// until the transaction ends.
 pub(crate) async fn hold<S: Session>(
     exec: &mut Exec<S>,
     fences: &[Fence],
+    definitions: u64,
 ) -> Result<Vec<Partition>, Fault> {
     let mut moved = Vec::new();
     for fence in fences {
-        if !holds(exec, fence).await? {
+        if !holds(exec, fence, definitions).await? {
             moved.push(fence.partition);
         }
     }
@@ -27,14 +29,20 @@ pub(crate) async fn hold<S: Session>(
     Ok(moved)
 }
 
-/// Whether the partition's record is the one that was read with the batch. If so, the record now
+/// Whether the partition's record is the one that was read with the batch, and the definitions are
+/// the known ones. If so, the record now
 /// holds how far the batch reaches.
-async fn holds<S: Session>(exec: &mut Exec<S>, fence: &Fence) -> Result<bool, Fault> {
+async fn holds<S: Session>(
+    exec: &mut Exec<S>,
+    fence: &Fence,
+    definitions: u64,
+) -> Result<bool, Fault> {
     let numbers = [
         fence.reaches.get(),
         u64::from(fence.partition.0),
         fence.epoch.0,
         fence.landed.get(),
+        definitions,
     ];
     let matched = exec.execute(&FENCE, 1, &numbers.map(Arg::Number)).await?;
     Ok(matched == 1)

@@ -1,10 +1,11 @@
-//! The landing transaction: fences first, then the writers of rows.
+//! The landing transaction: fences first, then events, rows and the rows of hooks.
 
 use storage_model::{Partition, Row};
 
 use crate::classify::Class;
 use crate::engine::{Database, Engine, Exec, Fault, Session};
 use crate::fence::{ascending, elsewhere};
+use crate::hooks::Known;
 use crate::split::ordered;
 use crate::upsert::{refuse_too_large, value_bytes_max};
 use crate::writer::{self, Writers};
@@ -61,27 +62,34 @@ fn cuts_max(batch: &Batch) -> u32 {
     }
 }
 
-/// Lands the batch with these writers, if every fence matches. Repeats it after a cut.
+/// Lands the batch if every fence matches, with the rows of the hooks. Repeats it after a cut.
 pub(crate) async fn land<E: Engine>(
     database: &Database<E>,
     batch: &Batch,
-    writers: &Writers<'_, E::Session>,
 ) -> Result<(), LandError> {
+    let hooks = database.hooks();
     let mut cuts = 0;
     loop {
         let landed = database.write("land", async |exec| {
-            Ok(land_once(exec, batch, writers).await)
+            let known = hooks.known(exec).await?;
+            Ok(land_once(exec, batch, &known).await)
         });
         let cut = match landed.await? {
             Ok(()) => return Ok(()),
-            Err(Unlanded::Fenced(partitions)) => return Err(LandError::Fenced(partitions)),
+            Err(Unlanded::Fenced(partitions)) => {
+                hooks.forget();
+                return Err(LandError::Fenced(partitions));
+            }
             Err(Unlanded::Refused(fault)) => return Err(LandError::Refused(fault)),
             Err(Unlanded::Fault(fault)) => return Err(database.error_of(fault, "land").into()),
             Err(Unlanded::Cut(fault)) => fault,
         };
         cuts += 1;
         // Rows count as the cause only while another row succeeds, over its own connection.
-        let taken = database.write("land", async |exec| canary::check(exec, writers).await);
+        let taken = database.write("land", async |exec| {
+            let known = hooks.known(exec).await?;
+            canary::check(exec, &known.writers()).await
+        });
         if taken.await.is_err() {
             return Err(database.error_of(cut, "land").into());
         }
@@ -94,8 +102,9 @@ pub(crate) async fn land<E: Engine>(
 async fn land_once<S: Session>(
     exec: &mut Exec<S>,
     batch: &Batch,
-    writers: &Writers<'_, S>,
+    known: &Known<S>,
 ) -> Result<(), Unlanded> {
+    let writers = &known.writers()[..];
     let rows = ordered(&batch.rows);
     refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max())).map_err(Unlanded::Refused)?;
     let fences = ascending(&batch.fences);
@@ -103,7 +112,11 @@ async fn land_once<S: Session>(
     if !elsewhere.is_empty() {
         return Err(Unlanded::Fenced(elsewhere));
     }
-    match transaction(exec, batch, &fences, writers, &rows).await {
+    let held = Held {
+        fences: &fences,
+        definitions: known.definitions,
+    };
+    match transaction(exec, batch, held, writers, &rows).await {
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 && !batch.whole => {
             Err(Unlanded::Refused(fault.of_rows()))
         }
@@ -116,7 +129,7 @@ async fn land_once<S: Session>(
                 return Err(Unlanded::Refused(fault.of_rows()));
             }
             // The meaning of the number is unknown, so the fault may have passed.
-            match transaction(exec, batch, &fences, writers, &rows).await {
+            match transaction(exec, batch, held, writers, &rows).await {
                 Err(Stop::Rows(again)) if again.code == fault.code => {
                     Err(Unlanded::Refused(again.of_rows()))
                 }
@@ -127,10 +140,17 @@ async fn land_once<S: Session>(
     }
 }
 
+/// The condition of a landing.
+#[derive(Clone, Copy)]
+struct Held<'a> {
+    fences: &'a [Fence],
+    definitions: u64,
+}
+
 async fn transaction<S: Session>(
     exec: &mut Exec<S>,
     batch: &Batch,
-    fences: &[Fence],
+    held: Held<'_>,
     writers: &Writers<'_, S>,
     rows: &[&Row],
 ) -> Result<(), Stop> {
@@ -138,7 +158,7 @@ async fn transaction<S: Session>(
         // ORDER: fences before rows, fences ascending, rows in key order. Overlapping transactions
         // then wait for each other and never in a circle. The fences' locks last until the commit,
         // so no row is written under an epoch that was raised meanwhile.
-        let moved = fence::hold(exec, fences).await?;
+        let moved = fence::hold(exec, held.fences, held.definitions).await?;
         if !moved.is_empty() {
             return Err(Stop::Fenced(moved));
         }
@@ -153,17 +173,21 @@ async fn transaction<S: Session>(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use async_trait::async_trait;
     use storage_config::{ColdUrl, SqlSettings};
-    use storage_model::{Bytes, Cell, Epoch, Field, Owner, Version};
+    use storage_model::{
+        Bytes, Cell, Epoch, Field, Owner, Paired, SeededIds, Timestamp, Token, Version,
+    };
 
     use super::*;
     use crate::access::Access;
     use crate::engine::{Arg, Record, Statement};
+    use crate::hooks::Derive;
     use crate::sqlite::Sqlite;
-    use crate::upsert::VersionedRows;
     use crate::writer::Writer;
-    use crate::{ColdError, ColdKind, ColdStore, Raise, registry};
+    use crate::{ColdError, ColdKind, ColdStore, HookStore, Pair, Raise, registry};
 
     /// The statements of a layer that keeps each landed version of a field.
     static CREATE: Statement = of_sqlite(
@@ -204,16 +228,49 @@ mod tests {
         }
     }
 
-    /// A database in memory with the layer's table, and partition 0 at epoch 1.
+    #[async_trait]
+    impl<S: Session> Derive<S> for History {
+        fn name(&self) -> &'static str {
+            "history"
+        }
+
+        async fn read(&self, _: &mut Exec<S>) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    /// A database in memory with the layer's table and hook, and partition 0 at epoch 1.
     async fn layered() -> Database<Sqlite> {
         let settings = SqlSettings::new(ColdUrl::SqliteMemory);
         let statements = registry::statements().chain(LAYER);
         let engine = Sqlite::memory(&settings);
-        let database = Database::new(engine, &settings, Access::Creates, None, statements);
+        let hooks: Vec<Arc<dyn Derive<_>>> = vec![Arc::new(History)];
+        let database = Database::new(engine, &settings, Access::Creates, None, statements, hooks);
         run(&database, &CREATE).await.unwrap();
+        pair(&database).await;
+        database.define("history", true).await.unwrap();
         let raise = Raise::by_one(Partition(0), Epoch(0));
         database.raise(&[raise]).await.unwrap();
         database
+    }
+
+    /// Without a hot tier, the database does not know how many partitions there are.
+    async fn pair(database: &Database<Sqlite>) {
+        let ids = SeededIds::new(1);
+        let hot = Paired {
+            token: Token::draw(&ids),
+            since: Timestamp(1),
+            prefix: "game".into(),
+            address: "localhost".into(),
+        };
+        let pair = Pair {
+            identity: Token::draw(&ids),
+            partitions: 2,
+            layout: 2,
+            hot,
+        };
+        let seen = database.pairing().await.unwrap();
+        assert!(database.pair(&seen, &pair).await.unwrap());
     }
 
     async fn run(
@@ -278,7 +335,7 @@ mod tests {
             whole,
             ..Batch::default()
         };
-        land(database, &batch, &[&VersionedRows, &History]).await
+        land(database, &batch).await
     }
 
     async fn rows(database: &Database<Sqlite>) -> usize {
@@ -288,26 +345,43 @@ mod tests {
     #[tokio::test]
     async fn a_writer_that_joins_a_landing_commits_with_it_or_not_at_all() {
         let database = layered().await;
-        land_fields(&database, &["gold", "level"], 0).await.unwrap();
+        land_fields(&database, &["gold", "level"], 1).await.unwrap();
         assert_eq!(
             (rows(&database).await, kept(&database).await),
-            (2, vec![1, 2])
+            (2, vec![2, 3])
         );
         assert_eq!(
-            land_fields(&database, &["name"], 0).await,
+            land_fields(&database, &["name"], 1).await,
             Err(LandError::Fenced(vec![Partition(0)]))
         );
         assert_eq!(
             (rows(&database).await, kept(&database).await),
-            (2, vec![1, 2])
+            (2, vec![2, 3])
         );
+    }
+
+    /// D1: the database says which hooks landings need.
+    #[tokio::test]
+    async fn a_hook_that_is_switched_off_writes_no_further_rows() {
+        let database = layered().await;
+        land_fields(&database, &["gold"], 1).await.unwrap();
+        database.define("history", false).await.unwrap();
+        let record = database.partitions(&[Partition(0)]).await.unwrap()[0];
+        let landed = record.last_version.get();
+        // The landing knows only the earlier definitions.
+        assert_eq!(
+            land_fields(&database, &["level"], landed).await,
+            Err(LandError::Fenced(vec![Partition(0)]))
+        );
+        land_fields(&database, &["level"], landed).await.unwrap();
+        assert_eq!((rows(&database).await, kept(&database).await), (2, vec![2]));
     }
 
     #[tokio::test]
     async fn a_row_that_a_writer_can_not_follow_is_refused_as_one_of_the_table_is() {
         let database = layered().await;
         for fields in [&["gold", "poison"][..], &["poison"]] {
-            let landed = land_fields(&database, fields, 0).await;
+            let landed = land_fields(&database, fields, 1).await;
             assert!(matches!(landed, Err(LandError::Refused(_))), "{landed:?}");
         }
         assert_eq!((rows(&database).await, kept(&database).await), (0, vec![]));
@@ -318,10 +392,10 @@ mod tests {
     async fn rows_that_can_not_be_cut_are_refused_only_while_the_canary_is_taken() {
         let database = layered().await;
         let fields = ["gold", "poison"];
-        let landed = land_batch(&database, &fields, 0, true).await;
+        let landed = land_batch(&database, &fields, 1, true).await;
         assert!(matches!(landed, Err(LandError::Refused(_))), "{landed:?}");
         run(&database, &FORBID).await.unwrap();
-        let landed = land_batch(&database, &fields, 0, true).await;
+        let landed = land_batch(&database, &fields, 1, true).await;
         assert!(matches!(landed, Err(LandError::Cold(_))), "{landed:?}");
         assert_eq!(rows(&database).await, 0);
     }
@@ -331,7 +405,7 @@ mod tests {
     async fn a_writer_that_can_follow_no_row_blames_none() {
         let database = layered().await;
         run(&database, &FORBID).await.unwrap();
-        match land_fields(&database, &["gold"], 0).await {
+        match land_fields(&database, &["gold"], 1).await {
             Err(LandError::Cold(error)) => assert_eq!(error.kind, ColdKind::Operator),
             other => panic!("{other:?}"),
         }

@@ -15,6 +15,8 @@
 //! | `database` | the check of the schema before any work |
 //! | `cold`, `read`, `owners`, `partition` | the implementation that both engines share |
 //! | `feed` | events of the feed, and rows that are ahead of them |
+//! | `sweep` | deletes rows of purged fields |
+//! | `hooks` | rows that follow from landed rows, by definitions in the database |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
 //! | `fault`, `classify`, `advice` | the meaning of the database's error numbers |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
@@ -44,6 +46,7 @@ mod exec;
 mod fault;
 mod feed;
 mod fence;
+mod hooks;
 mod land;
 mod mysql;
 mod owners;
@@ -58,14 +61,18 @@ mod session;
 mod split;
 mod sqlite;
 mod statement;
+mod sweep;
 mod upsert;
 mod writer;
 
-pub use batch::{Batch, Events, FeedEnds, Fence, Loaded, PartitionRecord, Raise, Raised};
+pub use batch::{
+    Batch, Events, FeedEnds, Fence, Hook, Loaded, PartitionRecord, PurgedPage, Raise, Raised,
+    RowKey,
+};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
     migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
-pub use store::{ColdStore, EventStore};
+pub use store::{ColdStore, EventStore, HookStore, SweepStore};

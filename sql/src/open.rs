@@ -8,7 +8,7 @@ use storage_model::Intercept;
 use crate::access::Access;
 use crate::database::Database;
 use crate::mysql::MySql;
-use crate::registry::statements;
+use crate::registry::{hooks, statements};
 use crate::session::Engine;
 use crate::sqlite::Sqlite;
 use crate::{ColdError, ColdKind, ColdStore, SchemaState, schema};
@@ -47,14 +47,14 @@ impl Opened {
     }
 }
 
-/// The engine's database, with the statements of all modules.
+/// The engine's database, with the statements of all modules and the hooks of all layers.
 fn database_of<E: Engine>(
     engine: E,
     settings: &SqlSettings,
     access: Access,
     intercept: Option<Arc<dyn Intercept>>,
 ) -> Database<E> {
-    Database::new(engine, settings, access, intercept, statements())
+    Database::new(engine, settings, access, intercept, statements(), hooks())
 }
 
 /// Opens a database. Creates the schema in an empty one.

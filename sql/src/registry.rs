@@ -1,10 +1,14 @@
-//! All statements of all modules.
+//! All statements of all modules, and all hooks of layers.
 
+use std::sync::Arc;
+
+use crate::engine::Session;
+use crate::hooks::Derive;
 use crate::statement::Statement;
-use crate::{exec, feed, fence, owners, pairing, partition, read, schema, upsert};
+use crate::{exec, feed, fence, hooks, owners, pairing, partition, read, schema, sweep, upsert};
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 9] = [
+const MODULES: [&[&Statement]; 11] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -14,11 +18,18 @@ const MODULES: [&[&Statement]; 9] = [
     upsert::STATEMENTS,
     pairing::STATEMENTS,
     feed::STATEMENTS,
+    hooks::STATEMENTS,
+    sweep::STATEMENTS,
 ];
 
 /// Every statement.
 pub(crate) fn statements() -> impl Iterator<Item = &'static Statement> {
     MODULES.into_iter().flatten().copied()
+}
+
+/// Every hook. The core has none of its own.
+pub(crate) fn hooks<S: Session>() -> Vec<Arc<dyn Derive<S>>> {
+    Vec::new()
 }
 
 #[cfg(test)]

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 
 use crate::{
-    Batch, ColdError, ColdPairing, FeedEnds, LandError, Loaded, Pair, PartitionRecord, Raise,
-    Raised,
+    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, LandError, Loaded, Pair, PartitionRecord,
+    PurgedPage, Raise, Raised, RowKey,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -20,7 +20,7 @@ use crate::{
 /// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may have committed or not.
 /// Repeating either is harmless.
 #[async_trait]
-pub trait ColdStore: EventStore + Send + Sync + fmt::Debug {
+pub trait ColdStore: EventStore + HookStore + SweepStore + Send + Sync + fmt::Debug {
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.
     ///
@@ -132,4 +132,46 @@ pub trait EventStore: Send + Sync {
         older_than: Duration,
         limit: usize,
     ) -> Result<usize, ColdError>;
+}
+
+/// The hooks of layers: rows that follow from landed rows, in the same transaction.
+///
+/// # Cancel safety
+/// As [`ColdStore`]. A dropped [`HookStore::define`] may have committed or not. A repeat counts one
+/// more change, which is harmless.
+#[async_trait]
+pub trait HookStore: Send + Sync {
+    /// The hooks that the database names, in the order of their names.
+    async fn hooks(&self) -> Result<Vec<Hook>, ColdError>;
+
+    /// Counts a change of a hook's definitions, and says whether landings need the hook from now on.
+    /// It is one transaction, which waits for landings under way.
+    ///
+    /// Afterwards no landing commits that knows only earlier definitions, and none at all by a
+    /// program that lacks a needed hook. Layers count their own changes, so this is for an operator
+    /// who switches a layer off. The name has 1 to 64 bytes.
+    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError>;
+}
+
+/// The rows of purged fields, which nobody needs after a while.
+///
+/// # Cancel safety
+/// As [`ColdStore`]. A dropped [`SweepStore::sweep`] may have deleted the rows or not.
+#[async_trait]
+pub trait SweepStore: Send + Sync {
+    /// Looks at up to `limit` rows of the table after a key, in key order. Returns those that are
+    /// purged and whose last change is older than this, by the database's clock. A row that no
+    /// version of this program writes is left out.
+    async fn purged(
+        &self,
+        after: Option<&RowKey>,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<PurgedPage, ColdError>;
+
+    /// Deletes those of these rows that are purged, in one transaction, if the fence matches. All
+    /// rows are of the fence's partition. Returns how many it deleted, or `None` if the fence does
+    /// not match.
+    async fn sweep(&self, fence: &Fence, rows: &[(Owner, Field)])
+    -> Result<Option<u64>, ColdError>;
 }

@@ -4,7 +4,7 @@ use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
 
-use storage_model::{Attempt, Change, Durability, Field, Mutation, Owner};
+use storage_model::{Attempt, Bytes, Change, Durability, Field, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
 use crate::core::Core;
@@ -45,8 +45,17 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 #[derive(Debug, Clone)]
 pub struct Bulk {
     core: Arc<Core>,
-    writes: Vec<(Owner, Changes, Durability)>,
+    writes: Vec<One>,
     durability: Option<Durability>,
+}
+
+/// A write of a bulk.
+#[derive(Debug, Clone)]
+struct One {
+    owner: Owner,
+    changes: Changes,
+    note: Option<Bytes>,
+    durability: Durability,
 }
 
 impl Bulk {
@@ -59,8 +68,12 @@ impl Bulk {
     }
 
     fn add(mut self, owner: &ByteOwner, changes: Changes) -> Self {
-        self.writes
-            .push((owner.owner().clone(), changes, owner.default_durability()));
+        self.writes.push(One {
+            owner: owner.owner().clone(),
+            changes,
+            note: None,
+            durability: owner.default_durability(),
+        });
         self
     }
 
@@ -87,6 +100,15 @@ impl Bulk {
         self.add(owner, changes)
     }
 
+    /// Leaves a note of this body in the [feed](crate::feed) with the write that was added last, in
+    /// the same step; see [`Write::note`](crate::Write::note). Without a write, there is no note.
+    pub fn note(mut self, body: impl Into<Value>) -> Self {
+        if let Some(last) = self.writes.last_mut() {
+            last.note = Some(body.into().into_bytes());
+        }
+        self
+    }
+
     /// How safe each write must be before it is acknowledged. Default: as
     /// [`Write::durability`](crate::Write::durability).
     pub fn durability(mut self, durability: Durability) -> Self {
@@ -109,18 +131,17 @@ impl Bulk {
             Err(error) => {
                 return writes
                     .iter()
-                    .map(|(owner, ..)| Err(error.clone().of(owner)))
+                    .map(|one| Err(error.clone().of(&one.owner)))
                     .collect();
             }
         };
         let deadline = core.expiry(left);
-        let mutation = |(owner, changes, default): (Owner, Changes, Durability)| match changes {
-            Ok(changes) => {
-                let mutation = Mutation::new(owner, changes, core.ids.next(), deadline)
-                    .as_attempt(Attempt::First);
-                Ok(mutation.as_safe_as(durability.unwrap_or(default)))
-            }
-            Err(error) => Err(error.of(&owner)),
+        let mutation = |one: One| {
+            let changes = one.changes.map_err(|error| error.of(&one.owner))?;
+            let mut mutation = Mutation::new(one.owner, changes, core.ids.next(), deadline)
+                .as_attempt(Attempt::First);
+            mutation.note = one.note;
+            Ok(mutation.as_safe_as(durability.unwrap_or(one.durability)))
         };
         core.write_many(writes.into_iter().map(mutation), left)
             .await

@@ -14,7 +14,7 @@ use storage_tiers::Flushed;
 
 use crate::{
     Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject,
-    Write, codec,
+    Value, Write, codec,
 };
 
 /// The objects of one type, by the ids of their owners. Cheap to clone.
@@ -120,6 +120,11 @@ impl Save {
     /// [`Write::if_version`].
     pub fn if_version(self, version: Version) -> Self {
         self.with(|write| write.if_version(version))
+    }
+
+    /// Leaves a note of this body in the feed, in the same step; see [`Write::note`].
+    pub fn note(self, body: impl Into<Value>) -> Self {
+        self.with(|write| write.note(body))
     }
 
     /// How safe the save must be before it is acknowledged; see [`Write::durability`].

@@ -10,15 +10,24 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::Result;
+use serde::{Deserialize, Serialize};
 use storage_dirty::Notes;
 use storage_landing::notes::beyond;
 use storage_model::{Epoch, Owner, Partition};
 use storage_sdk::feed::{Content, Cursor, Event, LiveEvent, Note, Position};
-use storage_sdk::{ByteOwner, Kind, Storage};
+use storage_sdk::{ByteOwner, Kind, SaveObject, Storage};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack, until};
 
 use super::landing::{refuse_rows, sql};
+
+#[derive(Debug, SaveObject, Serialize, Deserialize)]
+#[save_object(logic_type = "guild")]
+struct Guild {
+    #[save_object(owner_id)]
+    id: u64,
+    name: String,
+}
 
 const SOON: Duration = Duration::from_secs(10);
 
@@ -67,6 +76,30 @@ fn assert_in_order(events: &[Event]) {
         let before = last.insert(event.partition, event.position);
         assert!(before.unwrap_or_default() < event.position, "{event:?}");
     }
+}
+
+/// A bulk has a note for the write before it, and an object's save has one.
+#[tokio::test(flavor = "multi_thread")]
+async fn bulks_and_objects_leave_notes() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    let (ann, bob) = (stack.player("ann"), stack.player("bob"));
+    let bulk = stack.storage.world("game", "eu")?.bytes().bulk();
+    let bulk = bulk.incr(&ann, "gold", 5).note("a gift");
+    for result in bulk.update(&bob, [("name", "Bob")]).await {
+        result?;
+    }
+    let guilds = stack.storage.world("game", "eu")?.objects::<Guild>();
+    let guild = Guild {
+        id: 7,
+        name: "Owls".into(),
+    };
+    guilds.create(&guild).note("founded").await?;
+    stack.landed().await?;
+    let mut told = told(&stack.storage).await?;
+    told.sort();
+    assert_eq!(told, ["7 founded", "ann a gift"]);
+    worker.stop().await
 }
 
 /// Many writers, two workers, and a reader that begins anew at every step.

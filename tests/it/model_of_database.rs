@@ -60,6 +60,9 @@ fn modelled() -> Harness {
 /// The reason of cases that open their database through settings.
 const ONE_STORE: &str = "the model has no settings, and a case can't open it once more";
 
+/// The reason of cases of hooks.
+const NO_HOOKS: &str = "no layer uses the model";
+
 storage_sql::conformance_cases!(
     modelled_database,
     modelled(),
@@ -67,6 +70,16 @@ storage_sql::conformance_cases!(
         old_events_are_dropped_from_the_beginning: "the model keeps no time of an event",
         a_database_that_goes_on_keeps_its_identity: ONE_STORE,
         raising_waits_for_a_landing_under_way: ONE_STORE,
+        hooks_are_listed_with_their_changes: NO_HOOKS,
+        nothing_lands_without_a_needed_hook: NO_HOOKS,
+        nothing_lands_by_earlier_definitions: NO_HOOKS,
+        a_change_of_definitions_ends_the_landings_before_it: NO_HOOKS,
+        a_change_of_definitions_creates_missing_records: NO_HOOKS,
+        a_change_of_definitions_waits_for_a_landing_under_way: NO_HOOKS,
+        a_hook_that_can_not_be_defined_changes_nothing: NO_HOOKS,
+        purged_rows_are_found_page_by_page: "the model keeps no time of a row",
+        a_sweep_deletes_purged_rows_alone: "the model keeps no time of a row",
+        a_sweep_under_another_record_deletes_nothing: "the model keeps no time of a row",
         a_lost_statement_writes_nothing_and_the_next_call_works: ONE_STORE,
         a_lost_reply_of_the_commit_is_harmless_to_repeat: ONE_STORE,
         a_lock_wait_leaves_nothing_of_the_batch: ONE_STORE,

@@ -2,6 +2,7 @@
 
 mod exits;
 mod grants;
+mod hooks;
 mod http;
 mod imports;
 mod layout;

@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, LandError, Loaded,
-    Pair, PartitionRecord, Raise, Raised,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
+    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    SweepStore,
 };
 
 /// A cold tier with a disk that a test can fill.
@@ -143,5 +144,36 @@ impl EventStore for NoRoom {
         limit: usize,
     ) -> Result<usize, ColdError> {
         self.cold.drop_events(partition, older_than, limit).await
+    }
+}
+
+#[async_trait]
+impl HookStore for NoRoom {
+    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
+        self.cold.hooks().await
+    }
+
+    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError> {
+        self.cold.define(name, is_needed).await
+    }
+}
+
+#[async_trait]
+impl SweepStore for NoRoom {
+    async fn purged(
+        &self,
+        after: Option<&RowKey>,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<PurgedPage, ColdError> {
+        self.cold.purged(after, older_than, limit).await
+    }
+
+    async fn sweep(
+        &self,
+        fence: &Fence,
+        rows: &[(Owner, Field)],
+    ) -> Result<Option<u64>, ColdError> {
+        self.cold.sweep(fence, rows).await
     }
 }

@@ -17,8 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, LandError, Loaded,
-    Pair, PartitionRecord, Raise, Raised,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
+    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    SweepStore,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -360,6 +361,50 @@ impl EventStore for AtHome {
     ) -> Result<usize, ColdError> {
         self.call("drop_events", move |cold| async move {
             cold.drop_events(partition, older_than, limit).await
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl HookStore for AtHome {
+    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
+        self.call("hooks", |cold| async move { cold.hooks().await })
+            .await
+    }
+
+    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError> {
+        let name = name.to_owned();
+        self.call("define", move |cold| async move {
+            cold.define(&name, is_needed).await
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl SweepStore for AtHome {
+    async fn purged(
+        &self,
+        after: Option<&RowKey>,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<PurgedPage, ColdError> {
+        let after = after.cloned();
+        self.call("purged", move |cold| async move {
+            cold.purged(after.as_ref(), older_than, limit).await
+        })
+        .await
+    }
+
+    async fn sweep(
+        &self,
+        fence: &Fence,
+        rows: &[(Owner, Field)],
+    ) -> Result<Option<u64>, ColdError> {
+        let (fence, rows) = (*fence, rows.to_vec());
+        self.call("sweep", move |cold| async move {
+            cold.sweep(&fence, &rows).await
         })
         .await
     }

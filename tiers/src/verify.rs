@@ -231,8 +231,11 @@ fn differences(
     }
     if !is_marked {
         let rows: BTreeSet<&Field> = rows.iter().map(|row| &row.field).collect();
-        let missing = held.keys().filter(|field| !rows.contains(*field));
-        differences.extend(missing.map(|field| (Some((*field).clone()), Difference::NotCold)));
+        // The row of a purged field may have been swept.
+        let missing = held
+            .iter()
+            .filter(|(field, cell)| !rows.contains(*field) && **cell != &Cell::Purged);
+        differences.extend(missing.map(|(field, _)| (Some((*field).clone()), Difference::NotCold)));
     }
     differences
 }

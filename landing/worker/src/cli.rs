@@ -7,7 +7,7 @@ use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
-use crate::{adopt, drain, errors, export, grants, import, migrate, run, status, verify};
+use crate::{adopt, drain, errors, export, grants, hooks, import, migrate, run, status, verify};
 
 /// Lands the data of game servers from Redis in a database, and manages it.
 ///
@@ -49,6 +49,10 @@ enum Command {
     /// if no row is rejected any more, else 1
     #[command(after_help = exit::TABLE)]
     Errors(errors::Args),
+    /// List the hooks of layers that landings need: 0 if this program has all of them, else 1. With
+    /// --switch-off, landings do without one
+    #[command(after_help = exit::TABLE)]
+    Hooks(hooks::Args),
     /// Create or upgrade the schema
     #[command(after_help = exit::TABLE)]
     Migrate(migrate::Args),
@@ -120,6 +124,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Status(args) => Box::pin(status::run(args)),
         Command::Verify(args) => Box::pin(verify::run(args)),
         Command::Errors(args) => Box::pin(errors::run(args)),
+        Command::Hooks(args) => Box::pin(hooks::run(args)),
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),
         Command::Export(args) => Box::pin(export::run(args)),

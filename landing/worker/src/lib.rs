@@ -25,6 +25,7 @@ pub mod errors;
 pub mod exit;
 pub mod export;
 pub mod grants;
+pub mod hooks;
 pub mod http;
 pub mod import;
 pub mod limit;

@@ -10,7 +10,7 @@ use storage_dirty::{HotError, HotKind, HotStore};
 use storage_landing::LandingWorker;
 use storage_model::{Ids as _, RandomIds, SystemClock};
 use storage_sdk::Storage;
-use storage_sql::{ColdKind, ColdStore};
+use storage_sql::{ColdKind, ColdStore, Hook};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
@@ -104,6 +104,20 @@ pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
             true
         }
     }
+}
+
+/// The hooks that the database needs. None if it does not answer.
+pub async fn hooks(settings: &Settings) -> Vec<Hook> {
+    let read = async {
+        let cold = storage_sql::open_for_reading(&settings.sql).await?;
+        cold.hooks().await
+    };
+    let hooks = read.await.inspect_err(|error| {
+        tracing::debug!(%error, "the hooks of the database could not be read");
+    });
+    let mut hooks = hooks.unwrap_or_default();
+    hooks.retain(|hook| hook.is_needed);
+    hooks
 }
 
 /// Both tiers, without a check that they belong together.

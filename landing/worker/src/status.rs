@@ -7,6 +7,7 @@ use serde::Serialize;
 use storage_dirty::HotError;
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Partition;
+use storage_sql::Hook;
 
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
@@ -34,8 +35,30 @@ struct Status {
     /// The watermark and the observed value.
     #[serde(skip_serializing_if = "String::is_empty")]
     backpressure: String,
+    /// The hooks that landings need.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    hooks: Vec<HookLine>,
     total: Line,
     partitions: Vec<Line>,
+}
+
+/// A hook that landings need.
+#[derive(Debug, Serialize)]
+struct HookLine {
+    name: String,
+    definitions: u64,
+    /// Workers of this program have it. Otherwise they claim no partition.
+    is_built_in: bool,
+}
+
+impl From<Hook> for HookLine {
+    fn from(hook: Hook) -> Self {
+        Self {
+            name: hook.name,
+            definitions: hook.definitions,
+            is_built_in: !hook.is_lacked,
+        }
+    }
 }
 
 /// One partition, or the total.
@@ -56,7 +79,7 @@ struct Line {
     away: Option<String>,
 }
 
-fn status(backlog: &Backlog, level: BackpressureLevel) -> Status {
+fn status(backlog: &Backlog, level: BackpressureLevel, hooks: Vec<Hook>) -> Status {
     let mut total = Line {
         oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()),
         ..Line::default()
@@ -90,6 +113,7 @@ fn status(backlog: &Backlog, level: BackpressureLevel) -> Status {
     Status {
         backpressure_percent: level.percent,
         backpressure: level.reason,
+        hooks: hooks.into_iter().map(HookLine::from).collect(),
         total,
         partitions,
     }
@@ -162,6 +186,13 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             status.total.errors
         )?;
     }
+    for hook in status.hooks.iter().filter(|hook| !hook.is_built_in) {
+        let name = &hook.name;
+        writeln!(
+            out,
+            "landings need the hook {name:?}, which this program lacks: its workers claim no partition (see landing-worker hooks)"
+        )?;
+    }
     match status.backpressure_percent {
         0 => Ok(()),
         100 => writeln!(out, "writes are refused: {}", status.backpressure),
@@ -203,7 +234,7 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     let belongs = open::belongs(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
     let level = BackpressureLevel::of(&settings.backpressure, &backlog, hot.memory().await?);
-    let status = status(&backlog, level);
+    let status = status(&backlog, level, open::hooks(&settings).await);
     let mut out = io::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
@@ -233,6 +264,7 @@ mod tests {
         let status = Status {
             backpressure_percent: 0,
             backpressure: String::new(),
+            hooks: Vec::new(),
             total,
             partitions,
         };

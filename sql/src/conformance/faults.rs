@@ -137,7 +137,7 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
         fences: vec![fence(0, 1, 0, 7)],
         rows: vec![live(&owner("ann"), "gold", "1", 7)],
     };
-    losing.arm(3); // begin, fence, upsert pass; the commit's reply is lost
+    losing.arm(4); // the hooks, begin, fence and upsert pass; the commit's reply is lost
     assert_eq!(
         kind(&store.land(&batch).await.unwrap_err()),
         Some(ColdKind::Unwell)

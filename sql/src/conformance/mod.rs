@@ -18,10 +18,12 @@ pub mod faults;
 pub mod feed;
 pub mod fences;
 pub mod gate;
+pub mod hooks;
 pub mod plans;
 pub mod reads;
 pub mod rows;
 pub mod skipped;
+pub mod sweep;
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -244,6 +246,20 @@ macro_rules! conformance_cases {
                 a_lead_lasts_until_its_note_has_landed
                 hundreds_of_events_and_leads_land_together
                 old_events_are_dropped_from_the_beginning
+            }
+            hooks {
+                hooks_are_listed_with_their_changes
+                nothing_lands_without_a_needed_hook
+                nothing_lands_by_earlier_definitions
+                a_change_of_definitions_ends_the_landings_before_it
+                a_change_of_definitions_creates_missing_records
+                a_change_of_definitions_waits_for_a_landing_under_way
+                a_hook_that_can_not_be_defined_changes_nothing
+            }
+            sweep {
+                purged_rows_are_found_page_by_page
+                a_sweep_deletes_purged_rows_alone
+                a_sweep_under_another_record_deletes_nothing
             }
             reads {
                 owners_are_loaded_in_the_order_asked

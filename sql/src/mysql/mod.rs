@@ -138,6 +138,11 @@ impl Engine for MySql {
                 "feed",
                 include_str!("../../migrations/mysql/0003_feed.sql"),
             ),
+            (
+                4,
+                "hooks",
+                include_str!("../../migrations/mysql/0004_hooks.sql"),
+            ),
         ]
     }
 }

@@ -137,6 +137,11 @@ impl Engine for Sqlite {
                 "feed",
                 include_str!("../../migrations/sqlite/0003_feed.sql"),
             ),
+            (
+                4,
+                "hooks",
+                include_str!("../../migrations/sqlite/0004_hooks.sql"),
+            ),
         ]
     }
 }

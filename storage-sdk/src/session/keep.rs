@@ -284,8 +284,13 @@ fn begin_save(core: &Arc<Core>, hold: Arc<Hold>) {
         ends: false,
     };
     core.tiers.home().spawn(async move {
-        if let Err(error) = hold.save(wanted).await {
-            tracing::warn!(%error, "a session could not save by itself; it tries again");
+        match hold.save(wanted).await {
+            Ok(_) => {}
+            // The last save of the session has overtaken this one, and holds its edits.
+            Err(error) if error.kind() == Kind::Closing => {}
+            Err(error) => {
+                tracing::warn!(%error, "a session could not save by itself; it tries again")
+            }
         }
     });
 }

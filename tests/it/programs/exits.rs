@@ -13,16 +13,22 @@ use tokio::process::{Child, Command};
 use super::{config, program, text};
 
 /// Commands that ask a tier, except the one that waits without limit.
-const ASKING: [&[&str]; 8] = [
+const ASKING: [&[&str]; 9] = [
     &["status"],
     &["errors"],
     &["errors", "--retry"],
     &["verify"],
     &["export"],
+    &["hooks"],
     &["migrate"],
     &["drain"],
     &["import", "/dev/null"],
 ];
+
+/// Whether the command asks the database alone.
+fn is_of_the_database(args: &[&str]) -> bool {
+    matches!(args, ["migrate" | "hooks"])
+}
 
 fn write(folder: &Path, redis: &str, database: &str, prefix: &str) -> Result<std::path::PathBuf> {
     let path = folder.join("storage.toml");
@@ -103,7 +109,7 @@ async fn settings_that_can_never_be_right_end_each_command_at_once_with_3_also_t
         .context("a URL")?;
     let stranger = redis.replace("redis://", "redis://stranger:wrong@");
     let all = || ASKING.into_iter().chain([&["run"][..]]);
-    for args in all().filter(|args| args[0] != "migrate") {
+    for args in all().filter(|args| !is_of_the_database(args)) {
         let config = write(folder.path(), &stranger, &world.database, &prefix)?;
         let ended = ends(&config, args).await?;
         assert_eq!(
@@ -150,7 +156,7 @@ async fn a_tier_that_is_away_ends_each_command_but_the_service_and_is_named() ->
         };
         [args, patience].concat()
     };
-    for args in ASKING.into_iter().filter(|args| args[0] != "migrate") {
+    for args in ASKING.into_iter().filter(|args| !is_of_the_database(args)) {
         let config = write(
             folder.path(),
             &format!("redis://{nobody}/0"),
@@ -286,7 +292,7 @@ async fn a_signal_ends_a_command_that_waits_with_130() -> Result<()> {
     let hung = TcpListener::bind("127.0.0.1:0").await?;
     let url = format!("redis://{}/0", hung.local_addr()?);
     let config = write(folder.path(), &url, "mysql://game@127.0.0.1:1/game", "hung")?;
-    let commands = ASKING.into_iter().filter(|args| args[0] != "migrate");
+    let commands = ASKING.into_iter().filter(|args| !is_of_the_database(args));
     for (args, by) in commands.zip([Signal::TERM, Signal::INT].into_iter().cycle()) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
         let (name, rest) = args.split_first().context("a command")?;

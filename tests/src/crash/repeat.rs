@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, EventStore, FeedEnds, LandError, Loaded, Pair,
-    PartitionRecord, Raise, Raised,
+    Batch, ColdError, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook, HookStore,
+    LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey, SweepStore,
 };
 
 use super::points::Points;
@@ -129,5 +129,36 @@ impl EventStore for Repeating {
         limit: usize,
     ) -> Result<usize, ColdError> {
         self.cold.drop_events(partition, older_than, limit).await
+    }
+}
+
+#[async_trait]
+impl HookStore for Repeating {
+    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
+        self.cold.hooks().await
+    }
+
+    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError> {
+        self.cold.define(name, is_needed).await
+    }
+}
+
+#[async_trait]
+impl SweepStore for Repeating {
+    async fn purged(
+        &self,
+        after: Option<&RowKey>,
+        older_than: Duration,
+        limit: usize,
+    ) -> Result<PurgedPage, ColdError> {
+        self.cold.purged(after, older_than, limit).await
+    }
+
+    async fn sweep(
+        &self,
+        fence: &Fence,
+        rows: &[(Owner, Field)],
+    ) -> Result<Option<u64>, ColdError> {
+        self.cold.sweep(fence, rows).await
     }
 }

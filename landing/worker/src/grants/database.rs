@@ -23,7 +23,7 @@ pub(super) fn statements(user: &str, database: &str) -> String {
         "\
 -- In the database, as an administrator. '%' is any host; name those of your servers instead.{escaped}
 CREATE DATABASE IF NOT EXISTS {made};
--- For game servers and workers. CREATE makes and upgrades the tables; DELETE clears away old events of the feed, and a migration that was cut.
+-- For game servers and workers. CREATE makes and upgrades the tables; DELETE clears away old events of the feed, rows of purged fields, and a migration that was cut.
 CREATE USER IF NOT EXISTS {user}@'%' IDENTIFIED BY '{PASSWORD}';
 GRANT CREATE, SELECT, INSERT, UPDATE, DELETE ON {granted}.* TO {user}@'%';
 -- For commands that only read (status, errors, verify, export), also on a replica of the database.

@@ -4,6 +4,8 @@ mod calls;
 mod feed;
 mod form;
 mod groups;
+mod hooks;
 mod pairing;
 mod protocol;
 mod sessions;
+mod sweep;

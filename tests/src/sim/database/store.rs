@@ -7,8 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, LandError,
-    Loaded, Pair, PartitionRecord, Raise, Raised, RowFault,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, Hook,
+    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowFault,
+    RowKey, SweepStore,
 };
 
 use super::server::Lockable;
@@ -352,5 +353,45 @@ impl EventStore for ModelStore {
         _limit: usize,
     ) -> Result<usize, ColdError> {
         Ok(0)
+    }
+}
+
+/// No layer uses the database of the simulator.
+#[async_trait]
+impl HookStore for ModelStore {
+    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
+        self.read("hooks").await?;
+        self.way.answer("hooks").await;
+        Ok(Vec::new())
+    }
+
+    async fn define(&self, name: &str, _: bool) -> Result<(), ColdError> {
+        Err(ColdError {
+            kind: ColdKind::Settings,
+            operation: "define",
+            message: format!("the database of the simulator takes no hook, such as {name:?}"),
+        })
+    }
+}
+
+/// The model keeps no time of a row, so no row is old.
+#[async_trait]
+impl SweepStore for ModelStore {
+    async fn purged(
+        &self,
+        _: Option<&RowKey>,
+        _: Duration,
+        _: usize,
+    ) -> Result<PurgedPage, ColdError> {
+        self.read("purged").await?;
+        self.way.answer("purged").await;
+        Ok(PurgedPage {
+            purged: Vec::new(),
+            last: None,
+        })
+    }
+
+    async fn sweep(&self, _: &Fence, _: &[(Owner, Field)]) -> Result<Option<u64>, ColdError> {
+        Ok(None)
     }
 }

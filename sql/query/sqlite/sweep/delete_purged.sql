@@ -1,0 +1,6 @@
+-- Purpose: deletes the rows among these that are purged.
+-- Arguments: for each row app_id, region_id, logic_type, owner_id, field.
+-- Result: the number of deleted rows.
+DELETE FROM `{table}`
+WHERE is_del = 2
+  AND (app_id, region_id, logic_type, owner_id, field) IN (VALUES {each (?, ?, ?, ?, ?)})
