@@ -33,29 +33,35 @@ pub enum SchemaState {
 pub(crate) async fn state<E: Engine>(
     connections: &Connections<E>,
 ) -> Result<SchemaState, ColdError> {
-    let known: Vec<u64> = connections
-        .engine()
-        .migrations()
-        .iter()
-        .map(|(version, ..)| version.unsigned_abs())
-        .collect();
-    Ok(compare(&applied(connections).await?, &known))
+    let applied = applied(connections).await?;
+    Ok(compare(&applied, &known(connections)))
 }
 
-/// How often, and at what interval, a schema that seems older is looked at.
+fn known<E: Engine>(connections: &Connections<E>) -> Vec<u64> {
+    let migrations = connections.engine().migrations().iter();
+    migrations
+        .map(|(version, ..)| version.unsigned_abs())
+        .collect()
+}
+
+/// How often, and at what interval, a schema that seems older is looked at after its last change.
 const LOOKS: u32 = 20;
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// The state when no program is creating tables. While a program creates them, the schema looks
 /// older.
 async fn settled<E: Engine>(connections: &Connections<E>) -> Result<SchemaState, ColdError> {
-    for _ in 0..LOOKS {
-        match state(connections).await? {
-            SchemaState::Older => tokio::time::sleep(PAUSE).await,
-            other => return Ok(other),
+    let (mut looks, mut before) = (0, Vec::new());
+    loop {
+        let applied = applied(connections).await?;
+        let state = compare(&applied, &known(connections));
+        if state != SchemaState::Older || looks == LOOKS {
+            return Ok(state);
         }
+        looks = if applied == before { looks + 1 } else { 0 };
+        before = applied;
+        tokio::time::sleep(PAUSE).await;
     }
-    state(connections).await
 }
 
 /// Applies the missing migrations. Returns the state before.

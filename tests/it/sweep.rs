@@ -22,6 +22,7 @@ async fn the_rows_of_purged_fields_go_and_all_others_stay() -> Result<()> {
     ann.update([("gold", "1"), ("kept", "1"), ("old", "1")])
         .await?;
     ann.remove(["kept"]).await?;
+    stack.landed().await?;
     ann.purge(["old"]).await?;
     stack.landed().await?;
     until("the purged row is gone", async || {
@@ -53,6 +54,9 @@ async fn the_rows_of_an_owner_with_marks_stay() -> Result<()> {
     let (bad, good) = (stack.player("bad"), stack.player("good"));
     for player in [&bad, &good] {
         player.update([("old", "1")]).await?;
+    }
+    stack.landed().await?;
+    for player in [&bad, &good] {
         player.purge(["old"]).await?;
     }
     bad.update([("v", "1")]).await?;

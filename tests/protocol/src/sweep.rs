@@ -80,7 +80,9 @@ pub struct World {
     last: Option<Cell>,
     /// The oracle: the last version that was ever committed.
     committed: u8,
-    /// The oracle: a mark counted as lost.
+    /// The oracle: the last write was lost with its hash.
+    is_lost: bool,
+    /// The oracle: a mark of a write that had landed counted as lost.
     alarm: Option<u8>,
 }
 
@@ -99,7 +101,8 @@ impl Sweep {
                         next.mark = None;
                         return Some(("finds a row in place of the hash", next));
                     }
-                    (next.alarm, next.mark) = (Some(mark), None);
+                    next.alarm = (mark <= world.committed).then_some(mark);
+                    (next.mark, next.is_lost) = (None, true);
                     return Some(("finds neither hash nor row", next));
                 };
                 ("collects the field", At::Collected(cell, world.record))
@@ -161,7 +164,7 @@ impl Sweep {
         next.source = version;
         next.hash = Some(cell);
         next.mark = Some(version);
-        next.last = Some(cell);
+        (next.last, next.is_lost) = (Some(cell), false);
         next
     }
 }
@@ -181,6 +184,7 @@ impl Model for Sweep {
             losses: 0,
             last: None,
             committed: 0,
+            is_lost: false,
             alarm: None,
         }
     }
@@ -210,10 +214,11 @@ impl Model for Sweep {
 
     fn violation(&self, world: &World) -> Option<String> {
         if let Some(mark) = world.alarm {
-            return (mark <= world.committed)
-                .then(|| format!("the write {mark} counts as lost, and it has landed"));
+            return Some(format!(
+                "the write {mark} counts as lost, and it has landed"
+            ));
         }
-        if world.mark.is_some() {
+        if world.mark.is_some() || world.is_lost {
             return None;
         }
         let is_right = match world.last {
