@@ -21,7 +21,7 @@ async fn the_rows_of_purged_fields_go_and_all_others_stay() -> Result<()> {
     let ann = stack.player("ann");
     ann.update([("gold", "1"), ("kept", "1"), ("old", "1")])
         .await?;
-    ann.remove(["kept"]).await?;
+    ann.remove(["kept", "old"]).await?;
     stack.landed().await?;
     ann.purge(["old"]).await?;
     stack.landed().await?;
@@ -54,6 +54,7 @@ async fn the_rows_of_an_owner_with_marks_stay() -> Result<()> {
     let (bad, good) = (stack.player("bad"), stack.player("good"));
     for player in [&bad, &good] {
         player.update([("old", "1")]).await?;
+        player.remove(["old"]).await?;
     }
     stack.landed().await?;
     for player in [&bad, &good] {
