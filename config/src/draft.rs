@@ -1,14 +1,16 @@
 //! Settings while they are read: their values, and where each was set.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
+use storage_model::{NoSinkName, SinkName};
 use toml::de::{DeTable, DeValue};
 
 use crate::cold_url::ColdUrl;
 use crate::entry::Refused;
 use crate::error::{ConfigError, Place};
 use crate::hot_url::HotUrl;
-use crate::settings::Settings;
+use crate::settings::{SINKS, Settings};
 use crate::value::Raw;
 
 /// The prefix of all variables of the storage.
@@ -67,30 +69,63 @@ impl Draft {
         for (section, table) in root.get_ref() {
             let at = place(section.span().start);
             let section = section.get_ref().as_ref();
-            if !self.sections().any(|known| known == section) {
+            if section == SINKS {
+                for (name, sink) in table_of(section, "NAME", table.get_ref(), at)? {
+                    let at = place(name.span().start);
+                    let section = self.sink(name.get_ref(), at.clone())?;
+                    self.section(&section, sink.get_ref(), at, place)?;
+                }
+            } else if self.sections().iter().any(|known| known == section) {
+                self.section(section, table.get_ref(), at, place)?;
+            } else {
                 return Err(self.unknown_section(section, at));
-            }
-            let DeValue::Table(table) = table.get_ref() else {
-                let value = format!("({})", table.get_ref().type_str());
-                let expected = format!("a section: [{section}]");
-                return Err(ConfigError::Value {
-                    place: at,
-                    key: section.to_owned(),
-                    value,
-                    expected,
-                });
-            };
-            for (key, value) in table {
-                let at = place(key.span().start);
-                self.set(
-                    section,
-                    key.get_ref().as_ref(),
-                    &Raw::Toml(value.get_ref()),
-                    at,
-                )?;
             }
         }
         Ok(())
+    }
+
+    /// Applies the settings of one section of a file.
+    fn section(
+        &mut self,
+        section: &str,
+        table: &DeValue<'_>,
+        at: Place,
+        place: impl Fn(usize) -> Place,
+    ) -> Result<(), ConfigError> {
+        for (key, value) in table_of(section, "", table, at)? {
+            let at = place(key.span().start);
+            let raw = Raw::Toml(value.get_ref());
+            self.set(section, key.get_ref().as_ref(), &raw, at)?;
+        }
+        Ok(())
+    }
+
+    /// The section of a sink, which begins with the defaults.
+    fn sink(&mut self, name: &str, at: Place) -> Result<String, ConfigError> {
+        let known: Result<SinkName, NoSinkName> = name.parse();
+        let known = known.map_err(|_| ConfigError::Unknown {
+            place: at,
+            what: format!("section {SINKS}.{name}"),
+            hint: "a sink's name has 1 to 32 of a to z, 0 to 9 and single _, a letter first"
+                .to_owned(),
+        })?;
+        let section = format!("{SINKS}.{known}");
+        self.settings.sinks.entry(known).or_default();
+        Ok(section)
+    }
+
+    /// The section of the sink that a variable names, if it names one.
+    fn sink_of_variable(&mut self, name: &str) {
+        let rest = name.strip_prefix(VARIABLES);
+        let rest = rest.and_then(|rest| rest.strip_prefix("SINKS__"));
+        let Some((sink, _)) = rest.and_then(|rest| rest.rsplit_once("__")) else {
+            return;
+        };
+        if sink == sink.to_uppercase()
+            && let Ok(sink) = sink.to_lowercase().parse()
+        {
+            self.settings.sinks.entry(sink).or_default();
+        }
     }
 
     /// Applies the settings of variables.
@@ -107,6 +142,7 @@ impl Draft {
             if !name.starts_with(VARIABLES) {
                 continue;
             }
+            self.sink_of_variable(name);
             let known = self
                 .keys()
                 .into_iter()
@@ -115,7 +151,7 @@ impl Draft {
                 return Err(self.unknown_variable(name));
             };
             self.set(
-                section,
+                &section,
                 key,
                 &Raw::Variable(value.as_ref()),
                 Place::Variable(name.to_owned()),
@@ -174,22 +210,26 @@ impl Draft {
         }
     }
 
-    fn sections(&mut self) -> impl Iterator<Item = &'static str> {
-        self.settings.sections().map(|(name, _)| name).into_iter()
+    fn sections(&mut self) -> Vec<Cow<'static, str>> {
+        let sections = self.settings.sections().into_iter();
+        sections.map(|(name, _)| name).collect()
     }
 
     /// Every section and key.
-    fn keys(&mut self) -> Vec<(&'static str, &'static str)> {
+    fn keys(&mut self) -> Vec<(Cow<'static, str>, &'static str)> {
         let sections = self.settings.sections().into_iter();
         sections
             .flat_map(|(section, entries)| {
-                entries.into_iter().map(move |entry| (section, entry.key))
+                let entries = entries.into_iter();
+                entries.map(move |entry| (section.clone(), entry.key))
             })
             .collect()
     }
 
     fn unknown_section(&mut self, section: &str, place: Place) -> ConfigError {
-        let known: Vec<_> = self.sections().map(str::to_owned).collect();
+        let mut known: Vec<String> = self.sections().into_iter().map(Cow::into_owned).collect();
+        known.retain(|section| !section.contains('.'));
+        known.push(SINKS.to_owned());
         let hint = did_you_mean(section, &known)
             .unwrap_or_else(|| format!("there are {}", known.join(", ")));
         ConfigError::Unknown {
@@ -230,7 +270,7 @@ impl Draft {
         let all: Vec<_> = self
             .keys()
             .into_iter()
-            .map(|(section, key)| variable(section, key))
+            .map(|(section, key)| variable(&section, key))
             .collect();
         let hint = did_you_mean(name, &all).unwrap_or_else(|| {
             "the name is STORAGE__SECTION__KEY, such as STORAGE__REDIS__URL".to_owned()
@@ -243,11 +283,30 @@ impl Draft {
     }
 }
 
+/// The keys of a section. `inner` names its own sections.
+fn table_of<'a, 'b>(
+    section: &str,
+    inner: &str,
+    value: &'a DeValue<'b>,
+    place: Place,
+) -> Result<&'a DeTable<'b>, ConfigError> {
+    if let DeValue::Table(table) = value {
+        return Ok(table);
+    }
+    let dot = if inner.is_empty() { "" } else { "." };
+    Err(ConfigError::Value {
+        place,
+        key: section.to_owned(),
+        value: format!("({})", value.type_str()),
+        expected: format!("a section: [{section}{dot}{inner}]"),
+    })
+}
+
 /// The variable that overrides a key.
 fn variable(section: &str, key: &str) -> String {
     format!(
         "{VARIABLES}{}__{}",
-        section.to_uppercase(),
+        section.to_uppercase().replace('.', "__"),
         key.to_uppercase()
     )
 }

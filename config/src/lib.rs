@@ -29,6 +29,7 @@
 //! | [`BackpressureSettings`] | how writes slow down when landing can't keep up |
 //! | [`DurabilitySettings`] | how safe writes are when they are acknowledged |
 //! | [`FeedSettings`] | which changes the feed has, and how long |
+//! | [`SinkSettings`], [`SinkTarget`] | where landed events go |
 //! | [`SessionSettings`] | how one server at a time writes an owner |
 //! | [`storage_model::Limits`] | the section `limits`: the largest values and calls |
 //! | [`ConfigError`] | the rejected value, its place and the allowed values |
@@ -49,9 +50,11 @@ mod redis;
 mod secret;
 mod sessions;
 mod settings;
+mod sinks;
 mod sql;
 mod url;
 mod value;
+mod web_url;
 
 pub use backpressure::BackpressureSettings;
 pub use cold_url::{ColdUrl, MysqlAddress};
@@ -66,5 +69,7 @@ pub use redis::RedisSettings;
 pub use secret::Secret;
 pub use sessions::SessionSettings;
 pub use settings::Settings;
+pub use sinks::{SinkKind, SinkSettings, SinkTarget, SinkUrl};
 pub use sql::{SqlSettings, TlsMode};
 pub use url::{Login, Node, UrlError};
+pub use web_url::WebUrl;

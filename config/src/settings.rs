@@ -1,10 +1,11 @@
 //! All sections together.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::Path;
 
-use storage_model::{Durability, Limits};
+use storage_model::{Durability, Limits, SinkName};
 
 use crate::backpressure::BackpressureSettings;
 use crate::cold_url::ColdUrl;
@@ -18,8 +19,12 @@ use crate::hot_url::HotUrl;
 use crate::landing::LandingSettings;
 use crate::redis::RedisSettings;
 use crate::sessions::SessionSettings;
+use crate::sinks::SinkSettings;
 use crate::sql::SqlSettings;
 use crate::value::Value;
+
+/// The section that has a section for each sink.
+pub(crate) const SINKS: &str = "sinks";
 
 /// All settings. Game servers and workers read the same file and take the parts that concern them.
 ///
@@ -44,6 +49,8 @@ pub struct Settings {
     pub sessions: SessionSettings,
     /// The largest values and calls.
     pub limits: Limits,
+    /// Receivers of the feed's landed events, by name. Landing workers serve them.
+    pub sinks: BTreeMap<SinkName, SinkSettings>,
 }
 
 impl Settings {
@@ -60,6 +67,7 @@ impl Settings {
             feed: FeedSettings::default(),
             sessions: SessionSettings::default(),
             limits: Limits::default(),
+            sinks: BTreeMap::new(),
         }
     }
 
@@ -110,27 +118,34 @@ impl Settings {
     /// Names the first value that is not allowed, and the allowed values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         for (section, entries) in self.clone().sections() {
-            check(section, entries)?;
+            check(&section, entries)?;
         }
         self.validate_pairs()?;
         self.validate_durability()?;
+        for (name, sink) in &self.sinks {
+            sink.target(name)?;
+        }
         self.redis.validate_pairs()?;
         self.sql.validate_pairs()
     }
 
     /// All sections with their keys.
-    pub(crate) fn sections(&mut self) -> [(&'static str, Vec<Entry<'_>>); 9] {
-        [
-            ("redis", self.redis.entries()),
-            ("sql", self.sql.entries()),
-            ("hot", self.hot.entries()),
-            ("landing", self.landing.entries()),
-            ("backpressure", self.backpressure.entries()),
-            ("durability", self.durability.entries()),
-            ("feed", self.feed.entries()),
-            ("sessions", self.sessions.entries()),
-            ("limits", self.limits.entries()),
-        ]
+    pub(crate) fn sections(&mut self) -> Vec<(Cow<'static, str>, Vec<Entry<'_>>)> {
+        let mut sections: Vec<(Cow<'static, str>, _)> = vec![
+            ("redis".into(), self.redis.entries()),
+            ("sql".into(), self.sql.entries()),
+            ("hot".into(), self.hot.entries()),
+            ("landing".into(), self.landing.entries()),
+            ("backpressure".into(), self.backpressure.entries()),
+            ("durability".into(), self.durability.entries()),
+            ("feed".into(), self.feed.entries()),
+            ("sessions".into(), self.sessions.entries()),
+            ("limits".into(), self.limits.entries()),
+        ];
+        for (name, sink) in &mut self.sinks {
+            sections.push((format!("{SINKS}.{name}").into(), sink.entries()));
+        }
+        sections
     }
 
     fn validate_pairs(&self) -> Result<(), ConfigError> {

@@ -16,7 +16,7 @@
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
-//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
+//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster. [`EventStream`]: streams of events |
 //! | [`open`](mod@open) | opens the engine that the settings name |
 //! | [`error`] | [`HotError`]: how a caller can react to a failure |
 
@@ -63,7 +63,7 @@ pub use owner::{
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
 pub use probation::{Expire, Probation, Window};
-pub use redis::RedisStore;
+pub use redis::{EventStream, RedisStore};
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::HotStore;
 pub use tier::Tier;

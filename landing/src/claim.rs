@@ -79,6 +79,13 @@ impl Claims {
         self.state().held.iter().copied().collect()
     }
 
+    /// Whether this worker serves the sinks of a partition. The lock is not looked at, since a sink
+    /// may get an event twice.
+    pub(crate) fn serves(&self, partition: Partition) -> bool {
+        let state = self.state();
+        !state.closed && state.held.contains(&partition)
+    }
+
     /// Begins work on a partition, if it is held and no task is busy with it.
     pub(crate) fn begin(&self, partition: Partition) -> Option<Busy<'_>> {
         let mut state = self.state();

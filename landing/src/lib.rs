@@ -20,6 +20,8 @@
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
 //! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
+//! | [`sink`] | [`Sink`], [`SinkError`]: a receiver of the feed's landed events |
+//! | `relay` | one task for each sink: reading events, sending them, and storing how far the sink has got |
 //! | [`backoff`] | how long to wait after a failure |
 //! | [`metrics`] | [`Counts`]: the counters of a worker since its start |
 
@@ -38,9 +40,11 @@ mod namesake;
 pub mod notes;
 mod pass;
 mod probation;
+mod relay;
 pub mod rescue;
 mod round;
 pub mod run;
+pub mod sink;
 mod sweep;
 mod task;
 mod transaction;
@@ -51,3 +55,4 @@ pub use drain::{Backlog, drained};
 pub use metrics::Counts;
 pub use rescue::Rescued;
 pub use run::LandingWorker;
+pub use sink::{Sink, SinkError};

@@ -19,6 +19,10 @@ impl Measure for Counts {
         page.set(&names::LANDING_FAILURES, self.failures);
         page.set(&names::RESCUES, self.rescues);
         page.set(&names::UNRESCUED_ROWS, self.unrescued);
+        page.set(&names::SINK_EVENTS, self.sent);
+        page.set(&names::PARKED_EVENTS, self.parked);
+        page.set(&names::SINK_FAILURES, self.sink_failures);
+        page.set(&names::SINK_LAG, self.sink_lag);
         page.set(&names::RESTARTS, self.panics);
     }
 }

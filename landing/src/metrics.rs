@@ -18,6 +18,9 @@ pub struct Metrics {
     requeued: AtomicU64,
     expired: AtomicU64,
     failures: AtomicU64,
+    sent: AtomicU64,
+    parked: AtomicU64,
+    sink_failures: AtomicU64,
     /// Counted by `caught`.
     pub(crate) panics: AtomicU64,
     rescues: AtomicU64,
@@ -50,6 +53,14 @@ pub struct Counts {
     pub expired: u64,
     /// Passes that ended with a failure of either tier.
     pub failures: u64,
+    /// Events that sinks have taken, repeats included.
+    pub sent: u64,
+    /// Events that sinks have refused. They were parked.
+    pub parked: u64,
+    /// Rounds of sinks that ended because the sink or the database was away.
+    pub sink_failures: u64,
+    /// The events that the slowest sink is behind, in the partitions of this worker.
+    pub sink_lag: u64,
     /// Panics that ended a part of the work. That part began again.
     pub panics: u64,
     /// Complete rescues: everything that can land was landed while the hot tier took no writes. The
@@ -102,6 +113,18 @@ impl Metrics {
         self.expired.fetch_add(marks.into(), Ordering::Relaxed);
     }
 
+    pub(crate) fn sent(&self, events: usize) {
+        Self::add(&self.sent, events);
+    }
+
+    pub(crate) fn parked(&self) {
+        Self::add(&self.parked, 1);
+    }
+
+    pub(crate) fn sink_failed(&self) {
+        Self::add(&self.sink_failures, 1);
+    }
+
     /// A rescue ended.
     pub(crate) fn rescued(
         &self,
@@ -125,7 +148,7 @@ impl Metrics {
         Self::add(&self.failures, 1);
     }
 
-    /// The counters now.
+    /// The counters now. Those that know the sinks add the lag.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -141,6 +164,10 @@ impl Metrics {
             requeued: get(&self.requeued),
             expired: get(&self.expired),
             failures: get(&self.failures),
+            sent: get(&self.sent),
+            parked: get(&self.parked),
+            sink_failures: get(&self.sink_failures),
+            sink_lag: 0,
             panics: get(&self.panics),
             rescues: get(&self.rescues),
             unrescued: get(&self.unrescued),

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use storage_config::{LandingSettings, SessionSettings};
 use storage_dirty::Lock;
-use storage_model::Ids;
+use storage_model::{Ids, SinkName};
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::backoff::Backoff;
@@ -18,7 +19,9 @@ use crate::hooks::{LOOK_EVERY, Permit};
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::notes::LandedNotes;
+use crate::relay::Relay;
 use crate::rescue::{self, Rescued};
+use crate::sink::Sink;
 use crate::sweep::Swept;
 use crate::worker::Worker;
 use storage_tiers::caught::caught;
@@ -36,6 +39,7 @@ const WHOLE_RESCUE_TTLS: u32 = 10;
 #[derive(Debug, Clone)]
 pub struct LandingWorker {
     worker: Arc<Worker>,
+    relays: Vec<Arc<Relay>>,
 }
 
 impl LandingWorker {
@@ -75,13 +79,27 @@ impl LandingWorker {
         };
         Self {
             worker: Arc::new(worker),
+            relays: Vec::new(),
         }
+    }
+
+    /// Adds a sink, which gets all landed events of the partitions that this worker holds. A second
+    /// sink of a name replaces the first. All workers of a world need the same sinks.
+    #[must_use]
+    pub fn with_sink(mut self, name: SinkName, sink: Arc<dyn Sink>) -> Self {
+        self.relays.retain(|relay| !relay.is_of(&name));
+        self.relays.push(Arc::new(Relay::new(name, sink)));
+        self
     }
 
     /// The worker's counters so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        self.worker.metrics.counts()
+        let lags = self.relays.iter().map(|relay| relay.behind());
+        Counts {
+            sink_lag: lags.max().unwrap_or_default(),
+            ..self.worker.metrics.counts()
+        }
     }
 
     /// How many rows the next batch takes: fewer after failures, and `batch_rows` at most.
@@ -97,7 +115,7 @@ impl LandingWorker {
     }
 
     /// Lands until `shutdown` is ready. Then finishes the batches under way, gives its locks back,
-    /// and returns.
+    /// and returns. A sink may take 5 s for its last batch.
     ///
     /// Failures of either tier and panics are logged and retried without limit. While the database
     /// is away, no mark is given up or moved.
@@ -113,7 +131,7 @@ impl LandingWorker {
         };
         let (end, ended) = watch::channel(false);
         let work = async {
-            self.work(stopped).await;
+            tokio::join!(self.work(stopped.clone()), self.serve_sinks(&stopped));
             let _ = end.send(true);
         };
         // The locks are kept until the last batch is finished.
@@ -271,6 +289,18 @@ impl LandingWorker {
         }
     }
 
+    /// Gives the sinks their events, each in a task of its own.
+    async fn serve_sinks(&self, stopped: &watch::Receiver<bool>) {
+        // A dropped set ends its tasks.
+        let mut tasks = JoinSet::new();
+        for relay in &self.relays {
+            let (relay, worker) = (Arc::clone(relay), Arc::clone(&self.worker));
+            let stopped = stopped.clone();
+            tasks.spawn(async move { relay.run(&worker, stopped).await });
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let settings = &self.worker.settings;
         let mut backoff = Backoff::new(
@@ -327,7 +357,7 @@ fn rest(took: Duration, interval: Duration) -> Duration {
 }
 
 /// Waits this long, or until the worker must stop.
-async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
+pub(crate) async fn wait(pause: Duration, stopped: &mut watch::Receiver<bool>) {
     if pause.is_zero() {
         tokio::task::yield_now().await;
     } else {

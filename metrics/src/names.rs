@@ -38,6 +38,10 @@ names! {
     Counter LANDING_FAILURES "landing_failures" "Passes over the partitions that a failure of a tier ended";
     Counter RESCUES "rescues" "Times that everything was landed from a hot tier that takes no writes";
     Gauge UNRESCUED_ROWS "unrescued_rows" "Rows that the last rescue could not land";
+    Counter SINK_EVENTS "sink_events" "Events that sinks have taken, repeats included";
+    Counter PARKED_EVENTS "parked_events" "Events that sinks have refused, and that were parked";
+    Counter SINK_FAILURES "sink_failures" "Rounds of sinks that ended because the sink or the database was away";
+    Gauge SINK_LAG "sink_lag_events" "Events that the slowest sink is behind, in the partitions of this worker";
 
     // A process that uses the SDK.
     Gauge BACKPRESSURE "backpressure_percent" "Back-pressure: 0 below the watermarks, 1 to 99 slows writes, 100 refuses them";

@@ -75,6 +75,16 @@ pub struct Event {
     pub content: Content,
 }
 
+impl Event {
+    /// Whether no event is missing between a position and this event. The numbers of a partition
+    /// have no gaps.
+    #[must_use]
+    pub fn follows(&self, after: Position) -> bool {
+        let is_next = self.position.number == after.number.saturating_add(1);
+        is_next || self.content == Content::Gap
+    }
+}
+
 /// The content of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -218,6 +228,29 @@ mod tests {
         ] {
             assert!(text.parse::<Position>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn an_event_follows_if_no_number_is_missing() {
+        let gap = |epoch, number| Event {
+            partition: Partition(0),
+            position: Position::new(epoch, number),
+            content: Content::Gap,
+        };
+        let resync = |epoch, number| {
+            let owner = Owner::new("a", "r", "t", "1").unwrap();
+            Event {
+                content: Content::Resync { owner },
+                ..gap(epoch, number)
+            }
+        };
+        let after = Position::new(1, 4);
+        assert!(resync(1, 5).follows(after));
+        assert!(resync(2, 5).follows(after));
+        assert!(gap(1, 9).follows(after));
+        assert!(resync(3, 1).follows(Position::ZERO));
+        assert!(!resync(3, 7).follows(Position::ZERO));
+        assert!(!resync(1, 6).follows(after));
     }
 
     #[test]

@@ -13,6 +13,7 @@
 //! | [`limits`] | [`Limits`], [`DEADLINE_MAX`]: the largest names, values and calls, and the longest deadline |
 //! | [`clock`] | [`Clock`]: the source of time |
 //! | [`pairing`] | [`Token`], [`Paired`]: the pairing of a hot tier with a database |
+//! | [`sink`] | [`SinkName`]: the names of sinks, which get the events of the feed |
 //! | [`session`] | [`Fence`]: the identity of one session of an owner |
 //! | [`tries`] | how often each layer tries again |
 //! | [`ids`] | [`OpId`], [`Ids`]: the ids by which mutations are recognised |
@@ -34,6 +35,7 @@ pub mod outcome;
 pub mod pairing;
 pub mod sabotage;
 pub mod session;
+pub mod sink;
 pub mod tries;
 pub mod unreachable;
 pub mod version;
@@ -52,5 +54,6 @@ pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};
 pub use session::Fence;
+pub use sink::{NoSinkName, SinkName};
 pub use unreachable::{is_failed_handshake, is_unknown_host};
 pub use version::{Epoch, Timestamp, Version};

@@ -64,6 +64,17 @@ pub struct FeedEnds {
     pub trimmed: Position,
 }
 
+/// An event that a sink has refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// Its partition.
+    pub partition: Partition,
+    /// Its place in the feed of the partition.
+    pub position: Position,
+    /// The reason, as the sink gave it.
+    pub message: String,
+}
+
 /// A hook that the database names: rows of a layer that follow from landed rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hook {

@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`ColdStore`], [`EventStore`]: the contract of every engine |
+//! | [`store`] | [`ColdStore`], [`EventStore`], [`SinkStore`]: the contract of every engine |
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
 //! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
@@ -15,6 +15,7 @@
 //! | `database` | the check of the schema before any work |
 //! | `cold`, `read`, `owners`, `partition` | the implementation that both engines share |
 //! | `feed` | events of the feed, and rows that are ahead of them |
+//! | `sink` | how far sinks have got, and the events that they refused |
 //! | `sweep` | deletes rows of purged fields |
 //! | `hooks` | rows that follow from landed rows, by definitions in the database |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
@@ -58,6 +59,7 @@ mod registry;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
+mod sink;
 mod split;
 mod sqlite;
 mod statement;
@@ -66,8 +68,8 @@ mod upsert;
 mod writer;
 
 pub use batch::{
-    Batch, Events, FeedEnds, Fence, Hook, Loaded, PartitionRecord, PurgedPage, Raise, Raised,
-    RowKey,
+    Batch, Events, FeedEnds, Fence, Hook, Loaded, Parked, PartitionRecord, PurgedPage, Raise,
+    Raised, RowKey,
 };
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
@@ -75,4 +77,4 @@ pub use open::{
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
-pub use store::{ColdStore, EventStore, HookStore, SweepStore};
+pub use store::{ColdStore, EventStore, HookStore, SinkStore, SweepStore};

@@ -5,10 +5,12 @@ use std::sync::Arc;
 use crate::engine::Session;
 use crate::hooks::Derive;
 use crate::statement::Statement;
-use crate::{exec, feed, fence, hooks, owners, pairing, partition, read, schema, sweep, upsert};
+use crate::{
+    exec, feed, fence, hooks, owners, pairing, partition, read, schema, sink, sweep, upsert,
+};
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 11] = [
+const MODULES: [&[&Statement]; 12] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -18,6 +20,7 @@ const MODULES: [&[&Statement]; 11] = [
     upsert::STATEMENTS,
     pairing::STATEMENTS,
     feed::STATEMENTS,
+    sink::STATEMENTS,
     hooks::STATEMENTS,
     sweep::STATEMENTS,
 ];

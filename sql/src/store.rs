@@ -4,11 +4,11 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 
 use crate::{
-    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, LandError, Loaded, Pair, PartitionRecord,
-    PurgedPage, Raise, Raised, RowKey,
+    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, LandError, Loaded, Pair, Parked,
+    PartitionRecord, PurgedPage, Raise, Raised, RowKey,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -20,7 +20,9 @@ use crate::{
 /// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may have committed or not.
 /// Repeating either is harmless.
 #[async_trait]
-pub trait ColdStore: EventStore + HookStore + SweepStore + Send + Sync + fmt::Debug {
+pub trait ColdStore:
+    EventStore + SinkStore + HookStore + SweepStore + Send + Sync + fmt::Debug
+{
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.
     ///
@@ -174,4 +176,57 @@ pub trait SweepStore: Send + Sync {
     /// not match.
     async fn sweep(&self, fence: &Fence, rows: &[(Owner, Field)])
     -> Result<Option<u64>, ColdError>;
+}
+
+/// The sinks of the feed: how far each has got in each partition, and the events that it refused.
+///
+/// # Cancel safety
+/// As [`ColdStore`]. Repeating a call is harmless.
+#[async_trait]
+pub trait SinkStore: Send + Sync {
+    /// How far a sink has got in these partitions, in the requested order. [`Position::ZERO`] in a
+    /// partition from which it has taken nothing.
+    async fn sink_positions(
+        &self,
+        sink: &SinkName,
+        partitions: &[Partition],
+    ) -> Result<Vec<Position>, ColdError>;
+
+    /// Stores how far a sink has got in a partition. No client ever observes that a position moves
+    /// back. A call with an earlier position changes nothing.
+    async fn advance_sink(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError>;
+
+    /// Stores that a sink has refused an event, and why. A longer reason than 1,000 bytes is cut.
+    /// Of two reasons the later one stays.
+    async fn park(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+        message: &str,
+    ) -> Result<(), ColdError>;
+
+    /// Up to `limit` events that a sink has refused, after this one, by partition and position.
+    async fn parked(
+        &self,
+        sink: &SinkName,
+        after: (Partition, Position),
+        limit: usize,
+    ) -> Result<Vec<Parked>, ColdError>;
+
+    /// How many events a sink has refused.
+    async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError>;
+
+    /// Forgets that a sink has refused an event.
+    async fn unpark(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError>;
 }

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_dirty::HotStore;
-use storage_landing::LandingWorker;
-use storage_model::{Clock, Durability, Ids, Limits, SystemClock};
+use storage_landing::{LandingWorker, Sink};
+use storage_model::{Clock, Durability, Ids, Limits, SinkName, SystemClock};
 use storage_sql::ColdStore;
 use storage_tiers::{Home, Tiers};
 
@@ -42,6 +42,7 @@ pub struct StorageBuilder {
     hot: Option<Arc<dyn HotStore>>,
     cold: Option<Arc<dyn ColdStore>>,
     lands: Option<bool>,
+    sinks: Vec<(String, Arc<dyn Sink>)>,
     read_only: bool,
     own_runtime: bool,
 }
@@ -55,6 +56,7 @@ impl StorageBuilder {
             hot: None,
             cold: None,
             lands: None,
+            sinks: Vec::new(),
             read_only: false,
             own_runtime: true,
         }
@@ -88,6 +90,48 @@ impl StorageBuilder {
     /// can reach its hot tier.
     pub fn landing(mut self, lands: bool) -> Self {
         self.lands = Some(lands);
+        self
+    }
+
+    /// A receiver of all landed events of the feed, under a name of 1 to 32 of a to z, 0 to 9 and
+    /// single `_`. Only a process that lands serves sinks: by default the embedded mode. With other
+    /// storages, the program `landing-worker` serves the sinks of the settings.
+    ///
+    /// The database keeps how far the sink has got under this name. A new name begins at the oldest
+    /// event that is kept.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError};
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// #[derive(Debug)]
+    /// struct Sender(tokio::sync::mpsc::UnboundedSender<Event>);
+    ///
+    /// #[async_trait::async_trait]
+    /// impl Sink for Sender {
+    ///     async fn send(&self, _: Partition, events: &[Event]) -> Result<(), SinkError> {
+    ///         for event in events {
+    ///             let sent = self.0.send(event.clone());
+    ///             sent.map_err(|_| SinkError::unavailable("nobody receives"))?;
+    ///         }
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
+    /// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+    ///     .sink("others", Sender(sender))
+    ///     .open()
+    ///     .await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let place = ann.incr("gold", 5).note("won a duel").await?.ack().position();
+    /// assert_eq!(received.recv().await.map(|event| event.position), place);
+    /// # Ok(()) }
+    /// ```
+    pub fn sink(mut self, name: &str, sink: impl Sink + 'static) -> Self {
+        self.sinks.push((name.to_owned(), Arc::new(sink)));
         self
     }
 
@@ -138,12 +182,15 @@ impl StorageBuilder {
             hot,
             cold,
             lands,
+            sinks,
             read_only,
             own_runtime,
         } = self;
         settings
             .validate()
             .map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
+        let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
+        let sinks = served(&settings, lands, sinks)?;
         let home = if own_runtime {
             Home::own().map_err(threadless)?
         } else {
@@ -198,16 +245,43 @@ impl StorageBuilder {
             value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()),
             ..limits
         };
-        let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
         let worker = lands.then(|| {
             let Settings {
                 landing, sessions, ..
             } = &settings;
-            LandingWorker::new(tiers.clone(), landing, sessions, ids.as_ref())
+            let worker = LandingWorker::new(tiers.clone(), landing, sessions, ids.as_ref());
+            sinks
+                .into_iter()
+                .fold(worker, |worker, (name, sink)| worker.with_sink(name, sink))
         });
         Ok(Storage {
             core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?),
         })
+    }
+}
+
+/// The sinks of a process. No sink is left without anybody who serves it.
+fn served(
+    settings: &Settings,
+    lands: bool,
+    sinks: Vec<(String, Arc<dyn Sink>)>,
+) -> Result<Vec<(SinkName, Arc<dyn Sink>)>> {
+    let invalid = |message: String| Error::new(Kind::Invalid, message);
+    let mut named: Vec<(SinkName, Arc<dyn Sink>)> = Vec::new();
+    for (name, sink) in sinks {
+        let name: SinkName = name.parse().map_err(|error| invalid(format!("{error}")))?;
+        if !lands {
+            let message = "this storage does not land, so nobody serves it; landing workers serve the sinks of the settings";
+            return Err(invalid(format!("sink {name}: {message}")));
+        }
+        named.push((name, sink));
+    }
+    let is_given = |name: &SinkName| named.iter().any(|(given, _)| given == name);
+    match settings.sinks.keys().find(|name| lands && !is_given(name)) {
+        Some(name) => Err(invalid(format!(
+            "sinks.{name}: a storage that lands by itself takes its sinks from the program, not from the settings: StorageBuilder::sink"
+        ))),
+        None => Ok(named),
     }
 }
 

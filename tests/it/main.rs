@@ -37,6 +37,7 @@ mod runtimes;
 mod sdk;
 mod sessions;
 mod simulator;
+mod sinks;
 mod sweep;
 mod tls;
 mod torture;

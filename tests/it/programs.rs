@@ -7,6 +7,7 @@ mod http;
 mod imports;
 mod layout;
 mod lines;
+mod parked;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
     Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
-    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
-    SweepStore,
+    HookStore, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    SinkStore, SweepStore,
 };
 
 /// A cold tier with a disk that a test can fill.
@@ -144,6 +144,61 @@ impl EventStore for NoRoom {
         limit: usize,
     ) -> Result<usize, ColdError> {
         self.cold.drop_events(partition, older_than, limit).await
+    }
+}
+
+#[async_trait]
+impl SinkStore for NoRoom {
+    async fn sink_positions(
+        &self,
+        sink: &SinkName,
+        partitions: &[Partition],
+    ) -> Result<Vec<Position>, ColdError> {
+        self.cold.sink_positions(sink, partitions).await
+    }
+
+    async fn advance_sink(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        self.room("advance_sink")?;
+        self.cold.advance_sink(sink, partition, position).await
+    }
+
+    async fn park(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+        message: &str,
+    ) -> Result<(), ColdError> {
+        self.room("park")?;
+        self.cold.park(sink, partition, position, message).await
+    }
+
+    async fn parked(
+        &self,
+        sink: &SinkName,
+        after: (Partition, Position),
+        limit: usize,
+    ) -> Result<Vec<Parked>, ColdError> {
+        self.cold.parked(sink, after, limit).await
+    }
+
+    async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError> {
+        self.cold.parked_count(sink).await
+    }
+
+    async fn unpark(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        self.room("unpark")?;
+        self.cold.unpark(sink, partition, position).await
     }
 }
 

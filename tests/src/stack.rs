@@ -2,13 +2,14 @@
 //! has its own prefix and database.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use storage_config::{LandingSettings, Settings};
-use storage_landing::{Backlog, LandingWorker};
-use storage_model::RandomIds;
+use storage_landing::{Backlog, LandingWorker, Sink};
+use storage_model::{RandomIds, SinkName};
 use storage_sdk::{ByteOwner, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use tokio::sync::{OnceCell, oneshot};
@@ -154,13 +155,23 @@ impl Stack {
     /// A landing worker in this process.
     #[must_use]
     pub fn worker(&self) -> Worker {
+        self.worker_with(&[])
+    }
+
+    /// A landing worker in this process, with these sinks.
+    #[must_use]
+    pub fn worker_with(&self, sinks: &[(SinkName, Arc<dyn Sink>)]) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
         let landing = LandingSettings {
             worker_name: Some(format!("w{count}")),
             ..self.settings.landing.clone()
         };
         let (tiers, sessions) = (self.storage.tiers().clone(), &self.settings.sessions);
-        Worker::start(LandingWorker::new(tiers, &landing, sessions, &RandomIds))
+        let mut worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
+        for (name, sink) in sinks {
+            worker = worker.with_sink(name.clone(), Arc::clone(sink));
+        }
+        Worker::start(worker)
     }
 
     /// Lets the workers of this stack hold their locks for so short a time that the next one soon

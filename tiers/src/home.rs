@@ -15,11 +15,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
     Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
-    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
-    SweepStore,
+    HookStore, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    SinkStore, SweepStore,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -361,6 +361,82 @@ impl EventStore for AtHome {
     ) -> Result<usize, ColdError> {
         self.call("drop_events", move |cold| async move {
             cold.drop_events(partition, older_than, limit).await
+        })
+        .await
+    }
+}
+
+#[async_trait]
+impl SinkStore for AtHome {
+    async fn sink_positions(
+        &self,
+        sink: &SinkName,
+        partitions: &[Partition],
+    ) -> Result<Vec<Position>, ColdError> {
+        let (sink, partitions) = (sink.clone(), partitions.to_vec());
+        self.call("sink_positions", |cold| async move {
+            cold.sink_positions(&sink, &partitions).await
+        })
+        .await
+    }
+
+    async fn advance_sink(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        let sink = sink.clone();
+        self.call("advance_sink", move |cold| async move {
+            cold.advance_sink(&sink, partition, position).await
+        })
+        .await
+    }
+
+    async fn park(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+        message: &str,
+    ) -> Result<(), ColdError> {
+        let (sink, message) = (sink.clone(), message.to_owned());
+        self.call("park", move |cold| async move {
+            cold.park(&sink, partition, position, &message).await
+        })
+        .await
+    }
+
+    async fn parked(
+        &self,
+        sink: &SinkName,
+        after: (Partition, Position),
+        limit: usize,
+    ) -> Result<Vec<Parked>, ColdError> {
+        let sink = sink.clone();
+        self.call("parked", move |cold| async move {
+            cold.parked(&sink, after, limit).await
+        })
+        .await
+    }
+
+    async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError> {
+        let sink = sink.clone();
+        self.call("parked_count", move |cold| async move {
+            cold.parked_count(&sink).await
+        })
+        .await
+    }
+
+    async fn unpark(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        let sink = sink.clone();
+        self.call("unpark", move |cold| async move {
+            cold.unpark(&sink, partition, position).await
         })
         .await
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use storage_config::{ColdUrl, ConfigError, HotUrl, Settings, TlsMode};
+use storage_config::{ColdUrl, ConfigError, HotUrl, Settings, SinkKind, SinkSettings, TlsMode};
 
 const COMMENTED: &str = include_str!("../../storage.toml");
 
@@ -18,9 +18,10 @@ fn uncommented(text: &str) -> String {
         let key = line.split(" = ").next().filter(|key| *key != line);
         key.is_some_and(|key| key.bytes().all(|b| b.is_ascii_lowercase() || b == b'_'))
     };
+    let is_section = |line: &str| line.starts_with("[sinks.") && line.ends_with(']');
     let strip = |line: &str| {
         line.strip_prefix("# ")
-            .filter(|rest| is_key(rest))
+            .filter(|rest| is_key(rest) || is_section(rest))
             .map(str::to_owned)
     };
     text.lines()
@@ -53,10 +54,39 @@ fn every_default_in_the_commented_file_is_the_default_of_the_code() {
         "mysql://game@127.0.0.1:3306/game".parse().unwrap(),
     );
     assert_eq!(defaults, expected);
-    assert_eq!(
-        Settings::from_toml(&uncommented(COMMENTED), "storage.toml").unwrap(),
-        expected
-    );
+    let mut all = Settings::from_toml(&uncommented(COMMENTED), "storage.toml").unwrap();
+    for sink in all.sinks.values() {
+        // Only these have no default.
+        let SinkSettings { kind, dir, url, .. } = sink.clone();
+        let default = SinkSettings {
+            kind,
+            dir,
+            url,
+            ..SinkSettings::default()
+        };
+        assert_eq!(*sink, default);
+    }
+    all.sinks.clear();
+    assert_eq!(all, expected);
+}
+
+/// The commented file has a sink of each kind.
+#[test]
+fn every_kind_of_sink_and_each_of_its_keys_stands_in_the_commented_file() {
+    let all = Settings::from_toml(&uncommented(COMMENTED), "storage.toml").unwrap();
+    let kinds: Vec<_> = all.sinks.values().map(|sink| sink.kind.unwrap()).collect();
+    assert_eq!(kinds, [SinkKind::File, SinkKind::Stream, SinkKind::Webhook]);
+    let shown = format!("{:#?}", SinkSettings::default());
+    let fields = shown.lines().filter(|line| line.starts_with("    "));
+    let fields: BTreeSet<&str> = fields
+        .filter_map(|line| line.trim().split(": ").next())
+        .collect();
+    let keys = keys(&uncommented(COMMENTED));
+    let of_sinks = keys.iter().filter_map(|key| key.strip_prefix("sinks."));
+    let of_sinks: BTreeSet<&str> = of_sinks
+        .filter_map(|key| Some(key.split_once('.')?.1))
+        .collect();
+    assert_eq!(of_sinks, fields);
 }
 
 #[test]
@@ -81,7 +111,9 @@ fn every_field_of_every_struct_stands_in_the_commented_file_and_nothing_else() {
         fields.contains("redis.url") && fields.contains("limits.call_bytes_max"),
         "{fields:?}"
     );
-    assert_eq!(keys(&uncommented(COMMENTED)), fields);
+    let mut keys = keys(&uncommented(COMMENTED));
+    keys.retain(|key| !key.starts_with("sinks."));
+    assert_eq!(keys, fields);
 }
 
 #[test]
@@ -133,8 +165,8 @@ fn a_file_that_cannot_be_read_is_named() {
 
 #[test]
 fn every_commented_key_can_be_overridden_by_its_variable() {
-    let mut settings = Settings::from_toml(COMMENTED, "storage.toml").unwrap();
     let text = uncommented(COMMENTED);
+    let mut settings = Settings::from_toml(&text, "storage.toml").unwrap();
     let values = text
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -143,7 +175,7 @@ fn every_commented_key_can_be_overridden_by_its_variable() {
     assert_eq!(values.clone().count(), names.len());
     for name in names {
         // Each alone, with a value of its own type: the one that the file has.
-        let (section, key) = name.split_once('.').unwrap();
+        let (section, key) = name.rsplit_once('.').unwrap();
         let rest = text.split_once(&format!("[{section}]\n")).unwrap().1;
         let line = rest
             .lines()
@@ -152,13 +184,13 @@ fn every_commented_key_can_be_overridden_by_its_variable() {
         let value = line.split_once(" = ").unwrap().1.trim_matches('"');
         let variable = format!(
             "STORAGE__{}__{}",
-            section.to_uppercase(),
+            section.to_uppercase().replace('.', "__"),
             key.to_uppercase()
         );
         settings.apply_env([(variable.as_str(), value)]).unwrap();
     }
     assert_eq!(
         settings,
-        Settings::from_toml(COMMENTED, "storage.toml").unwrap()
+        Settings::from_toml(&text, "storage.toml").unwrap()
     );
 }

@@ -5,4 +5,5 @@ mod files;
 mod messages;
 mod safety;
 mod secrets;
+mod sinks;
 mod urls;

@@ -96,7 +96,7 @@ fn an_unknown_name_is_answered_with_the_nearest_known_one() {
     );
     assert_eq!(
         said("elsewhere.url = 1"),
-        "config/storage.toml:3: unknown section elsewhere; there are redis, sql, hot, landing, backpressure, durability, feed, sessions, limits"
+        "config/storage.toml:3: unknown section elsewhere; there are redis, sql, hot, landing, backpressure, durability, feed, sessions, limits, sinks"
     );
 }
 

@@ -8,6 +8,7 @@
 //! | `scripts` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `writes` | writes that go together, the numbers of their calls, and the answer to each |
 //! | `operations` | the traits of the contract, by concern |
+//! | `event_stream` | [`EventStream`]: streams with the events of the feed, on another Redis |
 //! | `error`, `reply` | failures and answers |
 //!
 //! Nearly every item of a call is one command, and an observation is three. The commands of a call
@@ -16,6 +17,7 @@
 
 mod connections;
 mod error;
+mod event_stream;
 #[cfg(test)]
 mod fuzz;
 mod hooks;
@@ -34,6 +36,7 @@ use storage_config::{ConfigError, HotSettings, RedisSettings};
 use storage_model::{Owner, Partition};
 
 pub use self::connections::transport::{Dial, Stream};
+pub use self::event_stream::EventStream;
 pub use self::hooks::Hooks;
 pub use storage_model::{Broken, Intercept};
 

@@ -7,7 +7,9 @@ use clap::{Parser, Subcommand};
 use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
-use crate::{adopt, drain, errors, export, grants, hooks, import, migrate, run, status, verify};
+use crate::{
+    adopt, drain, errors, export, grants, hooks, import, migrate, parked, run, status, verify,
+};
 
 /// Lands the data of game servers from Redis in a database, and manages it.
 ///
@@ -34,7 +36,7 @@ enum Command {
     /// Ends with 1 if the database rejected the rest, and with 7 if the deadline passed first.
     #[command(after_help = exit::TABLE)]
     Drain(drain::Args),
-    /// Show the waiting marks, their age and the workers that land them: 1 if a part can't be
+    /// Show the waiting marks, their age, the workers that land them, and how far sinks are behind: 1 if a part can't be
     /// reached
     #[command(after_help = exit::TABLE)]
     Status(status::Args),
@@ -49,6 +51,10 @@ enum Command {
     /// if no row is rejected any more, else 1
     #[command(after_help = exit::TABLE)]
     Errors(errors::Args),
+    /// List the events that sinks refused, with the reasons. With --retry, send them again: 0 if no
+    /// event is parked any more, else 1. With --drop, give them up
+    #[command(after_help = exit::TABLE)]
+    Parked(parked::Args),
     /// List the hooks of layers that landings need: 0 if this program has all of them, else 1. With
     /// --switch-off, landings do without one
     #[command(after_help = exit::TABLE)]
@@ -124,6 +130,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Status(args) => Box::pin(status::run(args)),
         Command::Verify(args) => Box::pin(verify::run(args)),
         Command::Errors(args) => Box::pin(errors::run(args)),
+        Command::Parked(args) => Box::pin(parked::run(args)),
         Command::Hooks(args) => Box::pin(hooks::run(args)),
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),

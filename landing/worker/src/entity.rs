@@ -20,17 +20,18 @@ pub struct Entity {
 }
 
 /// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet,
-/// padded), or the content of an object.
+/// padded), or the content of an object. The bodies of events have the same form.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-enum Value {
+pub(crate) enum Value {
     Text(String),
     Object(Decoded),
     Base64 { base64: String },
 }
 
 impl Value {
-    fn new(bytes: &[u8], decode: bool) -> Self {
+    /// The bytes. With `decode`, an object becomes readable.
+    pub(crate) fn new(bytes: &[u8], decode: bool) -> Self {
         if let Ok(text) = std::str::from_utf8(bytes) {
             return Self::Text(text.to_owned());
         }

@@ -7,10 +7,12 @@
 //! | [`status`] | `status`: the waiting marks, and the workers that land them |
 //! | [`verify`] | `verify`: whether both tiers agree on landed data |
 //! | [`errors`] | `errors`: list the rejected rows, and try them again |
+//! | [`parked`] | `parked`: list the events that sinks refused, and send them again |
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], [`decoded`]) |
 //! | [`adopt`] | `adopt`: pair two tiers on purpose |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
+//! | [`sinks`] | the sinks of the settings |
 //! | [`http`] | `run --http`: metrics and health |
 //! | [`cli`], [`config_args`], [`open`], [`progress`], [`signal`] | shared by the subcommands |
 //! | [`exit`], [`limit`] | exit codes and deadlines of commands |
@@ -31,9 +33,11 @@ pub mod import;
 pub mod limit;
 pub mod migrate;
 pub mod open;
+pub mod parked;
 pub mod progress;
 pub mod run;
 pub mod signal;
+pub mod sinks;
 pub mod status;
 pub mod verify;
 

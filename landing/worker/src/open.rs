@@ -8,7 +8,7 @@ use anyhow::Context as _;
 use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, HotStore};
 use storage_landing::LandingWorker;
-use storage_model::{Ids as _, RandomIds, SystemClock};
+use storage_model::{Ids as _, RandomIds, SystemClock, Token};
 use storage_sdk::Storage;
 use storage_sql::{ColdKind, ColdStore, Hook};
 use storage_tiers::{TierError, Tiers};
@@ -16,6 +16,7 @@ use tokio::time::Instant;
 
 use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
+use crate::sinks;
 
 /// The settings: from file and environment, or from the environment alone.
 ///
@@ -325,4 +326,37 @@ pub fn worker(settings: &Settings, tiers: Tiers) -> LandingWorker {
         format!("{}-{id}", storage_config::process_name())
     });
     LandingWorker::new(tiers, &landing, &settings.sessions, &RandomIds)
+}
+
+/// A worker on open tiers, under a unique name, with the sinks of the settings. Waits while the
+/// database is away.
+///
+/// # Errors
+/// A sink's settings are not usable.
+pub async fn worker_with_sinks(settings: &Settings, tiers: Tiers) -> anyhow::Result<LandingWorker> {
+    if settings.sinks.is_empty() {
+        return Ok(worker(settings, tiers));
+    }
+    let identity = async || identity(tiers.cold().as_ref()).await;
+    let feed = waiting("cold", None, is_cold_away, identity).await?;
+    let mut worker = worker(settings, tiers);
+    for (name, sink) in sinks::of(settings, feed)? {
+        worker = worker.with_sink(name, sink);
+    }
+    Ok(worker)
+}
+
+/// The identity of a database that has a hot tier.
+///
+/// # Errors
+/// The database is away, or has no identity yet.
+pub async fn identity(cold: &dyn ColdStore) -> anyhow::Result<Token> {
+    let pairing = cold.pairing().await.context("the cold tier")?;
+    let none = || {
+        exit::error(
+            Exit::Refused,
+            "the database has no feed yet: run a worker first",
+        )
+    };
+    pairing.identity.ok_or_else(none)
 }

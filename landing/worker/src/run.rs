@@ -35,7 +35,10 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         () = &mut stop => return Ok(Exit::Fine),
     };
     let cold = Arc::clone(tiers.cold());
-    let worker = Arc::new(open::worker(&settings, tiers.clone()));
+    let worker = tokio::select! {
+        worker = open::worker_with_sinks(&settings, tiers.clone()) => Arc::new(worker?),
+        () = &mut stop => return Ok(Exit::Fine),
+    };
     let _ = work.set(http::Work {
         worker: Arc::clone(&worker),
         tiers,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use serde::Serialize;
+use storage_config::Settings;
 use storage_dirty::HotError;
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Partition;
@@ -13,6 +14,7 @@ use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;
+use crate::sinks::lag::{self, Lag};
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -40,6 +42,9 @@ struct Status {
     hooks: Vec<HookLine>,
     total: Line,
     partitions: Vec<Line>,
+    /// The sinks of the settings. Empty if the database is away.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sinks: Vec<Lag>,
 }
 
 /// A hook that landings need.
@@ -79,7 +84,12 @@ struct Line {
     away: Option<String>,
 }
 
-fn status(backlog: &Backlog, level: BackpressureLevel, hooks: Vec<Hook>) -> Status {
+fn status(
+    backlog: &Backlog,
+    level: BackpressureLevel,
+    hooks: Vec<Hook>,
+    sinks: Vec<Lag>,
+) -> Status {
     let mut total = Line {
         oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()),
         ..Line::default()
@@ -116,6 +126,7 @@ fn status(backlog: &Backlog, level: BackpressureLevel, hooks: Vec<Hook>) -> Stat
         hooks: hooks.into_iter().map(HookLine::from).collect(),
         total,
         partitions,
+        sinks,
     }
 }
 
@@ -193,6 +204,9 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
             "landings need the hook {name:?}, which this program lacks: its workers claim no partition (see landing-worker hooks)"
         )?;
     }
+    for lag in &status.sinks {
+        writeln!(out, "{}", lag.line())?;
+    }
     match status.backpressure_percent {
         0 => Ok(()),
         100 => writeln!(out, "writes are refused: {}", status.backpressure),
@@ -234,7 +248,9 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     let belongs = open::belongs(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
     let level = BackpressureLevel::of(&settings.backpressure, &backlog, hot.memory().await?);
-    let status = status(&backlog, level, open::hooks(&settings).await);
+    let hooks = open::hooks(&settings).await;
+    let sinks = lags(&settings, hot.partition_count()).await;
+    let status = status(&backlog, level, hooks, sinks);
     let mut out = io::stdout();
     if args.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
@@ -245,6 +261,21 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
         (false, _) => Exit::Refused,
         (true, true) => Exit::Fine,
         (true, false) => Exit::Found,
+    })
+}
+
+/// How far the sinks are behind. None if there is no sink, or if the database can't be read.
+async fn lags(settings: &Settings, partitions: u32) -> Vec<Lag> {
+    if settings.sinks.is_empty() {
+        return Vec::new();
+    }
+    let lags = async {
+        let cold = storage_sql::open_for_reading(&settings.sql).await?;
+        lag::all(settings, cold.as_ref(), partitions).await
+    };
+    lags.await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "the positions of the sinks could not be read");
+        Vec::new()
     })
 }
 
@@ -267,6 +298,7 @@ mod tests {
             hooks: Vec::new(),
             total,
             partitions,
+            sinks: Vec::new(),
         };
         let mut out = Vec::new();
         print(&status, &mut out).unwrap();

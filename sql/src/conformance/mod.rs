@@ -22,6 +22,7 @@ pub mod hooks;
 pub mod plans;
 pub mod reads;
 pub mod rows;
+pub mod sinks;
 pub mod skipped;
 pub mod sweep;
 
@@ -246,6 +247,11 @@ macro_rules! conformance_cases {
                 a_lead_lasts_until_its_note_has_landed
                 hundreds_of_events_and_leads_land_together
                 old_events_are_dropped_from_the_beginning
+            }
+            sinks {
+                a_sink_has_a_position_of_its_own_in_each_partition
+                the_position_of_a_sink_never_moves_back
+                refused_events_are_parked_with_their_reasons
             }
             hooks {
                 hooks_are_listed_with_their_changes

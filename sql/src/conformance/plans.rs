@@ -17,10 +17,9 @@ pub struct Planned {
     pub ordered: bool,
 }
 
-/// The samples of columns. They name the owner 01900 and its field f, partition 0 and
-/// the note 1-1. Texts are
-/// binary, as the driver sends them. For other texts the server chooses other plans.
-const SAMPLES: [(&str, &str); 8] = [
+/// The samples of columns. They name the owner 01900 and its field f, partition 0 the
+/// note 1-1, and the sink audit. Texts are binary, as the driver sends them. For other texts the server chooses other plans.
+const SAMPLES: [(&str, &str); 9] = [
     ("app_id", "_binary'game'"),
     ("region_id", "_binary'eu'"),
     ("logic_type", "_binary'player'"),
@@ -29,6 +28,7 @@ const SAMPLES: [(&str, &str); 8] = [
     ("partition_id", "0"),
     ("epoch", "1"),
     ("number", "1"),
+    ("name", "_binary'audit'"),
 ];
 
 /// All statements with a declared plan, for this table of rows.

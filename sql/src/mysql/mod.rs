@@ -143,6 +143,11 @@ impl Engine for MySql {
                 "hooks",
                 include_str!("../../migrations/mysql/0004_hooks.sql"),
             ),
+            (
+                5,
+                "sinks",
+                include_str!("../../migrations/mysql/0005_sinks.sql"),
+            ),
         ]
     }
 }

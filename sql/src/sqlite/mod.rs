@@ -142,6 +142,11 @@ impl Engine for Sqlite {
                 "hooks",
                 include_str!("../../migrations/sqlite/0004_hooks.sql"),
             ),
+            (
+                5,
+                "sinks",
+                include_str!("../../migrations/sqlite/0005_sinks.sql"),
+            ),
         ]
     }
 }

@@ -360,7 +360,10 @@ async fn the_server_chooses_the_declared_plan_of_each_statement() {
         owner_id, up_version, previous, counters, body) SELECT seq % 100, 1 + seq DIV 1000, seq, 0, \
         'game', 'eu', 'player', '01900', seq, 0, '', '' FROM seq_1_to_2000; \
         INSERT INTO landing_lead SELECT seq % 100, 'game', 'eu', 'player', seq, 0, seq FROM seq_1_to_2000; \
-        ANALYZE TABLE landing_feed, landing_event, landing_lead";
+        INSERT INTO landing_sink SELECT IF(seq % 2, 'web', 'audit'), seq, 1, 20 FROM seq_0_to_99; \
+        INSERT INTO landing_sink_error (name, partition_id, epoch, number, message) \
+        SELECT IF(seq % 2, 'web', 'audit'), seq % 100, 1, seq, 'no' FROM seq_1_to_2000; \
+        ANALYZE TABLE landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error";
     let events = format!("USE {database}; {events}");
     server().await.sql(&events).await.unwrap();
     let planned = planned("landing_rows");

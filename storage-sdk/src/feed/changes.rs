@@ -121,7 +121,7 @@ impl Changes {
     async fn read_one(&self, partition: Partition, after: Position) -> Result<Vec<Event>> {
         let cold = self.core.tiers.cold();
         let events = cold.events(partition, after, EVENTS).await?;
-        if follows(after, events.first()) {
+        if events.first().is_some_and(|next| next.follows(after)) {
             return Ok(events);
         }
         let now = cold.feeds(&[partition]).await?;
@@ -135,16 +135,6 @@ fn size(event: &Event) -> usize {
         Content::Note(note) => note.body.len(),
         _ => 0,
     }
-}
-
-/// Whether no event is missing between a position and the next event. The numbers of a partition
-/// have no gaps.
-fn follows(after: Position, next: Option<&Event>) -> bool {
-    let Some(next) = next else {
-        return false;
-    };
-    let is_next = next.position.number == after.number.saturating_add(1);
-    is_next || next.content == Content::Gap
 }
 
 fn missed(after: Position, ends: Option<&FeedEnds>) -> Error {
@@ -161,38 +151,5 @@ fn missed(after: Position, ends: Option<&FeedEnds>) -> Error {
             let message = format!("events behind {after} are missing in the database");
             Error::new(Kind::Corrupt, message)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn gap(epoch: u64, number: u64) -> Event {
-        Event {
-            partition: Partition(0),
-            position: Position::new(epoch, number),
-            content: Content::Gap,
-        }
-    }
-
-    fn resync(epoch: u64, number: u64) -> Event {
-        let owner = storage_model::Owner::new("a", "r", "t", "1").unwrap();
-        Event {
-            content: Content::Resync { owner },
-            ..gap(epoch, number)
-        }
-    }
-
-    #[test]
-    fn an_event_follows_if_no_number_is_missing() {
-        let after = Position::new(1, 4);
-        assert!(follows(after, Some(&resync(1, 5))));
-        assert!(follows(after, Some(&resync(2, 5))));
-        assert!(follows(after, Some(&gap(1, 9))));
-        assert!(follows(Position::ZERO, Some(&resync(3, 1))));
-        assert!(!follows(Position::ZERO, Some(&resync(3, 7))));
-        assert!(!follows(after, Some(&resync(1, 6))));
-        assert!(!follows(after, None));
     }
 }

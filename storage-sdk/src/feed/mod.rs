@@ -11,6 +11,8 @@
 //! | [`Changes`] | landed events, each once and in the order of its partition. They are never taken back |
 //! | [`Live`] | notes at once, before they land. They can be lost with the hot tier, which the reader is told |
 //!
+//! A [`Sink`] gets the landed events from the worker, which also keeps how far it has got.
+//!
 //! Events of one partition are in order. Owners of one group share a partition. Events of different
 //! partitions have no order among each other.
 //!
@@ -41,6 +43,7 @@ pub use changes::Changes;
 pub(crate) use every_change::body_of;
 pub use every_change::changes_of;
 pub use live::{Live, LiveEvent};
+pub use storage_landing::{Sink, SinkError};
 pub use storage_model::{
     Change, Content, Cursor, CursorTooOld, Event, NoPosition, Note, Partition, Position,
 };

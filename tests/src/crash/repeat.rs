@@ -4,10 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
+use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
     Batch, ColdError, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook, HookStore,
-    LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowKey, SweepStore,
+    LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey, SinkStore,
+    SweepStore,
 };
 
 use super::points::Points;
@@ -129,6 +130,58 @@ impl EventStore for Repeating {
         limit: usize,
     ) -> Result<usize, ColdError> {
         self.cold.drop_events(partition, older_than, limit).await
+    }
+}
+
+#[async_trait]
+impl SinkStore for Repeating {
+    async fn sink_positions(
+        &self,
+        sink: &SinkName,
+        partitions: &[Partition],
+    ) -> Result<Vec<Position>, ColdError> {
+        self.cold.sink_positions(sink, partitions).await
+    }
+
+    async fn advance_sink(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        self.cold.advance_sink(sink, partition, position).await
+    }
+
+    async fn park(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+        message: &str,
+    ) -> Result<(), ColdError> {
+        self.cold.park(sink, partition, position, message).await
+    }
+
+    async fn parked(
+        &self,
+        sink: &SinkName,
+        after: (Partition, Position),
+        limit: usize,
+    ) -> Result<Vec<Parked>, ColdError> {
+        self.cold.parked(sink, after, limit).await
+    }
+
+    async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError> {
+        self.cold.parked_count(sink).await
+    }
+
+    async fn unpark(
+        &self,
+        sink: &SinkName,
+        partition: Partition,
+        position: Position,
+    ) -> Result<(), ColdError> {
+        self.cold.unpark(sink, partition, position).await
     }
 }
 

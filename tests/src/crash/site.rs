@@ -139,6 +139,8 @@ async fn empty(url: &str) -> Result<()> {
         "landing_feed",
         "landing_event",
         "landing_lead",
+        "landing_sink",
+        "landing_sink_error",
     ] {
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DELETE FROM {table}")))
             .execute(&mut connection)

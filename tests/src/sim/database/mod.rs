@@ -7,8 +7,10 @@
 //! | [`server`] | [`Database`]: one server, its locks, and its ailments |
 //! | [`transaction`] | statements and transactions of one process, and their faults |
 //! | [`store`] | [`ModelStore`]: the engine |
+//! | `sinks` | the engine's positions of sinks |
 
 pub mod server;
+mod sinks;
 pub mod store;
 pub mod tables;
 pub mod transaction;

@@ -23,7 +23,7 @@ const ROWS_AT_ONCE: usize = 4;
 /// The cold tier on the model of the database, for one process.
 #[derive(Debug)]
 pub struct ModelStore {
-    way: Way,
+    pub(super) way: Way,
     closed: AtomicBool,
 }
 
@@ -37,7 +37,7 @@ impl ModelStore {
         }
     }
 
-    async fn read(&self, point: &'static str) -> Result<(), ColdError> {
+    pub(super) async fn read(&self, point: &'static str) -> Result<(), ColdError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(unwell(point, "the store is closed"));
         }

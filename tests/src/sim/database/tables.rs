@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use storage_model::sabotage::broken;
 use storage_model::{
-    Cell, Content, DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Version,
+    Cell, Content, DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row,
+    SinkName, Version,
 };
 use storage_sql::{
     Batch, ColdPairing, Events, Fence, Loaded, Pair, PartitionRecord, Raise, Raised,
@@ -36,6 +37,10 @@ pub struct Tables {
     events: BTreeMap<Partition, Vec<Event>>,
     ends: BTreeMap<Partition, Position>,
     leads: BTreeMap<(Partition, Owner, Epoch), Position>,
+    /// How far each sink has got.
+    pub sinks: BTreeMap<(SinkName, Partition), Position>,
+    /// The events that sinks refused, with the reasons.
+    pub parked: BTreeMap<(SinkName, Partition, Position), String>,
     /// The number of times that the process was started again.
     pub starts: u64,
     /// The hot tier that it belongs to.
