@@ -13,9 +13,10 @@ use crate::entry::{Entry, Section, between};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BackpressureSettings {
     /// The number of owners with unlanded changes from which writes are slowed. Owners of all
-    /// processes count, and so do owners with rejected rows. Default: 1,000,000. 0: never.
+    /// processes count, and so do owners with rejected rows. As many notes that have not landed slow
+    /// writes, too. Default: 1,000,000. 0: never.
     pub soft_marks: u32,
-    /// The number of such owners from which writes fail. Default: 5,000,000, which take some 1 GB
+    /// The number of such owners or notes from which writes fail. Default: 5,000,000, which take some 1 GB
     /// of Redis' memory beside the data. 0: never.
     pub hard_marks: u32,
     /// The age of the oldest unlanded mark from which writes are slowed. 0 to 7 days. Default: 0,

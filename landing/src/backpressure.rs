@@ -37,16 +37,19 @@ impl BackpressureLevel {
         memory: Option<MemoryUse>,
     ) -> Self {
         let marks = backlog.marks().saturating_add(backlog.errors());
+        let notes = backlog.notes();
         let age = millis(backlog.oldest().unwrap_or_default());
+        let (soft, hard) = (settings.soft_marks.into(), settings.hard_marks.into());
         let used = memory.map(|memory| memory.percent()).unwrap_or_default();
         let seen = [
             (
-                percent(
-                    marks,
-                    settings.soft_marks.into(),
-                    settings.hard_marks.into(),
-                ),
+                percent(marks, soft, hard),
                 format!("{marks} marks wait to be landed"),
+                CATCHING_UP,
+            ),
+            (
+                percent(notes, soft, hard),
+                format!("{notes} notes wait to be landed"),
                 CATCHING_UP,
             ),
             (
@@ -106,7 +109,7 @@ fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use storage_dirty::PartitionPeek;
-    use storage_model::{Partition, Timestamp};
+    use storage_model::{Partition, Position, Timestamp};
 
     use super::*;
 
@@ -180,5 +183,29 @@ mod tests {
             (ALL_LANDED, STILL_LANDING)
         );
         assert_eq!(seen(0, 0, 0, 950).0, 100);
+    }
+
+    /// One owner that is written all the time has one mark, and any number of notes.
+    #[test]
+    fn notes_count_as_marks_do() {
+        let settings = BackpressureSettings {
+            soft_marks: 10,
+            hard_marks: 20,
+            ..BackpressureSettings::default()
+        };
+        let peek = PartitionPeek {
+            live: 1,
+            noted: Position::new(1, 100),
+            last_note: Position::new(2, 115),
+            ..PartitionPeek::default()
+        };
+        let backlog = Backlog {
+            now: Timestamp(1),
+            partitions: vec![(Partition(0), peek)],
+            away: vec![],
+        };
+        let level = BackpressureLevel::of(&settings, &backlog, None);
+        assert_eq!(level.percent, 50);
+        assert_eq!(level.reason, "15 notes wait to be landed");
     }
 }

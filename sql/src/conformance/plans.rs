@@ -52,7 +52,8 @@ pub fn planned(table: &str) -> Vec<Planned> {
 }
 
 fn with_samples(text: &str) -> String {
-    let mut query = text.replace("LIMIT ?", "LIMIT 10");
+    let query = text.replace("LIMIT ?", "LIMIT 10");
+    let mut query = query.replace("INTERVAL ? SECOND", "INTERVAL 60 SECOND");
     for (column, sample) in SAMPLES {
         for (before, after) in [(" = ", ""), (" > ", ""), (" < ", ""), (" IN (", ")")] {
             query = query.replace(
