@@ -3,8 +3,8 @@
 //! | module | concept |
 //! | --- | --- |
 //! | [`json`] | an event as JSON, the same for files and web services |
-//! | [`file`] | files of JSON lines |
-//! | [`stream`] | streams of Redis |
+//! | [`mod@file`] | files of JSON lines |
+//! | [`mod@stream`] | streams of Redis |
 //! | [`webhook`] | a web service |
 //! | [`lag`] | how far each sink is behind |
 
