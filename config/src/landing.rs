@@ -59,11 +59,13 @@ pub struct LandingSettings {
     /// replica. Probation costs memory for all data that lands in twice this time. All processes
     /// need the same value.
     pub probation: Duration,
-    /// How long the database keeps the row of a purged field at least. 0, or 1 s to 10 years.
+    /// How long the database keeps the row of a purged field at least. 0, or 1 h to 10 years.
     /// Default: 30 days. 0 keeps it for ever.
     ///
     /// Choose more than the age of any copy of Redis that may come back. Such a copy may hold the
-    /// field from before it was purged, and the row tells that the copy is older.
+    /// field from before it was purged, and the row tells that the copy is older. Choose also more
+    /// than the age of any version that a caller still compares. The version of an owner can fall if
+    /// its newest row is deleted.
     pub sweep_after: Duration,
     /// How long `drain` tries to land everything. 1 s to 1 day. Default: 5 min. After that it fails
     /// and reports the rest. Nothing is lost.
@@ -154,7 +156,7 @@ impl Section for LandingSettings {
             Entry::new(
                 "sweep_after",
                 &mut self.sweep_after,
-                between(Duration::ZERO, day.saturating_mul(3_650)),
+                matching(SWEEP_AFTER, is_sweep_after),
             ),
             Entry::new(
                 "drain_deadline",
@@ -163,6 +165,13 @@ impl Section for LandingSettings {
             ),
         ]
     }
+}
+
+const SWEEP_AFTER: &str = "0s, or 1 h to 10 years";
+
+fn is_sweep_after(time: &Duration) -> bool {
+    let (hour, years) = (Duration::from_hours(1), Duration::from_hours(10 * 365 * 24));
+    time.is_zero() || (hour..=years).contains(time)
 }
 
 pub(crate) const NAME: &str =

@@ -26,18 +26,22 @@ impl Permit {
 
     /// Looks at the hooks of the database. While the database is away, the last answer counts. If
     /// there is none, the worker may claim: it lands nothing before the database answers.
-    pub(crate) async fn look(&self, tiers: &Tiers) {
+    ///
+    /// Returns the number of definitions, if it is known.
+    pub(crate) async fn look(&self, tiers: &Tiers) -> Option<u64> {
         let before = *self.0.borrow();
         match tiers.cold().hooks().await {
             Ok(hooks) => {
                 let lacked = hooks.iter().find(|hook| hook.is_lacked);
                 self.say(before, lacked);
+                Some(hooks.iter().map(|hook| hook.definitions).sum())
             }
             Err(error) => {
                 tracing::debug!(%error, "the hooks of the database could not be read");
                 if before.is_none() {
                     self.0.send_replace(Some(true));
                 }
+                None
             }
         }
     }

@@ -101,7 +101,6 @@ impl Worker {
             self.drop_old_events(&held).await?;
         }
         round.end()?;
-        self.sweep(&held).await;
         if let Err(error) = self.tiers.hot().forget_calls(&held).await {
             tracing::warn!(%error, "the calls of dead game servers could not be forgotten: the next pass tries again");
         }

@@ -22,7 +22,6 @@ use crate::notes::LandedNotes;
 use crate::relay::Relay;
 use crate::rescue::{self, Rescued};
 use crate::sink::Sink;
-use crate::sweep::Swept;
 use crate::worker::Worker;
 use storage_tiers::caught::caught;
 use storage_tiers::leases::Lapsed;
@@ -74,7 +73,6 @@ impl LandingWorker {
             compared: Mutex::default(),
             expiring: Expiring::default(),
             landed_notes: LandedNotes::default(),
-            swept: Swept::default(),
             jitter,
         };
         Self {
@@ -131,7 +129,11 @@ impl LandingWorker {
         };
         let (end, ended) = watch::channel(false);
         let work = async {
-            tokio::join!(self.work(stopped.clone()), self.serve_sinks(&stopped));
+            tokio::join!(
+                self.work(stopped.clone()),
+                self.serve_sinks(&stopped),
+                self.sweep(stopped.clone())
+            );
             let _ = end.send(true);
         };
         // The locks are kept until the last batch is finished.
@@ -207,14 +209,42 @@ impl LandingWorker {
 
     /// Watches whether the worker has the hooks that the database needs.
     async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
-        let Worker { tiers, permit, .. } = &*self.worker;
+        let mut told = 0;
         while !*ended.borrow_and_update() {
             tokio::select! {
                 biased;
                 _ = ended.wait_for(|ended| *ended) => return,
-                () = permit.look(tiers) => {}
+                known = self.look_at_hooks(told) => told = known,
             }
             wait(LOOK_EVERY, &mut ended).await;
+        }
+    }
+
+    /// Looks at the hooks, and tells the hot tier if their definitions have changed. Returns the
+    /// number of definitions that it was told of.
+    ///
+    /// A change moves how far landings reach. A partition that never lands again would not hear of
+    /// that, and would look rewound after a restart of Redis.
+    async fn look_at_hooks(&self, told: u64) -> u64 {
+        let Worker {
+            tiers,
+            permit,
+            claims,
+            ..
+        } = &*self.worker;
+        let Some(definitions) = permit.look(tiers).await else {
+            return told;
+        };
+        let held = claims.held();
+        if definitions == told || held.is_empty() {
+            return told;
+        }
+        match tiers.prepare(&held).await {
+            Ok(()) => definitions,
+            Err(error) => {
+                tracing::debug!(%error, "the hot tier could not be told of changed hooks");
+                told
+            }
         }
     }
 
@@ -299,6 +329,15 @@ impl LandingWorker {
             tasks.spawn(async move { relay.run(&worker, stopped).await });
         }
         while tasks.join_next().await.is_some() {}
+    }
+
+    /// Deletes rows that were purged long ago, page by page.
+    async fn sweep(&self, mut stopped: watch::Receiver<bool>) {
+        let mut after = None;
+        while !*stopped.borrow_and_update() {
+            let pause = self.worker.sweep(&mut after).await;
+            wait(pause, &mut stopped).await;
+        }
     }
 
     async fn work(&self, mut stopped: watch::Receiver<bool>) {

@@ -14,7 +14,7 @@ use storage_model::{Event, Partition};
 ///
 /// - **At least once.** A call comes again if its worker died before the position was stored, or if
 ///   the database was restored. Two workers can overlap for a moment while a partition moves from one to the other.
-///   A position of a partition names one event for ever. So a receiver recognises an event that it
+///   A position of a partition names one event, as long as neither tier goes back in time. So a receiver recognises an event that it
 ///   has by partition and position.
 /// - **In order.** The events of a call have ascending positions. A later call has later ones,
 ///   except for a repeat. Calls of one partition follow each other in a worker. Events of different partitions have no order.

@@ -4,13 +4,12 @@
 //! by page, and rests at the end.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_model::{Field, Owner, Partition};
-use storage_sql::{ColdError, ColdKind, Fence, RowKey};
+use storage_sql::{Fence, RowKey};
 use storage_tiers::TierError;
-use tokio::time::Instant;
+use storage_tiers::caught::caught;
 
 use crate::worker::Worker;
 
@@ -18,59 +17,31 @@ use crate::worker::Worker;
 const PAGE: usize = 1_000;
 /// The time between two pages.
 const PAUSE: Duration = Duration::from_secs(1);
-/// The longest rest at the end of the table, or if the database rejects the sweep. It is shorter if
-/// rows stay for a short time only.
+/// The longest rest at the end of the table and after a failure. It is shorter if rows stay for a
+/// short time only.
 const REST_MAX: Duration = Duration::from_mins(10);
 
-/// How far the sweep is.
-#[derive(Debug, Default)]
-pub(crate) struct Swept {
-    // A plain mutex: held for a copy only, never across an await.
-    at: Mutex<(Option<RowKey>, Option<Instant>)>,
-}
-
-impl Swept {
-    /// Where the next page begins, if the next page is due.
-    fn due(&self) -> Option<Option<RowKey>> {
-        let at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_due = at.1.is_none_or(|due| Instant::now() >= due);
-        is_due.then(|| at.0.clone())
-    }
-
-    fn next(&self, after: Option<RowKey>, pause: Duration) {
-        let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
-        *at = (after, Some(Instant::now() + pause));
-    }
-}
-
 impl Worker {
-    /// Sweeps the next page, if it is due and this worker sweeps. A failure does not hold up
-    /// landing.
-    pub(crate) async fn sweep(&self, held: &[Partition]) {
-        let is_off = self.settings.sweep_after.is_zero();
-        if is_off || held.first() != Some(&Partition(0)) {
-            return;
+    /// Sweeps the page behind a row, if this worker sweeps. Then moves on to the last row of the
+    /// page. Returns how long to wait for the next page.
+    pub(crate) async fn sweep(&self, after: &mut Option<RowKey>) -> Duration {
+        let keep = self.settings.sweep_after;
+        let sweeps = self.claims.held().first() == Some(&Partition(0));
+        if keep.is_zero() || !sweeps {
+            return PAUSE;
         }
-        let Some(after) = self.swept.due() else {
-            return;
-        };
-        let rest = (self.settings.sweep_after / 10).clamp(PAUSE, REST_MAX);
-        match self.sweep_page(after.as_ref()).await {
-            Ok(Some(last)) => self.swept.next(Some(last), PAUSE),
-            Ok(None) => self.swept.next(None, rest),
-            Err(TierError::Cold(ColdError {
-                kind: ColdKind::Operator,
-                message,
-                ..
-            })) => {
-                tracing::warn!(
-                    "rows of purged fields stay, because the database does not let this login delete them: {message}"
-                );
-                self.swept.next(None, rest);
+        match caught(&self.metrics.panics, self.sweep_page(after.as_ref())).await {
+            Ok(Some(last)) => {
+                *after = Some(last);
+                PAUSE
+            }
+            Ok(None) => {
+                *after = None;
+                rest(keep)
             }
             Err(error) => {
-                tracing::warn!(%error, "a page of purged rows could not be swept: the same page follows");
-                self.swept.next(after, PAUSE);
+                tracing::warn!(%error, "rows of purged fields stay: the sweep goes on later");
+                rest(keep)
             }
         }
     }
@@ -86,6 +57,9 @@ impl Worker {
             by_partition.entry(partition).or_default().push(row);
         }
         for (partition, rows) in by_partition {
+            if self.claims.is_closed() {
+                break;
+            }
             let deleted = self.sweep_partition(partition, rows).await?;
             self.metrics.swept(deleted);
         }
@@ -109,7 +83,16 @@ impl Worker {
         let owners: Vec<Owner> = rows.iter().map(|(owner, _)| owner.clone()).collect();
         let marked = self.tiers.hot().marked(&owners, Some(record.epoch)).await;
         let marked: Result<Vec<bool>, _> = marked.into_iter().collect();
-        let mut marked = marked?.into_iter();
+        let mut marked = match marked {
+            Ok(marked) => marked.into_iter(),
+            // The rows of this partition wait for the next round, and the others go on.
+            Err(error) => {
+                if let Err(error) = self.tiers.prepare_after(error).await {
+                    tracing::debug!(%error, partition = partition.0, "purged rows stay");
+                }
+                return Ok(0);
+            }
+        };
         rows.retain(|_| marked.next() == Some(false));
         if rows.is_empty() {
             return Ok(0);
@@ -121,6 +104,12 @@ impl Worker {
             reaches: record.last_version,
             database: Some(record.database),
         };
-        Ok(cold.sweep(&fence, &rows).await?.unwrap_or_default())
+        let swept = cold.sweep(&fence, &rows, self.settings.sweep_after);
+        Ok(swept.await?.unwrap_or_default())
     }
+}
+
+/// The rest at the end of the table and after a failure.
+fn rest(keep: Duration) -> Duration {
+    (keep / 10).clamp(PAUSE, REST_MAX)
 }

@@ -14,7 +14,6 @@ use crate::hooks::Permit;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use crate::notes::LandedNotes;
-use crate::sweep::Swept;
 
 /// The state that the tasks of one worker share.
 #[derive(Debug)]
@@ -43,8 +42,6 @@ pub(crate) struct Worker {
     pub(crate) expiring: Expiring,
     /// The ends of feeds that the worker saw. As above.
     pub(crate) landed_notes: LandedNotes,
-    /// How far the sweep is. As above.
-    pub(crate) swept: Swept,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }

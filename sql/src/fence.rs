@@ -30,8 +30,7 @@ pub(crate) async fn hold<S: Session>(
 }
 
 /// Whether the partition's record is the one that was read with the batch, and the definitions are
-/// the known ones. If so, the record now
-/// holds how far the batch reaches.
+/// the known ones. If so, the record now holds how far the batch reaches.
 async fn holds<S: Session>(
     exec: &mut Exec<S>,
     fence: &Fence,

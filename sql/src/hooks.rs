@@ -31,15 +31,16 @@ const NAME_MAX: usize = 64;
 /// [`define`] in the same transaction. Rows that landed before get their own rows from a builder
 /// afterwards, which leaves newer ones as they are.
 #[async_trait]
-pub(crate) trait Derive<S: Session>: Writer<S> {
+pub(crate) trait Derive<S: Session>: Send + Sync {
     /// The hook's name in the database.
     fn name(&self) -> &'static str;
 
-    /// Reads the definitions. Later calls of [`Writer::write`] use them.
+    /// Reads the definitions, and returns the writer of the rows that follow by them. Several reads
+    /// can overlap, so each has a writer of its own.
     ///
     /// # Errors
-    /// A statement failed. The definitions stay as they were.
-    async fn read(&self, exec: &mut Exec<S>) -> Result<(), Fault>;
+    /// A statement failed.
+    async fn writer(&self, exec: &mut Exec<S>) -> Result<Arc<dyn Writer<S>>, Fault>;
 }
 
 /// The hooks of this program, and those that the database needs.
@@ -53,7 +54,7 @@ pub(crate) struct Hooks<S: Session> {
 pub(crate) struct Known<S: Session> {
     /// The sum of the numbers of their definitions.
     pub(crate) definitions: u64,
-    needed: Vec<Arc<dyn Derive<S>>>,
+    needed: Vec<Arc<dyn Writer<S>>>,
 }
 
 impl<S: Session> Clone for Known<S> {
@@ -69,8 +70,8 @@ impl<S: Session> Known<S> {
     /// The writers of a landing.
     pub(crate) fn writers(&self) -> Vec<&dyn Writer<S>> {
         let mut writers: Vec<&dyn Writer<S>> = vec![&VersionedRows];
-        for hook in &self.needed {
-            writers.push(hook.as_ref());
+        for writer in &self.needed {
+            writers.push(writer.as_ref());
         }
         writers
     }
@@ -103,8 +104,7 @@ impl<S: Session> Hooks<S> {
             let Some(built_in) = self.built_in(&hook.name) else {
                 return Err(Fault::operator(hook.missing()));
             };
-            built_in.read(exec).await?;
-            needed.push(Arc::clone(built_in));
+            needed.push(built_in.writer(exec).await?);
         }
         Ok(Known {
             definitions,

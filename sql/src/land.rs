@@ -234,8 +234,8 @@ mod tests {
             "history"
         }
 
-        async fn read(&self, _: &mut Exec<S>) -> Result<(), Fault> {
-            Ok(())
+        async fn writer(&self, _: &mut Exec<S>) -> Result<Arc<dyn Writer<S>>, Fault> {
+            Ok(Arc::new(History))
         }
     }
 

@@ -171,11 +171,15 @@ pub trait SweepStore: Send + Sync {
         limit: usize,
     ) -> Result<PurgedPage, ColdError>;
 
-    /// Deletes those of these rows that are purged, in one transaction, if the fence matches. All
-    /// rows are of the fence's partition. Returns how many it deleted, or `None` if the fence does
-    /// not match.
-    async fn sweep(&self, fence: &Fence, rows: &[(Owner, Field)])
-    -> Result<Option<u64>, ColdError>;
+    /// Deletes those of these rows that are purged, and whose last change is older than this, in one
+    /// transaction, if the fence matches. All rows are of the fence's partition. Returns how many it
+    /// deleted, or `None` if the fence does not match.
+    async fn sweep(
+        &self,
+        fence: &Fence,
+        rows: &[(Owner, Field)],
+        older_than: Duration,
+    ) -> Result<Option<u64>, ColdError>;
 }
 
 /// The sinks of the feed: how far each has got in each partition, and the events that it refused.

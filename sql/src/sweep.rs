@@ -37,13 +37,16 @@ impl<E: Engine> SweepStore for Database<E> {
         &self,
         fence: &Fence,
         rows: &[(Owner, Field)],
+        older_than: Duration,
     ) -> Result<Option<u64>, ColdError> {
         let swept = self.write("sweep", async |exec| {
             if !elsewhere(&[*fence], exec.server().id).is_empty() {
                 return Ok(None);
             }
             let definitions = self.hooks().known(exec).await?.definitions;
-            let swept = exec.transaction(async |exec| sweep(exec, fence, definitions, rows).await);
+            let swept = exec.transaction(async |exec| {
+                sweep(exec, (fence, definitions), rows, older_than).await
+            });
             match swept.await {
                 Ok(deleted) => Ok(Some(deleted)),
                 Err(Unswept::Fenced) => Ok(None),
@@ -118,9 +121,9 @@ fn target(key: &RowKey) -> Option<(Owner, Field)> {
 
 async fn sweep<S: Session>(
     exec: &mut Exec<S>,
-    fence: &Fence,
-    definitions: u64,
+    (fence, definitions): (&Fence, u64),
     rows: &[(Owner, Field)],
+    older_than: Duration,
 ) -> Result<u64, Unswept> {
     // ORDER: the fence before the rows, as in a landing.
     if !hold(exec, &[*fence], definitions).await?.is_empty() {
@@ -132,7 +135,8 @@ async fn sweep<S: Session>(
     let mut deleted = 0;
     for chunk in rows.chunks(MANY_MAX) {
         let chunk = padded(chunk);
-        let args: Vec<Arg<'_>> = chunk.iter().flat_map(|row| row_args(row)).collect();
+        let mut args = vec![Arg::Number(older_than.as_secs())];
+        args.extend(chunk.iter().flat_map(|row| row_args(row)));
         deleted += exec.execute(&DELETE_PURGED, chunk.len(), &args).await?;
     }
     Ok(deleted)

@@ -477,10 +477,11 @@ impl SweepStore for AtHome {
         &self,
         fence: &Fence,
         rows: &[(Owner, Field)],
+        older_than: Duration,
     ) -> Result<Option<u64>, ColdError> {
         let (fence, rows) = (*fence, rows.to_vec());
         self.call("sweep", move |cold| async move {
-            cold.sweep(&fence, &rows).await
+            cold.sweep(&fence, &rows, older_than).await
         })
         .await
     }

@@ -40,6 +40,8 @@ pub(crate) struct Relay {
     rows: AtomicUsize,
     /// The partition with which the next round begins. As above.
     first: AtomicU32,
+    /// The last partition that failed while others went on. As above.
+    failing: AtomicU32,
     /// How many events the sink is behind, in the partitions of this worker. Written by each round,
     /// read by [`LandingWorker::counts`](crate::LandingWorker::counts).
     behind: AtomicU64,
@@ -69,6 +71,7 @@ impl Relay {
             sink,
             rows: AtomicUsize::new(batch::ROWS_FIRST),
             first: AtomicU32::new(0),
+            failing: AtomicU32::new(u32::MAX),
             behind: AtomicU64::new(0),
         }
     }

@@ -28,15 +28,17 @@ impl Relay {
         let feeds = cold.feeds(&held).await?;
         let positions = cold.sink_positions(&self.name, &held).await?;
         self.note_behind(&feeds, &positions);
-        let mut busy = false;
+        let (mut busy, mut took) = (false, false);
         for (ends, after) in feeds.iter().zip(positions) {
             if ends.last <= after {
                 continue;
             }
             match self.turn(worker, ends, after).await? {
-                Turn::Done { more } => busy |= more,
+                Turn::Done { more } => (busy, took) = (busy | more, true),
+                // The receiver takes events of other partitions, so they go on.
+                Turn::Away(away) if took => self.pass_over(&away),
                 Turn::Away(away) => {
-                    // A partition that always fails does not keep the others from their turn.
+                    // The next round begins with another partition.
                     let next = away.partition.0.saturating_add(1);
                     self.first.store(next, Ordering::Relaxed);
                     return Ok(Ended::Away(away));
@@ -44,6 +46,19 @@ impl Relay {
             }
         }
         Ok(if busy { Ended::Busy } else { Ended::Idle })
+    }
+
+    /// Reports a partition that fails while others go on, once until another one does.
+    fn pass_over(&self, away: &Away) {
+        let Away {
+            partition, message, ..
+        } = away;
+        if self.failing.swap(partition.0, Ordering::Relaxed) != partition.0 {
+            tracing::warn!(
+                sink = %self.name, partition = partition.0, error = %message,
+                "the sink takes no events of this partition, and those of others go on: they are sent again"
+            );
+        }
     }
 
     /// Gives the sink the next events of one partition.

@@ -64,7 +64,10 @@ fn print(hooks: &[Hook], out: &mut impl Write) -> io::Result<()> {
         } else {
             "switched off"
         };
-        writeln!(out, "{name:?}, changed {definitions} times: {state}")?;
+        writeln!(
+            out,
+            "{name:?}: {state}; changes of its definitions: {definitions}"
+        )?;
     }
     Ok(())
 }

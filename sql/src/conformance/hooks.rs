@@ -1,12 +1,13 @@
 //! D1: landings keep to the hooks that the database names, and to their definitions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use storage_model::{LAYOUT, Paired, Partition, SeededIds, Timestamp, Token};
+use storage_model::{Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, ColdStore, LandError, Pair, open};
+use crate::{Batch, ColdKind, ColdStore, LandError, Pair, Raise, open};
 
 /// Gives the database a hot tier of four partitions.
 async fn paired(h: &Harness) {
@@ -101,12 +102,22 @@ pub async fn a_change_of_definitions_ends_the_landings_before_it(h: &Harness) {
 
 /// D1: a partition without a record gets one, so that no landing comes in between.
 pub async fn a_change_of_definitions_creates_missing_records(h: &Harness) {
+    h.shares();
     paired(h).await;
-    h.store.define("index", false).await.unwrap();
-    let all: Vec<Partition> = (0..4).map(Partition).collect();
-    for record in h.store.partitions(&all).await.unwrap() {
-        assert_eq!(record.last_version, version(1));
-    }
+    let gate = Arc::new(Gate::before("hooks/define"));
+    let changing = h.another(gate.clone()).await;
+    let defined = tokio::spawn(async move { changing.define("index", false).await });
+    gate.reached().await;
+    let store = Arc::clone(&h.store);
+    let mut raised = tokio::spawn(async move {
+        let raise = Raise::by_one(Partition(3), Epoch(0));
+        store.raise(&[raise]).await
+    });
+    let waits = tokio::time::timeout(Duration::from_millis(200), &mut raised);
+    assert!(waits.await.is_err(), "the record is locked");
+    gate.open();
+    defined.await.unwrap().unwrap();
+    assert_eq!(raised.await.unwrap().unwrap()[0].record.epoch, Epoch(1));
 }
 
 /// D1: so the builder that comes after the change finds the rows of all landings before it.

@@ -68,8 +68,13 @@ pub async fn a_sweep_deletes_purged_rows_alone(h: &Harness) {
     };
     let rows = vec![purged(&ann, "a", 1), removed, live(&ann, "c", "1", 3)];
     h.land(rows.clone()).await;
+    page(h, None, 9, 1).await;
     let keys = ["a", "b", "c", "d"].map(|name| key(&ann, name));
-    let swept = h.store.sweep(&fence(0, 1, 3, 3), &keys).await.unwrap();
+    let fence = fence(0, 1, 3, 3);
+    let hour = Duration::from_hours(1);
+    let swept = h.store.sweep(&fence, &keys, hour).await.unwrap();
+    assert_eq!(swept, Some(0), "it was purged again since it was found");
+    let swept = h.store.sweep(&fence, &keys, Duration::ZERO).await.unwrap();
     assert_eq!(swept, Some(1));
     assert_eq!(h.rows(&ann).await, rows[1..]);
 }
@@ -79,14 +84,16 @@ pub async fn a_sweep_under_another_record_deletes_nothing(h: &Harness) {
     h.init(&[0]).await;
     let ann = owner("ann");
     h.land(vec![purged(&ann, "a", 5)]).await;
+    page(h, None, 9, 1).await;
+    let sweep = async |fence| {
+        let rows = [key(&ann, "a")];
+        h.store.sweep(&fence, &rows, Duration::ZERO).await.unwrap()
+    };
     for wrong in [fence(0, 1, 4, 4), fence(0, 2, 5, 5), fence(0, 0, 5, 5)] {
-        let swept = h.store.sweep(&wrong, &[key(&ann, "a")]).await.unwrap();
-        assert_eq!(swept, None, "{wrong:?}");
+        assert_eq!(sweep(wrong).await, None, "{wrong:?}");
     }
     assert_eq!(h.rows(&ann).await.len(), 1);
-    let right = fence(0, 1, 5, 5);
-    let swept = h.store.sweep(&right, &[key(&ann, "a")]).await.unwrap();
-    assert_eq!(swept, Some(1));
+    assert_eq!(sweep(fence(0, 1, 5, 5)).await, Some(1));
     // The record is as it was, so landings go on.
     let record = h
         .store

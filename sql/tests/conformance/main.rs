@@ -29,6 +29,7 @@ storage_sql::conformance_cases!(
         a_database_that_goes_on_keeps_its_identity: ONE_STORE,
         raising_waits_for_a_landing_under_way: ONE_STORE,
         nothing_lands_by_earlier_definitions: ONE_STORE,
+        a_change_of_definitions_creates_missing_records: ONE_STORE,
         a_change_of_definitions_waits_for_a_landing_under_way: ONE_STORE,
         one_refused_row_refuses_the_batch_and_nothing_is_written:
             "no other connection can create the trigger that rejects a row",

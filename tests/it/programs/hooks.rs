@@ -1,5 +1,7 @@
 //! A hook that landings need and that the program lacks.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use storage_tests::{Stack, rows, until};
 
@@ -41,7 +43,11 @@ async fn a_worker_that_lacks_a_needed_hook_claims_nothing_until_it_is_switched_o
         Ok(holders().await? == 0)
     })
     .await?;
-    stack.player("bob").update([("gold", "1")]).await?;
+    let bob = stack.player("bob");
+    bob.update([("gold", "1")]).await?;
+    let error = bob.flush(Duration::from_secs(5)).await;
+    let error = error.err().context("nothing lands")?;
+    assert!(error.to_string().contains("\"index\""), "{error}");
     assert_eq!(rows(&stack.database).await?.len(), 1);
     worker.stop().await?;
     let unknown = program(&config, &["hooks", "--switch-off", "indices"]).await?;

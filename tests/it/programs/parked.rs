@@ -57,7 +57,7 @@ async fn the_program_serves_its_sinks_and_sends_parked_events_again() -> Result<
     assert_eq!(listed.status.code(), Some(0), "{said}");
     assert!(said.starts_with("web partition "), "{said}");
     assert!(
-        said.contains(" position 1-3: 422 Unprocessable Entity no such item\n1 parked events\n"),
+        said.contains(" position 1-3: 422 Unprocessable Entity\n1 parked events\n"),
         "{said}"
     );
     let unknown = program(&config, &["parked", "--sink", "other"]).await?;

@@ -211,7 +211,8 @@ impl SweepStore for Repeating {
         &self,
         fence: &Fence,
         rows: &[(Owner, Field)],
+        older_than: Duration,
     ) -> Result<Option<u64>, ColdError> {
-        self.cold.sweep(fence, rows).await
+        self.cold.sweep(fence, rows, older_than).await
     }
 }

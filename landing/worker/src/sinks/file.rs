@@ -77,7 +77,6 @@ fn unavailable(path: &Path, error: &io::Error) -> SinkError {
 }
 
 fn write(dir: &Path, path: &Path, lines: &[(Position, Vec<u8>)]) -> io::Result<()> {
-    let is_new = !path.exists();
     let mut file = open(path)?;
     let (end, last) = end_of(&mut file)?;
     let mut new = Vec::new();
@@ -93,10 +92,8 @@ fn write(dir: &Path, path: &Path, lines: &[(Position, Vec<u8>)]) -> io::Result<(
     // ORDER: the disk has the lines before the worker stores the position. Otherwise a crash of the
     // machine loses them.
     file.sync_all()?;
-    if is_new {
-        File::open(dir)?.sync_all()?;
-    }
-    Ok(())
+    // Also if the file was there: the call that made it may have ended before this.
+    File::open(dir)?.sync_all()
 }
 
 /// Opens a file and keeps other workers out until it is closed.

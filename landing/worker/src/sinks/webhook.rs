@@ -16,8 +16,6 @@ use super::json::Json;
 
 /// The longest wait that a service can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
-/// How much of an answer goes into the reason of a parked event.
-const REASON_CHARS: usize = 200;
 
 /// POSTs batches as a JSON array. The header `Idempotency-Key` names sink, partition, and the
 /// positions of the first and the last event.
@@ -89,7 +87,7 @@ impl Sink for Webhook {
             .header("Idempotency-Key", self.key(partition, events))
             .body(body);
         match request.send().await {
-            Ok(response) => judge(response).await,
+            Ok(response) => judge(&response),
             Err(error) => Err(SinkError::unavailable(reason(error))),
         }
     }
@@ -103,9 +101,8 @@ fn reason(error: reqwest::Error) -> String {
 
 /// The meaning of an answer.
 ///
-/// Statuses that speak of the call and not of its events concern the whole sink: a wrong token or
-/// path would refuse each event alike.
-async fn judge(response: Response) -> Result<(), SinkError> {
+/// All other statuses concern the whole sink: a wrong token or path would refuse each event alike.
+fn judge(response: &Response) -> Result<(), SinkError> {
     let status = response.status();
     if status.is_success() {
         return Ok(());
@@ -117,31 +114,19 @@ async fn judge(response: Response) -> Result<(), SinkError> {
     if !is_about_events(status) {
         return Err(SinkError::Unavailable {
             message: status.to_string(),
-            retry_after: retry_after(&response),
+            retry_after: retry_after(response),
         });
     }
-    let text = response.text().await.unwrap_or_default();
-    let text: String = text.chars().take(REASON_CHARS).collect();
-    let message = format!("{status} {text}").replace(char::is_control, " ");
-    Err(SinkError::rejected(message.trim()))
+    // Not its words: a service may repeat the header with the secret, or the events.
+    Err(SinkError::rejected(status.to_string()))
 }
 
+/// The statuses that a service gives for the content of a call.
 fn is_about_events(status: StatusCode) -> bool {
-    status.is_client_error()
-        && !matches!(
-            status,
-            StatusCode::UNAUTHORIZED
-                | StatusCode::PAYMENT_REQUIRED
-                | StatusCode::FORBIDDEN
-                | StatusCode::NOT_FOUND
-                | StatusCode::METHOD_NOT_ALLOWED
-                | StatusCode::PROXY_AUTHENTICATION_REQUIRED
-                | StatusCode::REQUEST_TIMEOUT
-                | StatusCode::CONFLICT
-                | StatusCode::MISDIRECTED_REQUEST
-                | StatusCode::TOO_EARLY
-                | StatusCode::TOO_MANY_REQUESTS
-        )
+    matches!(
+        status,
+        StatusCode::BAD_REQUEST | StatusCode::PAYLOAD_TOO_LARGE | StatusCode::UNPROCESSABLE_ENTITY
+    )
 }
 
 /// The wait that a service asks for in seconds, up to [`RETRY_AFTER_MAX`].

@@ -1,6 +1,7 @@
--- Purpose: deletes the rows among these that are purged.
--- Arguments: for each row app_id, region_id, logic_type, owner_id, field.
+-- Purpose: deletes the rows among these that are purged and old.
+-- Arguments: age in seconds. For each row app_id, region_id, logic_type, owner_id, field.
 -- Result: the number of deleted rows.
 DELETE FROM `{table}`
 WHERE is_del = 2
+  AND updated_at < strftime('%Y-%m-%d %H:%M:%f', 'now', '-' || ? || ' seconds')
   AND (app_id, region_id, logic_type, owner_id, field) IN (VALUES {each (?, ?, ?, ?, ?)})

@@ -391,7 +391,12 @@ impl SweepStore for ModelStore {
         })
     }
 
-    async fn sweep(&self, _: &Fence, _: &[(Owner, Field)]) -> Result<Option<u64>, ColdError> {
+    async fn sweep(
+        &self,
+        _: &Fence,
+        _: &[(Owner, Field)],
+        _: Duration,
+    ) -> Result<Option<u64>, ColdError> {
         Ok(None)
     }
 }
