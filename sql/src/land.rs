@@ -248,9 +248,9 @@ mod tests {
         let database = Database::new(engine, &settings, Access::Creates, None, statements, hooks);
         run(&database, &CREATE).await.unwrap();
         pair(&database).await;
-        database.define("history", true).await.unwrap();
         let raise = Raise::by_one(Partition(0), Epoch(0));
         database.raise(&[raise]).await.unwrap();
+        database.define("history", true).await.unwrap();
         database
     }
 
