@@ -210,11 +210,14 @@ impl LandingWorker {
     /// Watches whether the worker has the hooks that the database needs.
     async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
         let mut told = 0;
+        let panics = &self.worker.metrics.panics;
         while !*ended.borrow_and_update() {
+            let look = caught(panics, async { Ok(self.look_at_hooks(told).await) });
             tokio::select! {
                 biased;
                 _ = ended.wait_for(|ended| *ended) => return,
-                known = self.look_at_hooks(told) => told = known,
+                // A panic is logged and counted. The next look comes as usual.
+                known = look => told = known.unwrap_or(told),
             }
             wait(LOOK_EVERY, &mut ended).await;
         }
