@@ -78,13 +78,15 @@ impl Program {
     }
 }
 
-/// A world with short locks, its settings file, and a table that rejects a version that falls.
+/// A world with short locks in both tiers, its settings file, and a table that rejects a version that falls.
 async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     let mut world = World::fresh().await?;
     world.text = world
         .text
         .replace("lock_ttl = \"2s\"", "lock_ttl = \"1s\"")
-        .replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"");
+        .replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"")
+        // A program that stands still inside a transaction keeps its locks for so long (H44).
+        .replace("[landing]", "statement_timeout = \"5s\"\n[landing]");
     let folder = tempfile::tempdir()?;
     let config = folder.path().join("storage.toml");
     // Small batches, so that a pass has many steps to stand still at.
