@@ -13,11 +13,13 @@ use storage_model::{Event, Partition};
 /// serves its sinks, so all workers need the same sinks.
 ///
 /// - **At least once.** A call comes again if its worker died before the position was stored, or if
-///   the database was restored. Two workers can overlap for a moment while a partition moves from one to the other.
-///   A position of a partition names one event, as long as neither tier goes back in time. So a receiver recognises an event that it
-///   has by partition and position.
+///   the database was restored. Two workers can overlap for a moment while a partition moves from one
+///   to the other.
+///   A position of a partition names one event, as long as neither tier goes back in time. So a
+///   receiver recognises an event that it has by partition and position.
 /// - **In order.** The events of a call have ascending positions. A later call has later ones,
-///   except for a repeat. Calls of one partition follow each other in a worker. Events of different partitions have no order.
+///   except for a repeat. Calls of one partition follow each other in a worker. Events of different
+///   partitions have no order.
 /// - **A gap is told.** If events were dropped for their age before the sink took them, it gets
 ///   a [`Content::Gap`](storage_model::Content::Gap) in their place.
 /// - **A sink holds up nothing.** Landing does not wait for it.
@@ -58,7 +60,8 @@ pub trait Sink: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     /// [`SinkError::Unavailable`]: the whole sink waits, and the same events come again later.
-    /// [`SinkError::Rejected`]: the worker sends ever smaller parts of them, until the culprit stands alone.
+    /// [`SinkError::Rejected`]: the worker sends ever smaller parts of them, until the culprit stands
+    /// alone.
     ///
     /// # Cancel safety
     /// A worker that stops drops a call that takes too long. The same events come again, from this

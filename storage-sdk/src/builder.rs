@@ -208,20 +208,7 @@ impl StorageBuilder {
         };
         let cold = match cold {
             Some(cold) => cold,
-            None => {
-                // The tables are created when the tiers are paired, so that nothing is written into
-                // a wrong database.
-                let sql = settings.sql.clone();
-                let open = async move {
-                    if read_only {
-                        storage_sql::open_for_reading(&sql).await
-                    } else {
-                        storage_sql::open_for_pairing(&sql).await
-                    }
-                };
-                let opened = home.run(open).boxed().await;
-                opened.map_err(|ended| Error::new(Kind::Closed, ended.to_string()))??
-            }
+            None => open_cold(&settings, &home, read_only).boxed().await?,
         };
         let tiers = Tiers::new(
             hot,
@@ -246,9 +233,7 @@ impl StorageBuilder {
             ..limits
         };
         let worker = lands.then(|| {
-            let Settings {
-                landing, sessions, ..
-            } = &settings;
+            let (landing, sessions) = (&settings.landing, &settings.sessions);
             let worker = LandingWorker::new(tiers.clone(), landing, sessions, ids.as_ref());
             sinks
                 .into_iter()
@@ -258,6 +243,25 @@ impl StorageBuilder {
             core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?),
         })
     }
+}
+
+/// The database of the settings. Its tables are created when the tiers are paired, so that nothing is
+/// written into a wrong database.
+async fn open_cold(
+    settings: &Settings,
+    home: &Home,
+    read_only: bool,
+) -> Result<Arc<dyn ColdStore>> {
+    let sql = settings.sql.clone();
+    let open = async move {
+        if read_only {
+            storage_sql::open_for_reading(&sql).await
+        } else {
+            storage_sql::open_for_pairing(&sql).await
+        }
+    };
+    let opened = home.run(open).await;
+    Ok(opened.map_err(|ended| Error::new(Kind::Closed, ended.to_string()))??)
 }
 
 /// The sinks of a process. No sink is left without anybody who serves it.

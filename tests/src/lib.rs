@@ -5,6 +5,7 @@ pub mod bench;
 pub mod crash;
 pub mod feed;
 pub mod footprint;
+mod forward;
 pub mod game;
 pub mod holder;
 pub mod no_room;

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::{Field, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
-    HookStore, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
-    SinkStore, SweepStore,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, Parked,
+    PartitionRecord, Raise, Raised, SinkStore,
 };
 
 /// A cold tier with a disk that a test can fill.
@@ -118,34 +116,7 @@ impl ColdStore for NoRoom {
     }
 }
 
-#[async_trait]
-impl EventStore for NoRoom {
-    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError> {
-        self.cold.feeds(partitions).await
-    }
-
-    async fn events(
-        &self,
-        partition: Partition,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<Event>, ColdError> {
-        self.cold.events(partition, after, limit).await
-    }
-
-    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError> {
-        self.cold.leads(partition, before).await
-    }
-
-    async fn drop_events(
-        &self,
-        partition: Partition,
-        older_than: Duration,
-        limit: usize,
-    ) -> Result<usize, ColdError> {
-        self.cold.drop_events(partition, older_than, limit).await
-    }
-}
+crate::forward::rest!(NoRoom);
 
 #[async_trait]
 impl SinkStore for NoRoom {
@@ -199,37 +170,5 @@ impl SinkStore for NoRoom {
     ) -> Result<(), ColdError> {
         self.room("unpark")?;
         self.cold.unpark(sink, partition, position).await
-    }
-}
-
-#[async_trait]
-impl HookStore for NoRoom {
-    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
-        self.cold.hooks().await
-    }
-
-    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError> {
-        self.cold.define(name, is_needed).await
-    }
-}
-
-#[async_trait]
-impl SweepStore for NoRoom {
-    async fn purged(
-        &self,
-        after: Option<&RowKey>,
-        older_than: Duration,
-        limit: usize,
-    ) -> Result<PurgedPage, ColdError> {
-        self.cold.purged(after, older_than, limit).await
-    }
-
-    async fn sweep(
-        &self,
-        fence: &Fence,
-        rows: &[(Owner, Field)],
-        older_than: Duration,
-    ) -> Result<Option<u64>, ColdError> {
-        self.cold.sweep(fence, rows, older_than).await
     }
 }

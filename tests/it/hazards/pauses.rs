@@ -78,7 +78,8 @@ impl Program {
     }
 }
 
-/// A world with short locks in both tiers, its settings file, and a table that rejects a version that falls.
+/// A world with short locks in both tiers, its settings file, and a table that rejects a version that
+/// falls.
 async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     let mut world = World::fresh().await?;
     world.text = world

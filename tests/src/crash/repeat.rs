@@ -1,14 +1,12 @@
 //! A database whose calls may be carried out twice.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::{Field, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook, HookStore,
-    LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey, SinkStore,
-    SweepStore,
+    Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, Parked, PartitionRecord,
+    Raise, Raised, SinkStore,
 };
 
 use super::points::Points;
@@ -104,34 +102,7 @@ impl ColdStore for Repeating {
     }
 }
 
-#[async_trait]
-impl EventStore for Repeating {
-    async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError> {
-        self.cold.feeds(partitions).await
-    }
-
-    async fn events(
-        &self,
-        partition: Partition,
-        after: Position,
-        limit: usize,
-    ) -> Result<Vec<Event>, ColdError> {
-        self.cold.events(partition, after, limit).await
-    }
-
-    async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError> {
-        self.cold.leads(partition, before).await
-    }
-
-    async fn drop_events(
-        &self,
-        partition: Partition,
-        older_than: Duration,
-        limit: usize,
-    ) -> Result<usize, ColdError> {
-        self.cold.drop_events(partition, older_than, limit).await
-    }
-}
+crate::forward::rest!(Repeating);
 
 #[async_trait]
 impl SinkStore for Repeating {
@@ -182,37 +153,5 @@ impl SinkStore for Repeating {
         position: Position,
     ) -> Result<(), ColdError> {
         self.cold.unpark(sink, partition, position).await
-    }
-}
-
-#[async_trait]
-impl HookStore for Repeating {
-    async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {
-        self.cold.hooks().await
-    }
-
-    async fn define(&self, name: &str, is_needed: bool) -> Result<(), ColdError> {
-        self.cold.define(name, is_needed).await
-    }
-}
-
-#[async_trait]
-impl SweepStore for Repeating {
-    async fn purged(
-        &self,
-        after: Option<&RowKey>,
-        older_than: Duration,
-        limit: usize,
-    ) -> Result<PurgedPage, ColdError> {
-        self.cold.purged(after, older_than, limit).await
-    }
-
-    async fn sweep(
-        &self,
-        fence: &Fence,
-        rows: &[(Owner, Field)],
-        older_than: Duration,
-    ) -> Result<Option<u64>, ColdError> {
-        self.cold.sweep(fence, rows, older_than).await
     }
 }
