@@ -25,10 +25,15 @@ impl Keys {
     /// The keys of a write.
     #[must_use]
     pub fn of_write(&self, partition: Partition, owner: &Owner) -> ([String; 4], [String; 2]) {
-        (
-            self.0.of_writes(partition),
-            self.0.of_write(partition, &key::owner_part(owner)),
-        )
+        let keys = &self.0;
+        let shared = [
+            keys.dirty(partition),
+            keys.part(partition),
+            keys.ops(partition, 0),
+            keys.ops(partition, 1),
+        ];
+        let own = keys.of_write(partition, &key::owner_part(owner));
+        (shared, own)
     }
 }
 

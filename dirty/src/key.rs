@@ -48,17 +48,6 @@ impl Keys {
         key
     }
 
-    /// The keys of a write that belong to its partition, as `update.lua` and `mutate.lua` name
-    /// them.
-    pub(crate) fn of_writes(&self, partition: Partition) -> [String; 4] {
-        [
-            self.dirty(partition),
-            self.part(partition),
-            self.ops(partition, 0),
-            self.ops(partition, 1),
-        ]
-    }
-
     /// The keys of a write that belong to its owner. `part` is the [`owner_part`] of that owner.
     pub(crate) fn of_write(&self, partition: Partition, part: &str) -> [String; 2] {
         ["data", "exist"].map(|kind| {

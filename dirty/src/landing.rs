@@ -7,7 +7,7 @@ use bytes::Bytes;
 use storage_model::sabotage::is_kept;
 use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
 
-use crate::{Expire, Fields, HotError, HotRead, Lock, Mark, Probation, mark};
+use crate::{Fields, HotError, HotRead, Lock, Mark, mark};
 
 /// The result of taking a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -336,26 +336,9 @@ pub trait Marks: Send + Sync {
     /// The call fails as a whole under another epoch or incarnation, or without the lock.
     async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError>;
 
-    /// Says which of a partition's landed marks leave probation next. If none are expiring, all
-    /// marks that are on probation now become the next. Fails under another incarnation or without
-    /// the lock.
-    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
-
-    /// Ends the probation of expiring marks. Answers how many went. An owner that no map names any
-    /// more gets the time to live of landed data, or is evicted if that was requested. Marks of
-    /// another window stay. Fails under another epoch or incarnation, or without the lock.
-    async fn expire(&self, expire: &Expire) -> Result<u32, HotError>;
-
-    /// Makes marks on probation live again, after a change of the epoch. Answers how many. If the
-    /// dirty map has a mark of the same name, the two become one, with the fields of both and the
-    /// greater version.
-    ///
-    /// Does nothing if the epoch did not change, or if all marks from before the change are live
-    /// again. Fails under another incarnation or without the lock.
-    async fn requeue(
-        &self,
-        partition: Partition,
-        lock: &Lock,
-        entries: &[Entry],
-    ) -> Result<u32, HotError>;
+    /// Lets rejected owners land apart from their partners: their error marks count as rejected for
+    /// ever, and are due at once. Answers how many of the owners have error marks. A mark whose value
+    /// has vanished stays as it is, since the database never rejected it. Fails under another
+    /// incarnation.
+    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError>;
 }

@@ -5,7 +5,7 @@
 //! | [`store`] | [`HotStore`]: the contract of every engine, the sum of seven traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
 //! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
-//! | [`probation`](mod@probation) | [`Probation`], [`Expire`]: landed marks that stay for a while |
+//! | [`probation`](mod@probation) | [`Probations`], [`Probation`], [`Expire`]: landed marks that stay for a while |
 //! | [`partition`] | [`Partitions`], [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
 //! | [`feed`] | [`Feed`], [`Notes`]: notes on their way to the database |
 //! | [`tier`] | [`Tier`]: time, pairing, memory and workers of the whole |
@@ -62,7 +62,7 @@ pub use owner::{
 };
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
-pub use probation::{Expire, Probation, Window};
+pub use probation::{Expire, Probation, Probations, Window};
 pub use redis::{EventStream, RedisStore};
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::HotStore;

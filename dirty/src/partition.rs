@@ -128,7 +128,8 @@ pub struct PartitionPeek {
     pub last_note: Position,
     /// How far notes have landed, as far as the hot tier was told.
     pub noted: Position,
-    /// Notes of the stream. Landed ones are among them as long as they are on probation.
+    /// Entries of the stream. The notes of one call can share an entry. Landed ones are among them as
+    /// long as they are on probation.
     pub stream: u64,
     /// Whether lost leads were looked for in this epoch ([`Feed::resync`](crate::Feed::resync)). False
     /// without a record.

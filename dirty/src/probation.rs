@@ -8,9 +8,39 @@
 //! database, the database has kept the commits for a period and keeps them for good. Then the marks
 //! go. Any change of the epoch makes all of the marks live again.
 
+use async_trait::async_trait;
 use storage_model::{Epoch, Partition};
 
-use crate::{Entry, Lock};
+use crate::{Entry, HotError, Lock};
+
+/// The marks on probation.
+///
+/// The calls keep the rules of [`HotStore`](crate::HotStore).
+#[async_trait]
+pub trait Probations: Send + Sync {
+    /// Says which of a partition's landed marks leave probation next. If none are expiring, all
+    /// marks that are on probation now become the next. Fails under another incarnation or without
+    /// the lock.
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
+
+    /// Ends the probation of expiring marks. Answers how many went. An owner that no map names any
+    /// more gets the time to live of landed data, or is evicted if that was requested. Marks of
+    /// another window stay. Fails under another epoch or incarnation, or without the lock.
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError>;
+
+    /// Makes marks on probation live again, after a change of the epoch. Answers how many. If the
+    /// dirty map has a mark of the same name, the two become one, with the fields of both and the
+    /// greater version.
+    ///
+    /// Does nothing if the epoch did not change, or if all marks from before the change are live
+    /// again. Fails under another incarnation or without the lock.
+    async fn requeue(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError>;
+}
 
 /// The state of a partition's marks on probation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

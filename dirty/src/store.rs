@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::{Feed, Holders, Marks, Owners, Partitions, Sessions, Tier};
+use crate::{Feed, Holders, Marks, Owners, Partitions, Probations, Sessions, Tier};
 
 /// The whole contract of an engine: the sum of one trait for each concern.
 ///
@@ -18,11 +18,11 @@ use crate::{Feed, Holders, Marks, Owners, Partitions, Sessions, Tier};
 /// A dropped call may or may not have been applied, like a call with an unknown outcome. No call
 /// leaves anything half done.
 pub trait HotStore:
-    Owners + Marks + Partitions + Tier + Sessions + Holders + Feed + fmt::Debug
+    Owners + Marks + Probations + Partitions + Tier + Sessions + Holders + Feed + fmt::Debug
 {
 }
 
 impl<T> HotStore for T where
-    T: Owners + Marks + Partitions + Tier + Sessions + Holders + Feed + fmt::Debug
+    T: Owners + Marks + Probations + Partitions + Tier + Sessions + Holders + Feed + fmt::Debug
 {
 }

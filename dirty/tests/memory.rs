@@ -207,8 +207,8 @@ mod random {
     use rand::{RngExt, SeedableRng};
     use storage_dirty::{
         Adopt, Entry, Expire, Fault, Fields, Filled, HotKind, Load, Lock, Map, Marks, Mutated,
-        Observed, Owners, Partitions, Probation, Read, Refusal, Reject, Rejected, Snapshot,
-        SnapshotId, Window,
+        Observed, Owners, Partitions, Probation, Probations, Read, Refusal, Reject, Rejected,
+        Snapshot, SnapshotId, Window,
     };
     use storage_dirty::{MemoryStore, Settle};
     use storage_model::{

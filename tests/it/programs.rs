@@ -12,6 +12,7 @@ mod parked;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Output, Stdio};
+use std::time::Duration;
 
 use anyhow::Result;
 use storage_tests::{Stack, World, rows, stack, until};
@@ -217,6 +218,45 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
     );
     assert_eq!(rows(&stack.database).await?.len(), 2);
     Ok(())
+}
+
+/// An operator need not wait for `landing.torn_after`.
+#[tokio::test(flavor = "multi_thread")]
+async fn partners_of_a_rejected_owner_land_apart_by_command() -> Result<()> {
+    let (_folder, config, mut world) = config().await?;
+    world.settings.landing.error_retry_min = Duration::from_millis(100);
+    world.settings.landing.error_retry_max = Duration::from_millis(200);
+    let stack = Stack::with(world).await?;
+    let mut connection =
+        <sqlx::mysql::MySqlConnection as sqlx::Connection>::connect(&stack.database).await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows ADD CONSTRAINT poison CHECK (owner_id <> '{g}/bad')")
+        .execute(&mut connection)
+        .await?;
+    let (good, bad) = (stack.player("{g}/good"), stack.player("{g}/bad"));
+    good.transaction(|part| part.set("v", "1"))
+        .owner(&bad, |part| part.set("v", "1"))
+        .await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    assert_eq!(rows(&stack.database).await?.len(), 0, "both wait");
+    let torn = program(&config, &["errors", "--retry", "--apart"]).await?;
+    assert_eq!(torn.status.code(), Some(1), "one is still rejected");
+    let said = text(&torn.stdout);
+    assert!(
+        said.contains("owners land apart from their partners at the next retry of a worker"),
+        "{said}"
+    );
+    until("the partner has landed", async || {
+        let stored = rows(&stack.database).await?;
+        Ok(stored.iter().any(|row| row.name == "player/{g}/good/v"))
+    })
+    .await?;
+    until("the torn owners are counted", async || {
+        Ok(worker.counts().torn > 0)
+    })
+    .await?;
+    assert_eq!(rows(&stack.database).await?.len(), 1);
+    worker.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -229,6 +229,7 @@ macro_rules! hot_conformance {
                     links_are_followed_from_mark_to_mark,
                     linked_owners_above_the_bound_are_not_read,
                     partners_that_landed_apart_are_left,
+                    rejected_owners_are_torn_on_request,
                 ];
                 notes: [
                     a_write_leaves_its_note_in_the_same_step,

@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use storage_model::{Attempt, Change, Condition, Epoch, Mutation, Owner, Partition, Version};
+use storage_model::{
+    Attempt, Change, Condition, Epoch, Mutation, Owner, Partition, Timestamp, Version,
+};
 
 use super::field;
 use super::harness::{Harness, all_rows, applied, fault, live, owner, set};
@@ -514,6 +516,56 @@ pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
         let found = h.store().collect_linked(partition, &wanted, bound).await;
         assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
     }
+}
+
+/// An operator need not wait until a rejected owner is old enough.
+pub async fn rejected_owners_are_torn_on_request(h: &Harness) {
+    let (ann, bob, partition) = linked_pair(h).await;
+    let lock = h.lock(partition).await;
+    let tear = async |owners: &[&Owner]| {
+        let owners: Vec<Owner> = owners.iter().map(|owner| (*owner).clone()).collect();
+        h.store().tear(partition, &owners).await.unwrap()
+    };
+    assert_eq!(tear(&[&ann, &bob]).await, 0);
+    h.snapshot(partition, &lock).await;
+    for entry in h.scan(partition).await {
+        let owner = entry.mark.clone().unwrap().owner;
+        let reason = if owner == ann { "no" } else { "vanished" };
+        let rejected = Rejected {
+            leaves: Vec::new(),
+            faults: vec![fault("gold", entry.version, reason)],
+            source: Some(entry),
+            owner: Some(owner),
+        };
+        h.reject(partition, &lock, vec![rejected]).await.unwrap();
+    }
+    let errors = async || h.store().errors(partition, 0, 100).await.unwrap().entries;
+    let before = errors().await;
+    let day = Duration::from_hours(24);
+    assert!(
+        linked(h, &[&ann, &bob])
+            .await
+            .unwrap()
+            .iter()
+            .all(|one| one.rejected_for < Some(day))
+    );
+
+    assert_eq!(tear(&[&ann, &bob, &owner("{g}/dan")]).await, 1);
+    let all = linked(h, &[&ann, &bob]).await.unwrap();
+    let is_old = |member: &Member| member.rejected_for > Some(day);
+    assert_eq!(all.iter().map(is_old).collect::<Vec<_>>(), [true, false]);
+    assert_eq!(partners(&all), [of(&[&bob]), of(&[&ann])]);
+    let mut expected = before;
+    for error in &mut expected {
+        if error
+            .target
+            .as_ref()
+            .is_some_and(|(owner, _)| *owner == ann)
+        {
+            (error.first, error.next) = (Timestamp(0), Timestamp(0));
+        }
+    }
+    assert_eq!(errors().await, expected);
 }
 
 /// For later transactions of its partners, which would be torn, too.

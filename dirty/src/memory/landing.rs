@@ -9,13 +9,12 @@ use storage_model::{Epoch, Field, Owner, Partition};
 use super::lock::require;
 use super::partition::{collects, current, in_epoch, raise};
 use super::read::read;
+use super::reject;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
-use super::{probation, reject};
 use crate::{
-    Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
-    Map, Marked, Marks, Member, Page, PartitionRecord, Probation, Reject, Settle, Settled,
-    Snapshot,
+    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, Linked, Links, Lock, Map,
+    Marked, Marks, Member, Page, PartitionRecord, Reject, Settle, Settled, Snapshot,
 };
 
 #[async_trait]
@@ -104,26 +103,9 @@ impl Marks for MemoryStore {
         })?
     }
 
-    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
-        self.run(partition, "probation", |state, now| {
-            probation::probation(state, now, partition, lock)
-        })?
-    }
-
-    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
-        self.run(expire.partition, "expire", |state, now| {
-            probation::expire(state, now, expire)
-        })?
-    }
-
-    async fn requeue(
-        &self,
-        partition: Partition,
-        lock: &Lock,
-        entries: &[Entry],
-    ) -> Result<u32, HotError> {
-        self.run(partition, "requeue", |state, now| {
-            probation::requeue(state, now, partition, lock, entries)
+    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError> {
+        self.run(partition, "tear", |state, _| {
+            reject::tear(state, partition, owners)
         })?
     }
 }

@@ -189,6 +189,22 @@ impl Marks {
             .min()
     }
 
+    /// Makes the error marks of an owner old and due. Answers whether it has any that the database
+    /// made.
+    pub(super) fn tear(&mut self, owner: &Owner) -> bool {
+        let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
+        let rejected = fields.values_mut();
+        let rejected = rejected.filter(|error| !error.message.starts_with("vanished"));
+        let mut is_rejected = false;
+        for error in rejected {
+            (error.first, error.next, is_rejected) = (Timestamp(0), Timestamp(0), true);
+        }
+        if is_rejected {
+            self.errors.insert(owner.clone(), fields);
+        }
+        is_rejected
+    }
+
     /// Notes the partners of a mark that goes to the error map (G1).
     pub(super) fn keep_partners(&mut self, owner: &Owner, cleared: &Cleared) {
         if cleared.name.1.is_none()

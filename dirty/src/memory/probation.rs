@@ -1,11 +1,38 @@
 //! Landed marks on probation (H33).
 
+use async_trait::async_trait;
 use storage_model::Partition;
 
 use super::lock::require;
 use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
-use crate::{Entry, Expire, HotError, Lock, Probation, Window};
+use crate::{Entry, Expire, HotError, Lock, MemoryStore, Probation, Probations, Window};
+
+#[async_trait]
+impl Probations for MemoryStore {
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
+        self.run(partition, "probation", |state, now| {
+            self::probation(state, now, partition, lock)
+        })?
+    }
+
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
+        self.run(expire.partition, "expire", |state, now| {
+            self::expire(state, now, expire)
+        })?
+    }
+
+    async fn requeue(
+        &self,
+        partition: Partition,
+        lock: &Lock,
+        entries: &[Entry],
+    ) -> Result<u32, HotError> {
+        self.run(partition, "requeue", |state, now| {
+            self::requeue(state, now, partition, lock, entries)
+        })?
+    }
+}
 
 /// Says which landed marks leave probation next. If none are expiring, the marks that are on
 /// probation now become the next.

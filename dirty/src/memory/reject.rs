@@ -1,11 +1,11 @@
 //! The error map: fields that the database rejected, with the reason and the next attempt.
 
 use storage_model::sabotage::is_kept;
-use storage_model::{Owner, Timestamp};
+use storage_model::{Owner, Partition, Timestamp};
 
 use super::lock::require;
 use super::marks::ErrorMark;
-use super::partition::in_epoch;
+use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Reject, Rejected};
 
@@ -109,4 +109,18 @@ fn refuse(state: &mut PartState, now: Timestamp, reject: &Reject, owner: &Owner,
 #[must_use]
 pub fn errors(state: &PartState, cursor: u64, count: usize) -> Page<ErrorEntry> {
     state.marks.error_page(cursor, count)
+}
+
+/// Lets rejected owners land apart from their partners. Answers how many have error marks.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn tear(
+    state: &mut PartState,
+    partition: Partition,
+    owners: &[Owner],
+) -> Result<usize, HotError> {
+    current(state, partition, "tear")?;
+    let torn = owners.iter().filter(|owner| state.marks.tear(owner));
+    Ok(torn.count())
 }

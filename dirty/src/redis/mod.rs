@@ -60,9 +60,6 @@ pub struct RedisStore {
     guard: Arc<Guard>,
     queues: Arc<Queues>,
     stores: Arc<Stores>,
-    /// The name under which records keep the calls of this store. No other store has it, not even
-    /// one that was opened before.
-    name: Arc<str>,
     clean_ttl: Duration,
     absent_ttl: Duration,
 }
@@ -124,7 +121,7 @@ impl RedisStore {
         let invalid = |error: ConfigError| failed(Failure::Settings(error.to_string()));
         redis.validate().map_err(invalid)?;
         let addresses = Addresses::of(redis).map_err(failed)?;
-        let name = format!("{}{}", key::STORE, hooks.ids.next()).into();
+        let names = [(); 2].map(|()| format!("{}{}", key::STORE, hooks.ids.next()));
         // Boxed, so that callers' futures do not grow by this one. The compiler limits the depth of
         // futures, and callers need that limit for themselves.
         let router = Box::pin(Router::open(
@@ -137,9 +134,8 @@ impl RedisStore {
             router: Arc::new(router),
             space: Arc::new(Space::new(&redis.prefix, redis.partitions)),
             guard: Arc::new(Guard::new(redis.partitions)),
-            queues: Arc::new(Queues::new(redis.partitions)),
+            queues: Arc::new(Queues::new(redis.partitions, names)),
             stores: Arc::new(Stores::default()),
-            name,
             clean_ttl: hot.clean_ttl,
             absent_ttl: hot.absent_ttl,
         };

@@ -16,9 +16,9 @@ use crate::support::*;
 /// Loses the answer to a script, has the next call sent twice, or lets only a number of further
 /// pipelines through.
 #[derive(Debug)]
-struct Weather {
-    loses: Mutex<Option<&'static str>>,
-    doubles: AtomicBool,
+pub(crate) struct Weather {
+    pub(crate) loses: Mutex<Option<&'static str>>,
+    pub(crate) doubles: AtomicBool,
     closed_after: AtomicU32,
 }
 
@@ -47,19 +47,20 @@ impl Intercept for Weather {
     }
 
     async fn again(&self, commands: &[&'static str]) -> bool {
-        commands.contains(&"update") && self.doubles.swap(false, Ordering::SeqCst)
+        let is_call = commands.contains(&"update") || commands.contains(&"transact");
+        is_call && self.doubles.swap(false, Ordering::SeqCst)
     }
 }
 
 /// A store of one partition, behind a bad link.
-struct Place {
-    server: RedisServer,
-    store: RedisStore,
-    weather: Arc<Weather>,
+pub(crate) struct Place {
+    pub(crate) server: RedisServer,
+    pub(crate) store: RedisStore,
+    pub(crate) weather: Arc<Weather>,
 }
 
 impl Place {
-    async fn new() -> Self {
+    pub(crate) async fn new() -> Self {
         let server = server().await;
         let closed_after = AtomicU32::new(u32::MAX);
         let weather = Arc::new(Weather {
@@ -90,7 +91,7 @@ impl Place {
 
     /// Sends a write through this script and loses the answer. Returns the repeat of the
     /// write.
-    async fn lost(&self, script: &'static str, write: Mutation) -> Mutation {
+    pub(crate) async fn lost(&self, script: &'static str, write: Mutation) -> Mutation {
         *self.weather.loses.lock().unwrap() = Some(script);
         let error = send(&self.store, write.clone()).await.unwrap_err();
         assert_eq!(error.outcome, Outcome::Unknown, "{error}");

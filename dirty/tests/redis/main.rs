@@ -24,5 +24,6 @@ mod refusals;
 mod sentinel;
 mod spoilt;
 mod support;
+mod transact;
 mod versions;
 mod writes;

@@ -1,8 +1,10 @@
 //! Notes on a server that somebody edits.
 
-use storage_dirty::{Bound, Feed, HotKind, Mutated, Notes, RedisStore};
-use storage_model::{Applied, Bytes, Change, Mutation, Partition, Position};
-use storage_servers::RedisServer;
+use std::time::Duration;
+
+use storage_dirty::{Bound, Feed, HotKind, Mutated, Notes, Owners, Partitions, RedisStore};
+use storage_model::{Applied, Bytes, Change, Content, Epoch, Lead, Mutation, Partition, Position};
+use storage_servers::{RedisServer, Reply};
 
 use crate::support::*;
 
@@ -95,4 +97,92 @@ async fn an_entry_that_no_write_made_is_reported() {
     let read = store.notes(partition, Position::ZERO, bound).await;
     let error = read.unwrap_err();
     assert!(error.message.contains("7-7"), "{error:?}");
+}
+
+/// Numbers of notes.
+fn numbers(notes: &Notes) -> Vec<u64> {
+    let numbers = notes.events.iter().map(|event| event.position.number);
+    numbers.collect()
+}
+
+/// The notes of a call share an entry of the stream, and keep places of their own.
+#[tokio::test]
+async fn notes_of_one_call_are_read_and_trimmed_one_by_one() {
+    let server = server().await;
+    let one = RedisSettings {
+        partitions: 1,
+        ..settings(&server.url())
+    };
+    let store = prepared(one).await;
+    let partition = Partition(0);
+    let mut writes = Vec::new();
+    for id in ["ann", "bob", "cay", "dan", "eve"] {
+        let write = mutation(&store, &owner(id), &[("gold", set("1"))]).await;
+        let note = Some(Bytes::from(id));
+        writes.push((Mutation { note, ..write }, Vec::new()));
+    }
+    let results = store.mutate(&writes).await;
+    assert!(
+        results
+            .iter()
+            .all(|one| matches!(one, Ok(Mutated::Applied(_))))
+    );
+    let length = server.call(&["XLEN", "slug-notes:{0}"]).await.unwrap();
+    assert_eq!(length, Reply::Integer(1), "five notes of one call");
+
+    let read = async |after: u64, rows: usize| {
+        let bound = Bound { rows, bytes: 1_000 };
+        let after = Position::new(1, after);
+        store.notes(partition, after, bound).await.unwrap()
+    };
+    for (after, rows, expected, more) in [
+        (0, 9, vec![1, 2, 3, 4, 5], false),
+        (0, 2, vec![1, 2], true),
+        (2, 2, vec![3, 4], true),
+        (4, 2, vec![5], false),
+        (5, 2, vec![], false),
+    ] {
+        let notes = read(after, rows).await;
+        assert_eq!((numbers(&notes), notes.more), (expected, more), "{after}");
+    }
+    let bodies = read(0, 9)
+        .await
+        .events
+        .into_iter()
+        .map(|event| match event.content {
+            Content::Note(note) => note.body,
+            other => panic!("{other:?}"),
+        });
+    let bodies: Vec<_> = bodies.collect();
+    assert_eq!(bodies, ["ann", "bob", "cay", "dan", "eve"]);
+
+    let lock = lock("t");
+    let locked = store
+        .lock(&[partition], &lock, Duration::from_secs(60))
+        .await;
+    assert_eq!(locked, [Ok(true)]);
+    let trim = async |upto: u64| {
+        let upto = Position::new(1, upto);
+        store
+            .trim_notes(partition, &lock, Epoch(1), upto, true)
+            .await
+            .unwrap();
+    };
+    trim(3).await;
+    assert_eq!(numbers(&read(3, 9).await), [4, 5]);
+    let lead = |number| Lead {
+        owner: owner("bob"),
+        position: Position::new(1, number),
+    };
+    let leads = [lead(4), lead(5)];
+    assert_eq!(
+        store.resync(partition, &lock, Epoch(1), &leads).await,
+        Ok(0)
+    );
+    assert_eq!(
+        store.resync(partition, &lock, Epoch(1), &[lead(6)]).await,
+        Ok(1)
+    );
+    trim(5).await;
+    assert_eq!(numbers(&read(0, 9).await), [6]);
 }

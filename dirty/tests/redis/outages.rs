@@ -215,7 +215,7 @@ impl Intercept for Meanwhile {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
         if commands
             .iter()
-            .any(|name| matches!(*name, "update" | "mutate"))
+            .any(|name| matches!(*name, "update" | "transact"))
             && self.armed.swap(false, Ordering::SeqCst)
         {
             self.server.follow(&self.other).await.unwrap();

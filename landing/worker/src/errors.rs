@@ -1,11 +1,11 @@
 //! `errors`: the rows that the database rejected, and the reasons.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 
 use storage_dirty::{ErrorEntry, HotStore};
 use storage_model::{Owner, Partition};
-use storage_tiers::TierError;
+use storage_tiers::{TierError, Tiers};
 
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
@@ -21,6 +21,10 @@ pub struct Args {
     /// still rejected
     #[arg(long)]
     retry: bool,
+    /// Let rejected owners land apart from the partners of their transactions, without waiting for
+    /// `landing.torn_after`. A running worker then lands the partners at its next retry
+    #[arg(long, requires = "retry")]
+    apart: bool,
     /// Give up after this long. Rows that landed until then stay landed. A tier that is away ends
     /// the command at once
     #[arg(long, default_value = "1min")]
@@ -66,19 +70,19 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
             .into_iter()
             .filter_map(|entry| Some(entry.target?.0))
             .collect();
-        let mut landed = 0_usize;
-        for owner in &owners {
-            match tiers.flush(owner).await {
-                Ok(_) => landed += 1,
-                Err(TierError::Refused { .. }) => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        let landed = retry(&tiers, &owners).await?;
         writeln!(
             out,
             "tried {} owners again, {landed} of them landed whole",
             owners.len()
         )?;
+        if args.apart {
+            let torn = tear(tiers.hot().as_ref(), &owners).await?;
+            writeln!(
+                out,
+                "{torn} owners land apart from their partners at the next retry of a worker"
+            )?;
+        }
     }
     let hot = open::hot_for_reading(&settings).await?;
     let belongs = open::belongs(&settings, &hot).await;
@@ -96,6 +100,37 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
         (true, true) => Exit::Found,
         (true, false) => Exit::Fine,
     })
+}
+
+/// Lands owners now. Answers how many of them landed whole.
+async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+    let mut landed = 0;
+    for owner in owners {
+        match tiers.flush(owner).await {
+            Ok(_) => landed += 1,
+            Err(TierError::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(landed)
+}
+
+/// Has workers land rejected owners apart from their partners. Answers the number of owners that are
+/// still rejected.
+async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+    let mut by_partition: BTreeMap<Partition, Vec<Owner>> = BTreeMap::new();
+    for owner in owners {
+        let partition = owner.partition(hot.partition_count());
+        by_partition
+            .entry(partition)
+            .or_default()
+            .push(owner.clone());
+    }
+    let mut torn = 0;
+    for (partition, owners) in by_partition {
+        torn += hot.tear(partition, &owners).await?;
+    }
+    Ok(torn)
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

@@ -72,6 +72,7 @@ const GLOBAL: &[Fault] = &[
 const FOCUSES: &[&str] = &[
     "update",
     "mutate",
+    "transact",
     "observe",
     "fill",
     "fill",

@@ -14,23 +14,32 @@ local most, bytes_left = number(ARGV[2], 'the number of notes'), number(ARGV[3],
 local r = present(KEYS[1])
 local at = call('HMGET', KEYS[1], 'note', 'resynced')
 local reply, after, more = { r.epoch, at[1] or '0-0', at[2] == r.epoch and 1 or 0 }, ARGV[1], false
-local function size(entry)
-  local bytes = 0
-  for _, text in ipairs(entry[2]) do bytes = bytes + #text end
-  return bytes
-end
+local after_epoch, after_number = string.match(after, '^(%d+)-(%d+)$')
+after_number = number(after_number, 'the number of a note')
 local count = 0
+-- Adds the notes of an entry that lie behind `after`. The first entry may begin before that.
+local function add(entry)
+  local epoch, first, last = span(entry)
+  local from = epoch == after_epoch and math.max(first, after_number + 1) or first
+  for at_number = from, last do
+    local i = 2 * (at_number - first)
+    local name, text = entry[2][i + 1], entry[2][i + 2]
+    bytes_left = bytes_left - #text
+    if count == most or count > 0 and bytes_left < 0 then
+      more = true
+      return
+    end
+    count = count + 1
+    reply[4 + count] = { table.concat({ epoch, '-', digits(at_number) }), { name, text } }
+  end
+  after = entry[1]
+end
 repeat
   local step = math.min(STEP, most - count + 1)
   local entries = call('XRANGE', KEYS[2], table.concat({ '(', after }), '+', 'COUNT', step)
   for _, entry in ipairs(entries) do
-    bytes_left = bytes_left - size(entry)
-    if count == most or count > 0 and bytes_left < 0 then
-      more = true
-      break
-    end
-    count, after = count + 1, entry[1]
-    reply[4 + count] = entry
+    add(entry)
+    if more then break end
   end
 until more or #entries < step
 reply[4] = more and 1 or 0

@@ -14,20 +14,25 @@ local r = in_epoch(KEYS[1], ARGV[2])
 held(KEYS[3], ARGV[1])
 local before = call('HGET', KEYS[1], 'note') or '0-0'
 local last = tonumber(string.match(before, '-(%d+)$'))
-local lost = {}
-for i = 4, #ARGV, 2 do
-  if #call('XRANGE', KEYS[2], ARGV[i], ARGV[i]) == 0 then lost[#lost + 1] = ARGV[i + 1] end
+-- Whether the stream has the note of this place.
+local function is_there(place)
+  local entry = call('XRANGE', KEYS[2], place, '+', 'COUNT', '1')[1]
+  return entry and holds(entry, place)
 end
-for _, name in ipairs(lost) do
-  last = last + 1
-  local place = table.concat({ r.epoch, '-', digits(last) })
+local entry, lost = {}, 0
+for i = 4, #ARGV, 2 do
+  if not is_there(ARGV[i]) then
+    entry[#entry + 1], entry[#entry + 2], lost = 'r', ARGV[i + 1], lost + 1
+  end
+end
+if lost > 0 then
+  local place = table.concat({ r.epoch, '-', digits(last + lost) })
   call('HSET', KEYS[1], 'note', place)
-  local added = redis.pcall('XADD', KEYS[2], place, 'o', name, 'r', '1')
+  local added = redis.pcall('XADD', KEYS[2], place, unpack(entry))
   if type(added) == 'table' and added.err then
     call('HSET', KEYS[1], 'note', before)
     refuse(added.err)
   end
-  before = place
 end
 if ARGV[3] == '1' then call('HSET', KEYS[1], 'resynced', r.epoch) end
-return #lost
+return lost

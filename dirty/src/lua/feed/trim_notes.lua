@@ -7,7 +7,7 @@
 -- ARGV[2] epoch
 -- ARGV[3] position of the last landed note, "epoch-number"
 -- ARGV[4] 1 to drop the notes up to there, else 0
--- Reply: number of notes in the stream.
+-- Reply: number of entries in the stream. An entry goes once all of its notes have landed.
 -- Invariant: the call fails under another epoch or incarnation, or without the lock.
 expect(#KEYS == 3 and #ARGV == 4)
 in_epoch(KEYS[1], ARGV[2])

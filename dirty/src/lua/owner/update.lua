@@ -172,7 +172,7 @@ end
 -- writes have is kept apart, since tables are most of the cost of a call.
 local heads, starts, ends, marks = {}, {}, {}, {}
 local summed, buried, lasting, markers, unlike -- sums, tombstones, to persist, markers, other lines
-local notes, places, last_note -- entries of the stream, and the place of each write's note
+local notes, places, last_note -- the entry of the stream, and the place of each write's note
 local owners = not apart and {}
 -- Writes of different owners have one version, unless an owner has a greater one. So most texts are
 -- made only once.
@@ -243,8 +243,8 @@ for w = 1, writes do
       local place = table.concat({ r[3], '-', format(whole, last_note) })
       -- A hash that is not there has a version only if it is known to have no rows.
       local known = is_there or flags == all_of
-      notes[#notes + 1] = { place, 'o', ARGV[7 + w], 'v', v, 'w', known and format(whole, math.max(last, 0)) or '',
-        'c', counters, 'b', ARGV[at - 1] }
+      notes[#notes + 1], notes[#notes + 2] = 'n', table.concat({
+        v, ' ', known and format(whole, math.max(last, 0)) or '-', ' ', counters, '\31', ARGV[7 + w], '\31', ARGV[at - 1] })
       places[w] = place
       line = table.concat({ line or v, ' @', place })
     end
@@ -295,19 +295,18 @@ if not last_given then return answer(table.concat(unlike, '\n')) end
 -- the right for it, nothing has changed. Data is followed only by commands that have run before.
 if not r[4] then call('HDEL', KEYS[1], ':') end
 
--- ORDER: the stream first, since it alone can refuse its entries. A number of an entry that was
--- refused is given again.
+-- ORDER: the stream first, since it alone can refuse its entry. Numbers of an entry that was refused
+-- are given again. The notes of a call are one entry, at the place of the last of them.
 if notes then
-  call('HSET', KEYS[2], 'note', table.concat({ r[3], '-', format(whole, last_note) }))
-  for _, entry in ipairs(notes) do
-    local reply = redis.pcall('XADD', KEYS[8], unpack(entry))
-    if type(reply) == 'table' and reply.err then
-      call('HSET', KEYS[2], 'note', r[7] or '0-0')
-      if string.find(reply.err, 'smaller', 1, true) then
-        return redis.error_reply('CORRUPT the stream of notes has an entry that no write made')
-      end
-      return reply
+  local place = table.concat({ r[3], '-', format(whole, last_note) })
+  call('HSET', KEYS[2], 'note', place)
+  local reply = redis.pcall('XADD', KEYS[8], place, unpack(notes))
+  if type(reply) == 'table' and reply.err then
+    call('HSET', KEYS[2], 'note', r[7] or '0-0')
+    if string.find(reply.err, 'smaller', 1, true) then
+      return redis.error_reply('CORRUPT the stream of notes has an entry that no write made')
     end
+    return reply
   end
 end
 
@@ -334,11 +333,12 @@ for w = 1, writes do
       call('HDEL', hash, unpack(names))
     end
     if lasting and lasting[w] then call('PERSIST', hash) end
-    if places and places[w] then call('HSET', hash, ':n', places[w]) end
-    if sums then
-      call('HSET', hash, ':v', head, unpack(sums))
+    local place = places and places[w]
+    local list, first, last = sums or ARGV, sums and 1 or from, sums and #sums or to
+    if place then
+      call('HSET', hash, ':v', head, ':n', place, unpack(list, first, last))
     else
-      call('HSET', hash, ':v', head, unpack(ARGV, from, to))
+      call('HSET', hash, ':v', head, unpack(list, first, last))
     end
   end
 end

@@ -21,7 +21,7 @@ local function joined(one, other)
   if not one or one == other then return other end
   local version, more = math.max(mark_version(one), mark_version(other)), {}
   for name in string.gmatch(string.sub(other, 15), '[^\31]+') do more[#more + 1] = name end
-  return marked_with(one, version, more)
+  return marked_with(one, mark_text(version), more)
 end
 
 -- Collects marks for a map. A mark joins the one of the same name, if there is one.

@@ -4,13 +4,14 @@ local function tombstone(field) return table.concat({ ':d:', field }) end
 
 -- The header of the hash. Nil if there is no hash.
 local function header(key)
-  local head = call('HGET', key, ':v')
-  if not head then return nil end
-  local text, generation, flag = string.match(head, '^(%d+) (%d+)([ap])$')
+  local head = call('HMGET', key, ':v', ':t')
+  if not head[1] then return nil end
+  local text, generation, flag = string.match(head[1], '^(%d+) (%d+)([ap])$')
   return {
     version = number(text, ':v'),
     generation = number(generation, 'the generation'),
     complete = flag == 'a',
+    tombstones = head[2],
   }
 end
 
@@ -70,30 +71,22 @@ end
 
 -- Changes of a hash: values by name, and names to drop. A later change of a name overrides an
 -- earlier one.
-local function changes()
-  local self = { puts = {}, drops = {} }
-  function self.put(name, value)
-    self.puts[name], self.drops[name] = value, nil
+local function changes() return { puts = {}, drops = {} } end
+local function put(out, name, value) out.puts[name], out.drops[name] = value, nil end
+local function drop(out, name) out.puts[name], out.drops[name] = nil, true end
+local function write_changes(out, key)
+  local list, names = {}, {}
+  for name in pairs(out.drops) do names[#names + 1] = name end
+  local buries = false
+  for name, value in pairs(out.puts) do
+    list[#list + 1], list[#list + 2] = name, value
+    if string.byte(name) == 58 and string.sub(name, 1, 3) == ':d:' then buries = true end
   end
-  function self.drop(name)
-    self.puts[name], self.drops[name] = nil, true
+  if buries then
+    list[#list + 1], list[#list + 2] = ':t', '1'
   end
-  function self.write(key)
-    local pairs_list, names = {}, {}
-    for name, value in pairs(self.puts) do
-      pairs_list[#pairs_list + 1] = name
-      pairs_list[#pairs_list + 1] = value
-      if string.sub(name, 1, 3) == ':d:' then self.tombstones = true end
-    end
-    for name in pairs(self.drops) do names[#names + 1] = name end
-    if self.tombstones then
-      pairs_list[#pairs_list + 1] = ':t'
-      pairs_list[#pairs_list + 1] = '1'
-    end
-    each_chunk('HDEL', key, names) -- first: without the right the hash stays as it was
-    each_chunk('HSET', key, pairs_list)
-  end
-  return self
+  each_chunk('HDEL', key, names) -- first: without the right the hash stays as it was
+  each_chunk('HSET', key, list)
 end
 
 -- Adds the rows that win over the hash: rows of fields that it does not hold. If the hash is
@@ -111,9 +104,9 @@ local function overlay(load, hash, key, r, out)
   for i, row in ipairs(load.rows) do
     local known = stored[2 * i - 1] or stored[2 * i]
     if not known or (suspect and row.version > hash.version) then
-      out.drop(row.field)
-      out.drop(tombstone(row.field))
-      out.put(row.name, row.value)
+      drop(out, row.field)
+      drop(out, tombstone(row.field))
+      put(out, row.name, row.value)
     end
   end
 end
@@ -139,7 +132,7 @@ local function join_rows(load, hash, version, r, at, name)
   local out = changes()
   overlay(load, hash, KEYS[1], r, out)
   local base, generation, complete = merged(load, hash, version, r)
-  out.put(':v', head(base, generation, complete))
+  put(out, ':v', head(base, generation, complete))
   local source = math.max(r.source, base)
   local is_marked = not hash and is_named(at, name)
   if not hash then
@@ -147,12 +140,12 @@ local function join_rows(load, hash, version, r, at, name)
     if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
     if is_marked then
       put_aside(at, name)
-      out.put(':b', digits(source))
+      put(out, ':b', digits(source))
       is_marked = is_named(at, name) -- a mark that was just put aside keeps no hash
     end
     call('SET', KEYS[2], digits(source))
   end
   if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
-  out.write(KEYS[1])
+  write_changes(out, KEYS[1])
   return source, is_marked
 end

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Content, Epoch, Event, Lead, Note, Partition, Position};
+use storage_model::{Content, Epoch, Event, Lead, Note, Owner, Partition, Position};
 
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
@@ -108,29 +108,40 @@ fn of_entry(place: &[u8], wrong: Failure) -> Failure {
     ))
 }
 
-/// The content of an entry, by its names.
+/// The content of an entry: "r" and the owner of a lead, or "n" and "version previous counters…",
+/// the owner and the body, with U+001F between them. The previous version is "-" if it is unknown.
 fn content_of(values: &[(Bytes, Bytes)]) -> Result<Content, Failure> {
-    let value = |name: &str| {
-        let mut values = values.iter();
-        let found = values.find(|(one, _)| *one == name);
-        found
-            .map(|(_, value)| value)
-            .ok_or_else(|| Failure::Nonsense(format!("no {name:?}")))
-    };
-    let owner = std::str::from_utf8(value("o")?).ok();
-    let owner = owner.and_then(key::owner_of);
-    let owner = owner.ok_or_else(|| Failure::Nonsense("no owner".to_owned()))?;
-    if value("r").is_ok() {
-        return Ok(Content::Resync { owner });
+    let lacks = |what: &str| Failure::Nonsense(format!("no {what}"));
+    match values {
+        [(name, owner)] if *name == "r" => Ok(Content::Resync {
+            owner: owner_of(owner)?,
+        }),
+        [(name, text)] if *name == "n" => {
+            let mut parts = text.splitn(3, |byte| *byte == SEPARATOR);
+            let mut next = |what| parts.next().ok_or_else(|| lacks(what));
+            let (head, owner, body) = (next("versions")?, next("owner")?, next("body")?);
+            let mut numbers = head.split(|byte| *byte == b' ');
+            let mut next = |what| numbers.next().ok_or_else(|| lacks(what));
+            let (version, previous) = (next("version")?, next("version before")?);
+            let counters = numbers.filter(|text| !text.is_empty());
+            Ok(Content::Note(Note {
+                owner: owner_of(owner)?,
+                version: reply::version(version)?,
+                previous: (previous != b"-")
+                    .then(|| reply::version(previous))
+                    .transpose()?,
+                counters: counters.map(reply::digits).collect::<Result<_, _>>()?,
+                body: text.slice_ref(body),
+            }))
+        }
+        _ => Err(lacks("note")),
     }
-    let previous = Some(value("w")?).filter(|text| !text.is_empty());
-    let counters = value("c")?.split(|byte| *byte == b' ');
-    let counters = counters.filter(|text| !text.is_empty());
-    Ok(Content::Note(Note {
-        owner,
-        version: reply::version(value("v")?)?,
-        previous: previous.map(|text| reply::version(text)).transpose()?,
-        counters: counters.map(reply::digits).collect::<Result<_, _>>()?,
-        body: value("b")?.clone(),
-    }))
+}
+
+/// Between the parts of a note. No owner's name holds it.
+const SEPARATOR: u8 = 0x1f;
+
+fn owner_of(name: &[u8]) -> Result<Owner, Failure> {
+    let owner = std::str::from_utf8(name).ok().and_then(key::owner_of);
+    owner.ok_or_else(|| Failure::Nonsense("no owner".to_owned()))
 }

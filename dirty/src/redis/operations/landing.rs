@@ -16,9 +16,8 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
-    Bound, Collected, Entry, ErrorEntry, Expire, Fields, HotError, HotRead, Linked, Links, Lock,
-    Map, Marked, Marks, Member, Page, Probation, Reject, Settle, Settled, Snapshot, SnapshotId,
-    key, mark,
+    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, Linked, Links, Lock, Map,
+    Marked, Marks, Member, Page, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -219,21 +218,14 @@ impl Marks for RedisStore {
         self.reject_entries(reject).await
     }
 
-    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
-        self.look_at_probation(partition, lock).await
-    }
-
-    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
-        self.expire_marks(expire).await
-    }
-
-    async fn requeue(
-        &self,
-        partition: Partition,
-        lock: &Lock,
-        entries: &[Entry],
-    ) -> Result<u32, HotError> {
-        self.requeue_marks(partition, lock, entries).await
+    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError> {
+        let chunks = owners.chunks(MARKS_MAX);
+        let commands: Vec<_> = chunks
+            .map(|some| scripts::tear(&self.space, partition, some))
+            .collect();
+        let partitions = vec![partition; commands.len()];
+        let torn = self.each("tear", &partitions, commands, reply::number::<usize>);
+        torn.await.into_iter().sum()
     }
 }
 

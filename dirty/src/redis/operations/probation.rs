@@ -1,5 +1,6 @@
 //! Landed marks on probation.
 
+use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Partition};
 
@@ -10,20 +11,17 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef};
-use crate::{Entry, Expire, HotError, Lock, Probation, Window};
+use crate::{Entry, Expire, HotError, Lock, Probation, Probations, Window};
 
-impl RedisStore {
-    pub(in crate::redis) async fn look_at_probation(
-        &self,
-        partition: Partition,
-        lock: &Lock,
-    ) -> Result<Probation, HotError> {
+#[async_trait]
+impl Probations for RedisStore {
+    async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError> {
         let command = scripts::probation(&self.space, partition, lock);
         self.one("probation", Some(partition), command, probation_of)
             .await
     }
 
-    pub(in crate::redis) async fn expire_marks(&self, expire: &Expire) -> Result<u32, HotError> {
+    async fn expire(&self, expire: &Expire) -> Result<u32, HotError> {
         let Expire {
             partition,
             lock,
@@ -40,7 +38,7 @@ impl RedisStore {
         self.in_chunks("expire", *partition, entries, call).await
     }
 
-    pub(in crate::redis) async fn requeue_marks(
+    async fn requeue(
         &self,
         partition: Partition,
         lock: &Lock,
@@ -57,7 +55,9 @@ impl RedisStore {
         })
         .await
     }
+}
 
+impl RedisStore {
     /// Sends entries in as many calls as are needed, at least one, and adds up their answers.
     async fn in_chunks(
         &self,

@@ -227,3 +227,14 @@ pub(super) fn keys<'a>(
         .chain(owners.map(hash))
         .collect()
 }
+
+/// `tear.lua`.
+pub(crate) fn tear(space: &Space, partition: Partition, owners: &[Owner]) -> Command {
+    let mut keys = space.keys.maps(partition).to_vec();
+    keys.push(space.keys.part(partition));
+    let mut cmd = SCRIPTS.tear.call(&keys);
+    for owner in owners {
+        cmd.arg(key::owner_part(owner));
+    }
+    SCRIPTS.tear.write(space.slot(partition), cmd)
+}

@@ -25,7 +25,9 @@ mod sabotage;
 mod session;
 
 pub(crate) use feed::{read_notes, resync, trim_notes};
-pub(crate) use landing::{Head, MarkRef, RowRef, collect_linked, links, reject, settle, snapshot};
+pub(crate) use landing::{
+    Head, MarkRef, RowRef, collect_linked, links, reject, settle, snapshot, tear,
+};
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
@@ -38,6 +40,8 @@ const OWNER: &str = include_str!("../../lua/shared/owner.lua");
 const MARKS: &str = include_str!("../../lua/shared/marks.lua");
 const INTEGERS: &str = include_str!("../../lua/shared/integers.lua");
 const SESSION: &str = include_str!("../../lua/shared/session.lua");
+const NOTES: &str = include_str!("../../lua/shared/notes.lua");
+const MUTATION: &str = include_str!("../../lua/shared/mutation.lua");
 
 /// A constant script. Its text never depends on data, so a server keeps each script once.
 pub(crate) struct Script {
@@ -126,7 +130,8 @@ scripts! {
         update [];
         end_call [PRELUDE];
         forget_calls [PRELUDE];
-        mutate [PRELUDE, OWNER, SESSION, INTEGERS];
+        mutate [PRELUDE, OWNER, SESSION, INTEGERS, MUTATION];
+        transact [PRELUDE, OWNER, SESSION, INTEGERS, MUTATION];
         fill [PRELUDE, OWNER];
         check_fill [PRELUDE, OWNER];
         read_names [PRELUDE];
@@ -167,10 +172,11 @@ scripts! {
         collect_linked [PRELUDE, MARKS];
         links [PRELUDE, MARKS];
         requeue [PRELUDE, MARKS];
+        tear [PRELUDE, MARKS];
     }
     feed {
-        read_notes [PRELUDE];
-        resync [PRELUDE];
+        read_notes [PRELUDE, NOTES];
+        resync [PRELUDE, NOTES];
         trim_notes [PRELUDE];
     }
 }
@@ -223,11 +229,7 @@ pub(crate) fn update<'a>(
             .flat_map(|part| space.keys.of_write(partition, part)),
     );
     let mut cmd = SCRIPTS.update.call(&keys);
-    let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
-    cmd.arg(micros(ID_WINDOW))
-        .arg(deadlines().min())
-        .arg(deadlines().max());
-    epoch(&mut cmd, mutations.first().copied())
+    call_args(&mut cmd, &mutations)
         .arg(u8::from(apart))
         .arg(store)
         .arg(number);
@@ -305,12 +307,10 @@ fn names_in_mark(mutation: &Mutation) -> String {
     names
 }
 
-/// `mutate.lua`.
-pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Command {
-    let partition = space.partition(&mutation.owner);
+/// The keys that `mutate.lua` and `transact.lua` name before their own.
+fn mutation_keys(space: &Space, partition: Partition) -> Vec<String> {
     let all = &space.keys;
-    let [_, record, even, odd] = all.of_writes(partition);
-    let mut keys = vec![record, even, odd];
+    let mut keys = vec![all.part(partition)];
     keys.extend(all.maps(partition));
     keys.extend([
         all.sessions(partition),
@@ -319,12 +319,17 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Comm
         all.beats(partition),
         all.notes(partition),
     ]);
-    let names: Vec<_> = mutation
-        .parts()
-        .map(|part| key::owner_part(&part.owner))
-        .collect();
+    keys
+}
+
+/// `mutate.lua`.
+pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Command {
+    let partition = space.partition(&mutation.owner);
+    let mut keys = mutation_keys(space, partition);
+    keys.extend([0, 1].map(|parity| space.keys.ops(partition, parity)));
+    let names = names_of(mutation);
     for name in &names {
-        keys.extend(all.of_write(partition, name));
+        keys.extend(space.keys.of_write(partition, name));
     }
     let mut cmd = SCRIPTS.mutate.call(&keys);
     epoch(
@@ -342,6 +347,53 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Comm
         barrier,
         ..SCRIPTS.mutate.write(space.slot(partition), cmd)
     }
+}
+
+/// `transact.lua`: a call of a store, with this number, for writes of one partition. None of them
+/// waits for replicas or the disk.
+pub(crate) fn transact<'a>(
+    space: &Space,
+    partition: Partition,
+    store: &str,
+    number: u64,
+    mutations: impl IntoIterator<Item = &'a Mutation>,
+) -> Command {
+    let mutations: Vec<_> = mutations.into_iter().collect();
+    let names: Vec<_> = mutations
+        .iter()
+        .map(|mutation| names_of(mutation))
+        .collect();
+    let mut keys = mutation_keys(space, partition);
+    for name in names.iter().flatten() {
+        keys.extend(space.keys.of_write(partition, name));
+    }
+    let mut cmd = SCRIPTS.transact.call(&keys);
+    call_args(&mut cmd, &mutations).arg(store).arg(number);
+    for (mutation, names) in mutations.into_iter().zip(names) {
+        cmd.arg(names.len());
+        for (part, name) in mutation.parts().zip(names) {
+            part_args(cmd.arg(name), part, None);
+        }
+    }
+    Command {
+        needs_policy: true,
+        ..SCRIPTS.transact.write(space.slot(partition), cmd)
+    }
+}
+
+/// The names of a mutation's owners, as maps have them.
+fn names_of(mutation: &Mutation) -> Vec<String> {
+    let names = mutation.parts().map(|part| key::owner_part(&part.owner));
+    names.collect()
+}
+
+/// The deadlines and the epoch of the writes of one call.
+fn call_args<'a>(cmd: &'a mut Cmd, mutations: &[&Mutation]) -> &'a mut Cmd {
+    let deadlines = || mutations.iter().map(|mutation| deadline(mutation));
+    cmd.arg(micros(ID_WINDOW))
+        .arg(deadlines().min())
+        .arg(deadlines().max());
+    epoch(cmd, mutations.first().copied())
 }
 
 /// The time until which a copy of a mutation may be applied.

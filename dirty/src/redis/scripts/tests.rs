@@ -202,6 +202,7 @@ fn calls() -> Vec<Command> {
             1,
             &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))],
         ),
+        transact(&space, partition, "w:1", 1, &[of(Change::Remove)]),
         end_call(&space, partition, "w:1", 1),
         forget_calls(&space, partition, &[("w:1".into(), "1".into())]),
         open_session(&space, &opening, ttl),
@@ -236,6 +237,7 @@ fn calls() -> Vec<Command> {
             &[(owner.clone(), crate::Fields::All)],
             crate::Bound { rows: 1, bytes: 1 },
         ),
+        tear(&space, partition, std::slice::from_ref(&owner)),
         links(&space, partition, Epoch(1), std::slice::from_ref(&owner), 1),
         pairing(&space),
         pair(&space, &blank, &paired),
@@ -324,7 +326,7 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
 
 #[test]
 fn headers_are_complete_and_scripts_say_what_they_may_do() {
-    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot collect_linked settle reject probation expire requeue write_for_wait resync trim_notes";
+    let workers = "end_call forget_calls claim_session close_session ask_session beat lapse forget_lapsed end_grace evict adopt raise_landed end_collect pair announce lock renew unlock snapshot collect_linked settle reject probation expire requeue write_for_wait resync trim_notes tear";
     for script in SCRIPTS.all() {
         let name = script.name;
         let first_input = if name == "rights" {
@@ -337,7 +339,7 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
         }
         let first = script.source.lines().next().unwrap();
         let expected = match name {
-            "update" | "mutate" | "fill" | "open_session" => "#!lua",
+            "update" | "mutate" | "transact" | "fill" | "open_session" => "#!lua",
             _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
             _ => "#!lua flags=no-writes,allow-oom",
         };
@@ -358,8 +360,12 @@ fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
                     "%d" => code.contains("%d+") || code.contains("and '%d' or '%.0f'"),
                     // A read leaves nothing half done, and neither does a script without the right
                     // to write. A note that the stream refuses is taken back before anything else
-                    // is written.
-                    "pcall" => script.name == "rights" || code.contains("redis.pcall('XADD', "),
+                    // is written. The failure of one of many writes is its answer.
+                    "pcall" => {
+                        script.name == "rights"
+                            || code.contains("redis.pcall('XADD', ")
+                            || code.contains("pcall(carry_out, owners)")
+                    }
                     // Both operands are texts.
                     ".." => [
                         "base_text .. all_of, base_text .. part_of",

@@ -1,5 +1,6 @@
 //! Mutations.
 
+mod answers;
 #[doc(hidden)]
 pub mod calls;
 mod completion;
@@ -13,7 +14,7 @@ use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition};
 
 use self::calls::Fate;
 use self::completion::replies;
-use self::queue::Waiting;
+use self::queue::{Line, Script, Waiting};
 use crate::redis::RedisStore;
 use crate::redis::connections::barrier::Barrier;
 use crate::redis::connections::transport::Answer;
@@ -37,23 +38,31 @@ impl RedisStore {
 
     /// Sends a write with other waiting writes of its partition.
     async fn mutate_one(&self, mutation: &Mutation) -> Result<Mutated, HotError> {
-        let partition = self.space.partition(&mutation.owner);
+        let line = self.line_of(mutation);
         let mut answer = match mutation.attempt {
-            Attempt::Retry => Box::pin(self.send_again(partition, mutation)).await,
-            _ => self.send_queued(partition, mutation).await,
+            Attempt::Retry => Box::pin(self.send_again(line, mutation)).await,
+            _ => self.send_queued(line, mutation).await,
         };
         if is_left(&answer) {
-            answer = Box::pin(self.send_apart(partition, mutation)).await;
+            answer = Box::pin(self.send_apart(line.partition, mutation)).await;
         }
-        self.mutated(partition, mutation, answer)
+        self.mutated(line.partition, mutation, answer)
+    }
+
+    /// The queue of a write.
+    fn line_of(&self, mutation: &Mutation) -> Line {
+        Line {
+            partition: self.space.partition(&mutation.owner),
+            script: Script::of(mutation),
+        }
     }
 
     /// Resends a write whose call was lost, unless that call was carried out.
-    async fn send_again(&self, partition: Partition, mutation: &Mutation) -> Answer {
-        match self.fate(partition, mutation.id).await? {
+    async fn send_again(&self, line: Line, mutation: &Mutation) -> Answer {
+        match self.fate(line, mutation.id).await? {
             Fate::Answered(answer) => answer,
-            Fate::Void => self.send_queued(partition, mutation).await,
-            Fate::Apart => self.send_apart(partition, mutation).await,
+            Fate::Void => self.send_queued(line, mutation).await,
+            Fate::Apart => self.send_apart(line.partition, mutation).await,
         }
     }
 
@@ -83,9 +92,9 @@ impl RedisStore {
                 .is_some_and(|(mutation, _)| mutation.attempt == Attempt::Retry)
         });
         let (together, each, repeated) = futures::join!(
-            self.mutate_together(mutations, &partitions, &shared),
+            self.mutate_together(mutations, &shared),
             self.mutate_apart(mutations, &partitions, &alone),
-            self.mutate_again(mutations, &partitions, &again)
+            self.mutate_again(mutations, &again)
         );
         for (index, answer) in together
             .into_iter()
@@ -132,32 +141,30 @@ impl RedisStore {
         Ok(mutated)
     }
 
-    /// Sends writes through the queues of their partitions, those of each partition together. The
-    /// answers come in the order of the indices.
+    /// Sends writes through their queues, those of each queue together. The answers come in the
+    /// order of the indices.
     async fn mutate_together(
         &self,
         mutations: &[(Mutation, Vec<Load>)],
-        partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<(usize, Answer)> {
         if indices.is_empty() {
             return Vec::new();
         }
         let (replies, told) = replies(indices.len());
-        let mut by_partition: BTreeMap<Partition, Vec<Waiting>> = BTreeMap::new();
+        let mut by_line: BTreeMap<Line, Vec<Waiting>> = BTreeMap::new();
         for (index, reply) in indices.iter().zip(replies) {
-            if let (Some(partition), Some((mutation, _))) =
-                (partitions.get(*index), mutations.get(*index))
-            {
+            if let Some((mutation, _)) = mutations.get(*index) {
                 let waiting = Waiting {
                     mutation: mutation.clone(),
                     reply,
                 };
-                by_partition.entry(*partition).or_default().push(waiting);
+                let line = self.line_of(mutation);
+                by_line.entry(line).or_default().push(waiting);
             }
         }
-        let waiting_in: Vec<Partition> = by_partition.keys().copied().collect();
-        let batches: Vec<_> = by_partition
+        let waiting_in: Vec<Line> = by_line.keys().copied().collect();
+        let batches: Vec<_> = by_line
             .into_iter()
             .filter_map(|(at, writes)| self.enqueue(at, writes))
             .collect();
@@ -173,14 +180,11 @@ impl RedisStore {
     async fn mutate_again(
         &self,
         mutations: &[(Mutation, Vec<Load>)],
-        partitions: &[Partition],
         indices: &[usize],
     ) -> Vec<Answer> {
-        let some = picked(mutations, partitions, indices);
-        futures::future::join_all(
-            some.map(|((mutation, _), partition)| self.send_again(partition, mutation)),
-        )
-        .await
+        let some = indices.iter().filter_map(|index| mutations.get(*index));
+        let sent = some.map(|(mutation, _)| self.send_again(self.line_of(mutation), mutation));
+        futures::future::join_all(sent).await
     }
 
     /// Sends writes, each in a call of its own.
@@ -197,7 +201,7 @@ impl RedisStore {
         self.send_each(&writes, &partitions).await
     }
 
-    /// Sends writes that `update.lua` left, each in a call of its own.
+    /// Sends writes that calls with others left, each in a call of its own.
     async fn mutate_left(
         &self,
         mutations: &[(Mutation, Vec<Load>)],
@@ -226,9 +230,9 @@ impl RedisStore {
             .map(|(mutation, loads)| scripts::mutate(&self.space, mutation, loads))
             .collect();
         let answers = self.send_verified(commands, partitions, false).await;
-        for ((answer, (mutation, _)), partition) in answers.iter().zip(writes).zip(partitions) {
+        for (answer, (mutation, _)) in answers.iter().zip(writes) {
             if is_unknown(answer) && !mutation.attempt.is_named() {
-                self.sent_apart(*partition, mutation.id);
+                self.sent_apart(self.line_of(mutation), mutation.id);
             }
         }
         answers
@@ -257,18 +261,15 @@ pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
 /// the disk have groups of their own. A write with an id that its caller keeps goes alone, since
 /// only mutate.lua looks ids up.
 fn goes_with_others((mutation, loads): &(Mutation, Vec<Load>)) -> bool {
-    scripts::takes_update(mutation)
-        && !mutation.attempt.is_named()
-        && loads.is_empty()
-        && !Barrier::is_of(mutation.durability)
+    !mutation.attempt.is_named() && loads.is_empty() && !Barrier::is_of(mutation.durability)
 }
 
-/// Whether `update.lua` left a write to `mutate.lua`.
+/// Whether a call with other writes left a write to `mutate.lua`.
 fn is_left(answer: &Answer) -> bool {
     matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
 }
 
-/// The answer of `update.lua` and `mutate.lua` to a mutation with this many changes.
+/// The answer of a script to a mutation with this many changes.
 pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
     if !matches!(value, Value::Array(_)) {
         return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);

@@ -1,7 +1,8 @@
-//! The queues of writes that `update.lua` takes, one for each partition. While one call of a
-//! partition is under way, new writes wait and go together in the next call. No write waits for
-//! company: a write that finds no call under way goes at once, alone, sent by its caller. A task
-//! sends the waiting writes, so none of them depends on how another caller's future is polled.
+//! The queues of writes, two for each partition: one for the writes that `update.lua` takes, and one
+//! for those that `transact.lua` takes. While one call of a queue is under way, new writes wait and
+//! go together in the next call. No write waits for company: a write that finds no call under way
+//! goes at once, alone, sent by its caller. A task sends the waiting writes, so none of them depends
+//! on how another caller's future is polled.
 //!
 //! The writes of a call share the time, the record and the marks. Each of these costs the server
 //! one command for the whole call. So the cost of a write falls as the load rises. Each call has a
@@ -14,11 +15,11 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use redis::Value;
 use storage_model::{Change, Mutation, OpId, Partition, tries};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
+use super::answers::answers_of;
 use super::calls::{Calls, Fate};
 use super::completion::{Reply, told};
 use super::is_unknown;
@@ -29,9 +30,9 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 
-/// The most writes of one call, and about the most bytes that they set. The server does nothing
-/// else during a call.
-const WRITES_MAX: usize = 128;
+/// The most owners of one call, and about the most bytes that they set. The server does nothing
+/// else during a call. A transaction can exceed either by itself.
+const OWNERS_MAX: usize = 128;
 const BYTES_MAX: usize = 256 * 1024;
 
 /// After the response timeout divided by this, waiting writes go without the call before them. A
@@ -39,9 +40,48 @@ const BYTES_MAX: usize = 256 * 1024;
 /// branch of a `select!`. That branch may itself wait for a write.
 const PATIENCE: u32 = 2;
 
-/// The queues of all partitions.
+/// The script that carries out the writes of a queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::redis) enum Script {
+    /// `update.lua`.
+    Update,
+    /// `transact.lua`.
+    Transact,
+}
+
+impl Script {
+    /// The script that takes a write.
+    pub(in crate::redis) fn of(mutation: &Mutation) -> Self {
+        if scripts::takes_update(mutation) {
+            Self::Update
+        } else {
+            Self::Transact
+        }
+    }
+}
+
+/// The place of a queue: its partition and its script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::redis) struct Line {
+    pub(in crate::redis) partition: Partition,
+    pub(in crate::redis) script: Script,
+}
+
+/// All queues.
 #[derive(Debug)]
-pub(in crate::redis) struct Queues(Vec<Queue>);
+pub(in crate::redis) struct Queues {
+    update: Side,
+    transact: Side,
+}
+
+/// The queues of one script, one for each partition.
+#[derive(Debug)]
+struct Side {
+    /// The name under which records keep the calls of these queues. No other store has it, not even
+    /// one that was opened before.
+    name: String,
+    queues: Vec<Queue>,
+}
 
 #[derive(Debug, Default)]
 struct Queue {
@@ -71,10 +111,10 @@ pub(in crate::redis) struct Waiting {
     pub(super) reply: Reply,
 }
 
-/// Writes of one partition that go together in one call.
+/// Writes of one queue that go together in one call.
 #[derive(Debug)]
 pub(in crate::redis) struct Batch {
-    partition: Partition,
+    line: Line,
     members: Vec<Waiting>,
     /// Released when the batch is dropped. `None` in a flusher's batch.
     _taken: Option<Taken>,
@@ -84,24 +124,36 @@ pub(in crate::redis) struct Batch {
 #[derive(Debug)]
 struct Taken {
     queues: Arc<Queues>,
-    partition: Partition,
+    line: Line,
 }
 
-/// Sends the waiting writes of a partition, call by call, until none is left.
+/// Sends the waiting writes of a queue, call by call, until none is left.
 struct Flusher {
     store: RedisStore,
-    partition: Partition,
+    line: Line,
     /// No write was left, so the next waiting write gets another flusher.
     ended: bool,
 }
 
 impl Queues {
-    pub(in crate::redis) fn new(partitions: u32) -> Self {
-        Self((0..partitions).map(|_| Queue::default()).collect())
+    pub(in crate::redis) fn new(partitions: u32, names: [String; 2]) -> Self {
+        let [update, transact] = names.map(|name| Side {
+            name,
+            queues: (0..partitions).map(|_| Queue::default()).collect(),
+        });
+        Self { update, transact }
     }
 
-    fn of(&self, partition: Partition) -> Option<&Queue> {
-        self.0.get(usize::try_from(partition.0).ok()?)
+    fn side(&self, script: Script) -> &Side {
+        match script {
+            Script::Update => &self.update,
+            Script::Transact => &self.transact,
+        }
+    }
+
+    fn of(&self, line: Line) -> Option<&Queue> {
+        let queues = &self.side(line.script).queues;
+        queues.get(usize::try_from(line.partition.0).ok()?)
     }
 }
 
@@ -127,8 +179,9 @@ impl State {
     }
 
     fn group(&mut self) -> Vec<Waiting> {
-        let (mut group, mut bytes) = (Vec::with_capacity(self.waiting.len().min(WRITES_MAX)), 0);
-        while group.len() < WRITES_MAX && bytes < BYTES_MAX {
+        let mut group = Vec::with_capacity(self.waiting.len().min(OWNERS_MAX));
+        let (mut owners, mut bytes) = (0, 0);
+        while owners < OWNERS_MAX && bytes < BYTES_MAX {
             // A write of another epoch goes in another call.
             let fits = |next: &mut Waiting| {
                 let same = |first: &Waiting| first.mutation.epoch == next.mutation.epoch;
@@ -138,6 +191,7 @@ impl State {
                 break;
             };
             if next.reply.is_awaited() {
+                owners += 1 + next.mutation.also.len();
                 bytes += size(&next.mutation);
                 group.push(next);
             }
@@ -148,7 +202,8 @@ impl State {
 
 fn size(mutation: &Mutation) -> usize {
     // A sum is kept with the answer, like a value with the data.
-    let values = mutation.changes.iter().map(|(_, change)| {
+    let changes = mutation.parts().flat_map(|part| part.changes.iter());
+    let values = changes.map(|(_, change)| {
         if let Change::Set(value) = change {
             value.len()
         } else {
@@ -159,30 +214,26 @@ fn size(mutation: &Mutation) -> usize {
 }
 
 impl RedisStore {
-    /// Adds writes to the queue of their partition. If no call is under way, the caller gets a
+    /// Adds writes to their queue. If no call is under way, the caller gets a
     /// batch to send. A flusher sends the rest.
-    pub(in crate::redis) fn enqueue(
-        &self,
-        partition: Partition,
-        writes: Vec<Waiting>,
-    ) -> Option<Batch> {
-        let mut state = locked(&self.queues.of(partition)?.state);
+    pub(in crate::redis) fn enqueue(&self, line: Line, writes: Vec<Waiting>) -> Option<Batch> {
+        let mut state = locked(&self.queues.of(line)?.state);
         state.waiting.extend(writes);
-        self.begin(partition, state)
+        self.begin(line, state)
     }
 
-    /// Has the waiting writes of a partition sent. If no call is under way, the caller gets a batch
+    /// Has the waiting writes of a queue sent. If no call is under way, the caller gets a batch
     /// to send. A flusher sends the rest.
-    fn begin(&self, partition: Partition, mut state: MutexGuard<'_, State>) -> Option<Batch> {
+    fn begin(&self, line: Line, mut state: MutexGuard<'_, State>) -> Option<Batch> {
         let mut batch = None;
         if !state.taken && !state.carried {
             state.taken = true;
             let taken = Taken {
                 queues: Arc::clone(&self.queues),
-                partition,
+                line,
             };
             batch = Some(Batch {
-                partition,
+                line,
                 members: state.group(),
                 _taken: Some(taken),
             });
@@ -195,7 +246,7 @@ impl RedisStore {
         if alone {
             let flusher = Flusher {
                 store: self.clone(),
-                partition,
+                line,
                 ended: false,
             };
             tokio::spawn(flusher.flush());
@@ -204,27 +255,23 @@ impl RedisStore {
     }
 
     /// Sends one write, alone or with other waiting writes.
-    pub(in crate::redis) async fn send_queued(
-        &self,
-        partition: Partition,
-        mutation: &Mutation,
-    ) -> Answer {
-        let Some(queue) = self.queues.of(partition) else {
+    pub(in crate::redis) async fn send_queued(&self, line: Line, mutation: &Mutation) -> Answer {
+        let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
         let joined = {
             let mut state = locked(&queue.state);
             let apart = state.calls.is_apart(mutation.id);
-            (!apart).then(|| (state.join(mutation.clone()), self.begin(partition, state)))
+            (!apart).then(|| (state.join(mutation.clone()), self.begin(line, state)))
         };
         let Some((answered, batch)) = joined else {
-            return Box::pin(self.send_apart(partition, mutation)).await;
+            return Box::pin(self.send_apart(line.partition, mutation)).await;
         };
         if let Some(batch) = batch {
             // Boxed, so that the future of callers that only wait is small.
             Box::pin(self.send_batch(batch)).await;
         }
-        self.carried(&[partition], told(answered)).await
+        self.carried(&[line], told(answered)).await
     }
 
     /// Waits for answers that flushers bring. If they take longer than any call does, other
@@ -233,7 +280,7 @@ impl RedisStore {
     /// it ends the call that it finds open.
     pub(in crate::redis) async fn carried<T>(
         &self,
-        partitions: &[Partition],
+        lines: &[Line],
         told: impl Future<Output = T>,
     ) -> T {
         let mut told = std::pin::pin!(told);
@@ -241,14 +288,12 @@ impl RedisStore {
             if let Ok(told) = timeout(self.router.common.patience(), told.as_mut()).await {
                 return told;
             }
-            partitions
-                .iter()
-                .for_each(|partition| self.flush_on(*partition));
+            lines.iter().for_each(|line| self.flush_on(*line));
         }
     }
 
-    fn flush_on(&self, partition: Partition) {
-        let Some(queue) = self.queues.of(partition) else {
+    fn flush_on(&self, line: Line) {
+        let Some(queue) = self.queues.of(line) else {
             return;
         };
         let mut state = locked(&queue.state);
@@ -258,7 +303,7 @@ impl RedisStore {
             tokio::spawn(
                 Flusher {
                     store: self.clone(),
-                    partition,
+                    line,
                     ended: false,
                 }
                 .flush(),
@@ -266,32 +311,34 @@ impl RedisStore {
         }
     }
 
-    /// Sends batches together and hands out their answers. A batch goes by itself if its partition
-    /// has an open call that can't be ended.
+    /// Sends batches together and hands out their answers. A batch goes by itself if its queue has an
+    /// open call that can't be ended.
     // ORDER: open calls are ended before the first call begins. So no call waits, unsent, for
-    // another partition.
+    // another queue.
     pub(in crate::redis) async fn send_batches(&self, batches: Vec<Batch>) {
         let open = batches
             .iter()
-            .filter_map(|batch| Some((batch.partition, self.open_call(batch.partition)?)));
-        let ends = open.map(|(partition, number)| self.end_call(partition, number));
+            .filter_map(|batch| Some((batch.line, self.open_call(batch.line)?)));
+        let ends = open.map(|(line, number)| self.end_call(line, number));
         futures::future::join_all(ends).await;
         let (mut calls, mut commands, mut left) = (Vec::new(), Vec::new(), Vec::new());
         for mut batch in batches {
-            match self.begin_call(batch.partition, &mut batch.members) {
+            match self.begin_call(batch.line, &mut batch.members) {
                 Ok(number) => {
-                    commands.push(self.command(batch.partition, number, &batch.members));
+                    commands.push(self.command(batch.line, number, &batch.members));
                     calls.push((batch, number));
                 }
                 Err(_) => left.push(self.send_batch(batch)),
             }
         }
         let together = async {
-            let partitions: Vec<Partition> =
-                calls.iter().map(|(batch, _)| batch.partition).collect();
+            let partitions: Vec<Partition> = calls
+                .iter()
+                .map(|(batch, _)| batch.line.partition)
+                .collect();
             let answers = self.send_verified(commands, &partitions, false).await;
             for ((batch, number), answer) in calls.into_iter().zip(answers) {
-                self.hand_out(batch.partition, number, batch.members, answer)
+                self.hand_out(batch.line, number, batch.members, answer)
                     .await;
             }
         };
@@ -301,39 +348,40 @@ impl RedisStore {
     async fn send_batch(
         &self,
         Batch {
-            partition,
+            line,
             mut members,
             _taken,
         }: Batch,
     ) {
-        match self.number(partition, &mut members).await {
+        match self.number(line, &mut members).await {
             Ok(number) => {
                 let answer = self
-                    .send_one_verified(self.command(partition, number, &members), partition)
+                    .send_one_verified(self.command(line, number, &members), line.partition)
                     .await;
-                self.hand_out(partition, number, members, answer).await;
+                self.hand_out(line, number, members, answer).await;
             }
             Err(failure) => answer_all(members, std::iter::repeat(Err(failure))),
         }
     }
 
-    fn command(&self, partition: Partition, number: u64, members: &[Waiting]) -> Command {
-        scripts::update(
-            &self.space,
-            partition,
-            &self.name,
-            number,
-            members.iter().map(|member| &member.mutation),
-        )
+    fn command(&self, line: Line, number: u64, members: &[Waiting]) -> Command {
+        let name = &self.queues.side(line.script).name;
+        let mutations = members.iter().map(|member| &member.mutation);
+        match line.script {
+            Script::Update => scripts::update(&self.space, line.partition, name, number, mutations),
+            Script::Transact => {
+                scripts::transact(&self.space, line.partition, name, number, mutations)
+            }
+        }
     }
 
     /// The number of the next call. An earlier call is ended first if its answer is lost.
-    async fn number(&self, partition: Partition, members: &mut [Waiting]) -> Result<u64, Failure> {
+    async fn number(&self, line: Line, members: &mut [Waiting]) -> Result<u64, Failure> {
         for _ in 0..tries::NUMBERS {
-            match self.begin_call(partition, members) {
+            match self.begin_call(line, members) {
                 Ok(number) => return Ok(number),
                 Err(Some(open)) => {
-                    let ended = Box::pin(self.end_call(partition, open)).await;
+                    let ended = Box::pin(self.end_call(line, open)).await;
                     ended
                         .map_err(|failure| failure.before_sending("the end of an earlier call"))?;
                 }
@@ -341,7 +389,7 @@ impl RedisStore {
             }
         }
         Err(Failure::NoConnection(
-            "another call of the partition began first in every attempt".to_owned(),
+            "another call of the queue began first in every attempt".to_owned(),
         ))
     }
 
@@ -349,25 +397,21 @@ impl RedisStore {
     /// one.
     // ORDER: the call is open before it is sent. So a caller that goes away in the middle leaves it
     // open.
-    fn begin_call(
-        &self,
-        partition: Partition,
-        members: &mut [Waiting],
-    ) -> Result<u64, Option<u64>> {
-        let queue = self.queues.of(partition).ok_or(None)?;
+    fn begin_call(&self, line: Line, members: &mut [Waiting]) -> Result<u64, Option<u64>> {
+        let queue = self.queues.of(line).ok_or(None)?;
         let ids = members.iter().map(|member| member.mutation.id).collect();
         let number = locked(&queue.state).calls.begin(ids).map_err(Some)?;
         members.iter_mut().for_each(|member| member.reply.is_sent());
         Ok(number)
     }
 
-    fn open_call(&self, partition: Partition) -> Option<u64> {
-        locked(&self.queues.of(partition)?.state).calls.open()
+    fn open_call(&self, line: Line) -> Option<u64> {
+        locked(&self.queues.of(line)?.state).calls.open()
     }
 
     /// Ends a call whose answer is lost, once for all callers that ask for it at a time.
-    async fn end_call(&self, partition: Partition, number: u64) -> Result<(), Failure> {
-        let Some(queue) = self.queues.of(partition) else {
+    async fn end_call(&self, line: Line, number: u64) -> Result<(), Failure> {
+        let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
         let mut others = std::pin::pin!(queue.call_ended.notified());
@@ -376,11 +420,11 @@ impl RedisStore {
         if !is_first {
             // Not for long, since the first caller may have gone away.
             let _ = timeout(self.router.common.response_timeout / PATIENCE, others).await;
-            if self.open_call(partition) != Some(number) {
+            if self.open_call(line) != Some(number) {
                 return Ok(());
             }
         }
-        let ended = self.send_end(partition, number).await;
+        let ended = self.send_end(line, number).await;
         locked(&queue.state)
             .ending
             .take_if(|ending| *ending == number);
@@ -390,36 +434,41 @@ impl RedisStore {
 
     /// Ends a call and keeps the fates of its writes. After that, the call was carried out or never
     /// will be.
-    async fn send_end(&self, partition: Partition, number: u64) -> Result<(), Failure> {
-        let Some(queue) = self.queues.of(partition) else {
+    async fn send_end(&self, line: Line, number: u64) -> Result<(), Failure> {
+        let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
-        let command = scripts::end_call(&self.space, partition, &self.name, number);
-        let text = match self.send_one_verified(command, partition).await {
+        let name = &self.queues.side(line.script).name;
+        let command = scripts::end_call(&self.space, line.partition, name, number);
+        let text = match self.send_one_verified(command, line.partition).await {
             Ok(value) => reply::bytes(value)?,
             // Another caller ended the call, and the next one was made meanwhile. The call is still
             // open here only if the stored number is wrong.
             Err(Failure::Server { code, .. }) if code == "STALE" => {
-                self.close(partition, number);
+                self.close(line, number);
                 return Ok(());
             }
             Err(failure) => return Err(failure),
         };
-        let answers = (*text != *b"void").then(|| lines(&text).map(Ok).collect());
+        let answers = if *text == *b"void" {
+            None
+        } else {
+            Some(answers_of(&text)?.into_iter().map(Ok).collect())
+        };
         locked(&queue.state)
             .calls
             .ended(number, answers, Instant::now());
         Ok(())
     }
 
-    /// The fate of a write of this store whose answer was lost. [`Fate::Void`] if the write may go
+    /// The fate of a write of this queue whose answer was lost. [`Fate::Void`] if the write may go
     /// in another call.
     pub(in crate::redis) async fn fate(
         &self,
-        partition: Partition,
+        line: Line,
         id: OpId,
     ) -> Result<Fate<Answer>, Failure> {
-        let Some(queue) = self.queues.of(partition) else {
+        let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
         let open = {
@@ -430,7 +479,7 @@ impl RedisStore {
             state.calls.open_with(id)
         };
         let ended = match open {
-            Some(number) => self.end_call(partition, number).await,
+            Some(number) => self.end_call(line, number).await,
             None => Ok(()),
         };
         // The fate may be known now, even if another caller ended the call.
@@ -444,24 +493,19 @@ impl RedisStore {
     }
 
     /// Notes that a write went by mutate.lua, under its id, and that its answer was lost.
-    pub(in crate::redis) fn sent_apart(&self, partition: Partition, id: OpId) {
-        if let Some(queue) = self.queues.of(partition) {
+    pub(in crate::redis) fn sent_apart(&self, line: Line, id: OpId) {
+        if let Some(queue) = self.queues.of(line) {
             locked(&queue.state).calls.sent_apart(id, Instant::now());
         }
     }
 
-    async fn hand_out(
-        &self,
-        partition: Partition,
-        number: u64,
-        members: Vec<Waiting>,
-        answer: Answer,
-    ) {
+    async fn hand_out(&self, line: Line, number: u64, members: Vec<Waiting>, answer: Answer) {
         let answer = answer.and_then(reply::bytes).map_err(stale_is_lost);
+        let answer = answer.and_then(|text| answers_of(&text));
         let answers = match answer {
             Err(failure) if is_spoilt(&failure) && members.len() > 1 => {
-                match Box::pin(self.end_call(partition, number)).await {
-                    Ok(()) => Box::pin(self.each_alone(partition, &members)).await,
+                match Box::pin(self.end_call(line, number)).await {
+                    Ok(()) => Box::pin(self.each_alone(line, &members)).await,
                     Err(failure) => vec![Err(failure); members.len()],
                 }
             }
@@ -471,14 +515,14 @@ impl RedisStore {
                 // The server keeps no trace of a call that it rejected with an error. The next call
                 // ends it, so that no copy comes later.
                 if !was_sent && !is_unknown(&answer) {
-                    self.never_sent(partition, number);
+                    self.never_sent(line, number);
                 }
                 vec![answer; members.len()]
             }
-            Ok(text) => {
-                let answers: Vec<Answer> = lines(&text).map(Ok).collect();
+            Ok(answers) => {
+                let answers: Vec<Answer> = answers.into_iter().map(Ok).collect();
                 if answers.len() == members.len() {
-                    if let Some(queue) = self.queues.of(partition) {
+                    if let Some(queue) = self.queues.of(line) {
                         let calls = &mut locked(&queue.state).calls;
                         calls.close(number);
                         calls.heard(members.iter().map(|member| member.mutation.id));
@@ -494,25 +538,25 @@ impl RedisStore {
     }
 
     /// Notes that a call was not sent, so it is void.
-    fn never_sent(&self, partition: Partition, number: u64) {
-        if let Some(queue) = self.queues.of(partition) {
+    fn never_sent(&self, line: Line, number: u64) {
+        if let Some(queue) = self.queues.of(line) {
             locked(&queue.state)
                 .calls
                 .ended(number, None, Instant::now());
         }
     }
 
-    fn close(&self, partition: Partition, number: u64) {
-        if let Some(queue) = self.queues.of(partition) {
+    fn close(&self, line: Line, number: u64) {
+        if let Some(queue) = self.queues.of(line) {
             locked(&queue.state).calls.close(number);
         }
     }
 
     /// Sends each write of a batch alone. One key of the batch has the wrong type, so nothing was
     /// applied, and the call is ended. Only the write of that key must fail.
-    async fn each_alone(&self, partition: Partition, members: &[Waiting]) -> Vec<Answer> {
+    async fn each_alone(&self, line: Line, members: &[Waiting]) -> Vec<Answer> {
         let fates: Vec<_> = {
-            let calls = self.queues.of(partition).map(|queue| locked(&queue.state));
+            let calls = self.queues.of(line).map(|queue| locked(&queue.state));
             members
                 .iter()
                 .map(|member| calls.as_ref()?.calls.fate(member.mutation.id))
@@ -530,7 +574,7 @@ impl RedisStore {
             .iter()
             .map(|member| (&member.mutation, &[][..]))
             .collect();
-        self.send_each(&writes, &vec![partition; members.len()])
+        self.send_each(&writes, &vec![line.partition; members.len()])
             .await
     }
 }
@@ -549,23 +593,6 @@ fn stale_is_lost(failure: Failure) -> Failure {
     }
 }
 
-/// The answers to the writes of a call, as [`decode`](super::decode) takes them.
-fn lines(text: &[u8]) -> impl Iterator<Item = Value> {
-    text.split(|byte| *byte == b'\n').map(|line| {
-        if line.first().is_some_and(u8::is_ascii_digit) {
-            return Value::BulkString(line.to_vec());
-        }
-        // The text of an error has spaces of its own.
-        let words: usize = if line.starts_with(b"failed ") {
-            2
-        } else {
-            usize::MAX
-        };
-        let words = line.splitn(words, |byte| *byte == b' ');
-        Value::Array(words.map(|word| Value::BulkString(word.to_vec())).collect())
-    })
-}
-
 /// Answers the waiting callers.
 fn answer_all(
     members: impl IntoIterator<Item = Waiting>,
@@ -579,7 +606,7 @@ fn answer_all(
 impl Flusher {
     async fn flush(mut self) {
         let queues = Arc::clone(&self.store.queues);
-        let Some(queue) = queues.of(self.partition) else {
+        let Some(queue) = queues.of(self.line) else {
             return;
         };
         let patience = self.store.router.common.response_timeout / PATIENCE;
@@ -587,7 +614,7 @@ impl Flusher {
         while let Some(members) = self.next(queue) {
             self.store
                 .send_batch(Batch {
-                    partition: self.partition,
+                    line: self.line,
                     members,
                     _taken: None,
                 })
@@ -608,7 +635,7 @@ impl Flusher {
 impl Drop for Flusher {
     fn drop(&mut self) {
         // The flusher panicked, or its runtime ends. The channels tell the waiting callers.
-        if let Some(queue) = self.store.queues.of(self.partition).filter(|_| !self.ended) {
+        if let Some(queue) = self.store.queues.of(self.line).filter(|_| !self.ended) {
             let mut state = locked(&queue.state);
             state.carried = false;
             state.waiting.clear();
@@ -618,7 +645,7 @@ impl Drop for Flusher {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let Some(queue) = self.queues.of(self.partition) else {
+        let Some(queue) = self.queues.of(self.line) else {
             return;
         };
         let mut state = locked(&queue.state);

@@ -125,6 +125,12 @@ impl Tables {
                 || broken("H33-moved"))
     }
 
+    /// The partition count of the hot tier. Before the first pairing there are no rows.
+    #[must_use]
+    pub fn partition_count(&self) -> u32 {
+        self.pairing.partitions.unwrap_or(1)
+    }
+
     /// The events of a partition, in their order.
     #[must_use]
     pub fn events(&self, partition: Partition) -> &[Event] {

@@ -35,6 +35,7 @@ impl Applied {
         match (executed.name, executed.reply) {
             ("update", Reply::Bulk(reply)) => updates(executed, reply),
             ("mutate", Reply::Bulk(reply)) => mutated(executed, reply),
+            ("transact", Reply::Bulk(reply)) => transacted(executed, reply),
             _ => Vec::new(),
         }
     }
@@ -141,29 +142,112 @@ const KEYS: usize = 13;
 const HEAD: usize = 4;
 const PART: usize = 8;
 
-/// The changes of `mutate.lua`, of each of its owners. A reply without a count of changes is a
-/// remembered one. The first owner's changes have the operation's id, those of a further owner its
-/// place behind that.
+/// The changes of `mutate.lua`, of each of its owners.
 fn mutated(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
-    let Executed { keys, argv, .. } = executed;
-    let (mut applied, mut at) = (Vec::new(), HEAD);
-    let owners = keys.get(KEYS..).unwrap_or_default().chunks(2);
-    for (place, (line, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
-        let Some((part, rest)) = argv.get(at..).and_then(|rest| rest.split_at_checked(PART)) else {
+    let id = executed.argv.first().cloned().unwrap_or_default();
+    let keys = executed.keys.get(KEYS..).unwrap_or_default();
+    let mut argv = executed.argv.get(HEAD..).unwrap_or_default();
+    changes_of(&id, &mut argv, keys, reply)
+}
+
+/// The changes of one write: of each of its owners. A reply without a count of changes is a
+/// remembered one. The first owner's changes have the write's id, those of a further owner its place
+/// behind that. The arguments of the owners are taken off `argv`.
+fn changes_of(id: &[u8], argv: &mut &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) -> Vec<Applied> {
+    let mut applied = Vec::new();
+    let mut lines = reply.split(|byte| *byte == b'\n');
+    for (place, keys) in keys.chunks(2).enumerate() {
+        let Some((part, rest)) = argv.split_at_checked(PART) else {
             break;
         };
         let Some([count, expected, load]) = sizes(part) else {
             break;
         };
-        let mut id = argv.first().cloned().unwrap_or_default();
+        let mut id = id.to_vec();
         if place > 0 {
             id.extend(format!("/{place}").bytes());
         }
         let changes = rest.get(..3 * count).unwrap_or_default();
-        applied.extend(changed(&id, part, changes, keys, line));
-        at += PART + 3 * count + 2 * expected + load;
+        if let Some(line) = lines.next() {
+            applied.extend(changed(&id, part, changes, keys, line));
+        }
+        *argv = rest
+            .get(3 * count + 2 * expected + load..)
+            .unwrap_or_default();
     }
     applied
+}
+
+/// The keys of `transact.lua` before those of its owners, and its arguments before those of its
+/// writes.
+const TRANSACT_KEYS: usize = 11;
+const TRANSACT_HEAD: usize = 6;
+
+/// The changes of `transact.lua`, of each owner of each write. As in `updates`, the call and the
+/// place in it stand for a write's id.
+fn transacted(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
+    let mut applied = Vec::new();
+    let (Some([store, number]), Some(record)) =
+        (executed.argv.get(4..TRANSACT_HEAD), executed.keys.first())
+    else {
+        return applied;
+    };
+    let mut keys = executed.keys.get(TRANSACT_KEYS..).unwrap_or_default();
+    let mut argv = executed.argv.get(TRANSACT_HEAD..).unwrap_or_default();
+    let mut answers = Answers(reply.get(1..).unwrap_or_default());
+    let mut place = 0;
+    while let Some((owners, rest)) = argv.split_first() {
+        let Some(count) = text(owners).and_then(|count| count.parse::<usize>().ok()) else {
+            break;
+        };
+        let Some((own, others)) = keys.split_at_checked(2 * count) else {
+            break;
+        };
+        (argv, keys) = (rest, others);
+        let number_in_call = place.to_string();
+        let id = [
+            store,
+            record.as_slice(),
+            number,
+            b"/",
+            number_in_call.as_bytes(),
+        ];
+        let answer = answers.next().unwrap_or_default();
+        applied.extend(changes_of(&id.concat(), &mut argv, own, answer));
+        place += 1;
+    }
+    applied
+}
+
+/// The answers that `transact.lua` keeps, without those that refuse.
+struct Answers<'a>(&'a [u8]);
+
+impl<'a> Answers<'a> {
+    /// The next text. Empty if the write was refused.
+    fn next(&mut self) -> Option<&'a [u8]> {
+        let words = self.number(b' ')?;
+        if words == 0 {
+            return self.word();
+        }
+        for _ in 0..words {
+            self.word()?;
+        }
+        Some(b"")
+    }
+
+    fn word(&mut self) -> Option<&'a [u8]> {
+        let length = self.number(b':')?;
+        let (word, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(word)
+    }
+
+    fn number(&mut self, end: u8) -> Option<usize> {
+        let at = self.0.iter().position(|byte| *byte == end)?;
+        let (number, rest) = self.0.split_at_checked(at)?;
+        self.0 = rest.get(1..)?;
+        text(number)?.parse().ok()
+    }
 }
 
 /// The number of changes, of expected fields, and of arguments of the load.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use storage_model::{Content, Event, Note, Partition, Position};
 
 use super::book::part;
+use super::history::owner_of;
 use crate::sim::database::tables::Tables;
 
 /// A noted write: its owner and the version that it gave.
@@ -19,10 +20,10 @@ pub(super) struct Feed {
     alive: BTreeMap<Vec<u8>, Noted>,
     /// Those whose changes have landed, or were overwritten by what landed.
     landed: BTreeSet<Noted>,
-    /// Those that had landed when a gap told readers to read all owners.
+    /// Those that had landed when a gap told readers to read all owners of the partition.
     told: BTreeSet<Noted>,
     /// The gaps that were told.
-    gaps: BTreeSet<Position>,
+    gaps: BTreeSet<(Partition, Position)>,
     /// The number of times that Redis came back with earlier data.
     rewinds: usize,
 }
@@ -56,7 +57,7 @@ impl Feed {
 
     /// The first wrong event of a feed.
     ///
-    /// A gap tells all that has landed before it. Nobody deletes notes here. So a gap is due only
+    /// A gap tells all that has landed before it in its partition. Nobody deletes notes here. So a gap is due only
     /// after Redis came back older than the feed, which takes two rewinds: one that makes room for
     /// events of a later epoch, and one to a copy from before it.
     pub(super) fn check(&mut self, partition: Partition, tables: &Tables) -> Option<String> {
@@ -67,8 +68,13 @@ impl Feed {
             }
             let is_next = event.position.number == last.number + 1;
             let is_gap = event.content == Content::Gap;
-            if is_gap && self.gaps.insert(event.position) {
-                self.told.extend(self.landed.iter().cloned());
+            if is_gap && self.gaps.insert((partition, event.position)) {
+                let count = tables.partition_count();
+                let landed = self.landed.iter();
+                let of_gap = |(owner, _): &&Noted| {
+                    owner_of(owner).is_some_and(|owner| owner.partition(count) == partition)
+                };
+                self.told.extend(landed.filter(of_gap).cloned());
             }
             if is_gap && self.rewinds < 2 || !is_gap && !is_next {
                 return Some(format!(

@@ -281,8 +281,11 @@ impl Watch for History {
             state.apply(&applied);
             anew.push(applied);
         }
-        if executed.name == "mutate" {
-            self.state().link(&anew);
+        if matches!(executed.name, "mutate" | "transact") {
+            // Each write of a call has a version of its own.
+            for write in anew.chunk_by(|one, next| one.version == next.version) {
+                self.state().link(write);
+            }
         }
         let watched = self.state().watch(executed, self.chance.elapsed());
         if let Some((owner, what)) = watched {
@@ -290,7 +293,15 @@ impl Watch for History {
         }
         let changes_marks = matches!(
             executed.name,
-            "settle" | "reject" | "fill" | "mutate" | "update" | "requeue" | "expire" | "evict"
+            "settle"
+                | "reject"
+                | "fill"
+                | "mutate"
+                | "transact"
+                | "update"
+                | "requeue"
+                | "expire"
+                | "evict"
         );
         if changes_marks
             || matches!(

@@ -1,0 +1,220 @@
+//! Transactions that share a call. Each is checked against the state that the ones before it left,
+//! and has an outcome of its own.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
+
+use storage_dirty::*;
+use storage_model::*;
+
+use crate::calls::Place;
+use crate::support::*;
+
+const ANN: &str = "{g}/ann";
+const BOB: &str = "{g}/bob";
+const CAY: &str = "{g}/cay";
+
+/// Moves gold from one owner to another. The first one's gold does not fall below 0.
+async fn moves(place: &Place, from: &str, to: &str, gold: i64) -> Mutation {
+    let takes = Change::Add {
+        by: -gold,
+        floor: 0,
+        ceiling: i64::MAX,
+    };
+    let store = &place.store;
+    let gives = mutation(store, &owner(to), &[("gold", Change::Incr(gold))]).await;
+    let takes = mutation(store, &owner(from), &[("gold", takes)]).await;
+    takes.with(vec![gives])
+}
+
+/// A place whose owners have 100 gold each.
+async fn place() -> Place {
+    let place = Place::new().await;
+    for id in [ANN, BOB, CAY] {
+        apply_new(&place.store, &owner(id), &[("gold", set("100"))]).await;
+    }
+    place
+}
+
+async fn gold(place: &Place, id: &str) -> String {
+    let value = value(&place.store, &owner(id), "gold").await;
+    value.unwrap()
+}
+
+/// Sends transactions in one call.
+async fn together(place: &Place, mutations: Vec<Mutation>) -> Vec<Result<Mutated, HotError>> {
+    let calls = || calls_of_transact(place);
+    let before = calls().await;
+    let items: Vec<_> = mutations.into_iter().map(|one| (one, Vec::new())).collect();
+    let results = place.store.mutate(&items).await;
+    assert_eq!(calls().await - before, 1);
+    results
+}
+
+/// How often the server ran a call of transactions, by the number in the record.
+async fn calls_of_transact(place: &Place) -> u64 {
+    let record = texts(
+        place
+            .server
+            .call(&["HGETALL", "slug-part:{0}"])
+            .await
+            .unwrap(),
+    );
+    let (pairs, _) = record.as_chunks::<2>();
+    let number = |[field, text]: &[String; 2]| {
+        let (number, answers) = text.split_once(' ')?;
+        let is_transact = field.starts_with("w:") && answers.starts_with('*');
+        is_transact.then(|| number.parse::<u64>().unwrap())
+    };
+    pairs.iter().find_map(number).unwrap_or(0)
+}
+
+#[tokio::test]
+async fn each_transaction_of_a_call_is_checked_against_the_state_that_the_others_left() {
+    let place = place().await;
+    let mut all = Vec::new();
+    for _ in 0..20 {
+        all.push(moves(&place, ANN, BOB, 10).await);
+    }
+    let results = together(&place, all).await;
+    let mut versions = BTreeSet::new();
+    let mut refused = 0;
+    for result in results {
+        match result.unwrap() {
+            Mutated::Applied(applied) => {
+                assert_eq!(applied.also.first().unwrap().version, applied.version);
+                assert!(versions.insert(applied.version), "a version is given twice");
+            }
+            Mutated::Refused(Refusal::OutOfBounds { value, .. }) => {
+                assert_eq!(value, 0);
+                refused += 1;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!((versions.len(), refused), (10, 10));
+    let golds = (gold(&place, ANN).await, gold(&place, BOB).await);
+    assert_eq!(golds, ("0".to_owned(), "200".to_owned()));
+}
+
+#[tokio::test]
+async fn a_transaction_that_fails_leaves_the_others_of_its_call() {
+    let place = place().await;
+    let hash = "slug-data:{0}:game:eu:player:{g}/cay";
+    place.server.call(&["DEL", hash]).await.unwrap();
+    place.server.call(&["LPUSH", hash, "x"]).await.unwrap();
+    let all = vec![
+        moves(&place, ANN, BOB, 1).await,
+        moves(&place, ANN, CAY, 10).await,
+        moves(&place, BOB, ANN, 41).await,
+    ];
+    let results = together(&place, all).await;
+    let [Ok(_), Err(error), Ok(_)] = results.as_slice() else {
+        panic!("{results:?}")
+    };
+    assert_eq!(error.outcome, Outcome::NotApplied, "{error}");
+    let golds = (gold(&place, ANN).await, gold(&place, BOB).await);
+    assert_eq!(golds, ("140".to_owned(), "60".to_owned()));
+}
+
+#[tokio::test]
+async fn a_refusal_names_a_field_with_spaces_and_digits() {
+    let place = place().await;
+    let odd = "a b:1 0 3:c";
+    let named = mutation(&place.store, &owner(ANN), &[(odd, set("1"))])
+        .await
+        .expecting(vec![(field(odd), Some(Bytes::from_static(b"2")))]);
+    let results = together(&place, vec![named, moves(&place, BOB, ANN, 1).await]).await;
+    let [Ok(refused), Ok(Mutated::Applied(_))] = results.as_slice() else {
+        panic!("{results:?}")
+    };
+    assert_eq!(*refused, Mutated::Refused(Refusal::Differs(field(odd))));
+}
+
+/// A proxy may repeat a request.
+#[tokio::test]
+async fn a_call_that_is_doubled_on_its_way_moves_gold_once() {
+    let place = place().await;
+    place.weather.doubles.store(true, Ordering::SeqCst);
+    let all = vec![
+        moves(&place, ANN, BOB, 30).await,
+        moves(&place, ANN, BOB, 30).await,
+    ];
+    let results = together(&place, all).await;
+    assert!(
+        results
+            .iter()
+            .all(|one| matches!(one, Ok(Mutated::Applied(_))))
+    );
+    assert!(!place.weather.doubles.load(Ordering::SeqCst));
+    assert_eq!(gold(&place, ANN).await, "40");
+}
+
+#[tokio::test]
+async fn a_transaction_whose_answer_was_lost_is_not_carried_out_again() {
+    let place = place().await;
+    let retry = place
+        .lost("transact", moves(&place, ANN, BOB, 30).await)
+        .await;
+    let Mutated::Applied(applied) = send(&place.store, retry).await.unwrap() else {
+        panic!()
+    };
+    assert_eq!(applied.counters, [70]);
+    assert_eq!((applied.also.first().unwrap().counters.as_slice()), [130]);
+    assert_eq!(gold(&place, ANN).await, "70");
+}
+
+/// The copy of a call that comes after the call was ended finds its number used.
+#[tokio::test]
+async fn a_call_of_transactions_that_was_ended_is_never_carried_out() {
+    let place = place().await;
+    apply(&place.store, &owner(ANN), &[("x", Change::Remove)]).await;
+    let retry = place
+        .lost("transact", moves(&place, ANN, BOB, 30).await)
+        .await;
+    // As if the call had not reached the server yet.
+    let number = calls_of_transact(&place).await;
+    forget_call(&place, number).await;
+    place.weather.doubles.store(true, Ordering::SeqCst);
+    assert!(matches!(
+        send(&place.store, retry).await,
+        Ok(Mutated::Applied(_))
+    ));
+    // The repeat went in a call of its own, under the next number.
+    assert_eq!(calls_of_transact(&place).await, number + 1);
+    assert_eq!(gold(&place, ANN).await, "70");
+}
+
+/// Takes a call back, as far as the server knows.
+async fn forget_call(place: &Place, number: u64) {
+    let record = texts(
+        place
+            .server
+            .call(&["HGETALL", "slug-part:{0}"])
+            .await
+            .unwrap(),
+    );
+    let (pairs, _) = record.as_chunks::<2>();
+    let is_call = |[field, text]: &&[String; 2]| {
+        field.starts_with("w:") && text.starts_with(&format!("{number} *"))
+    };
+    let [field, _] = pairs.iter().find(is_call).unwrap();
+    let before = format!("{} *", number - 1);
+    for command in [
+        &["HSET", "slug-part:{0}", field.as_str(), &before][..],
+        &[
+            "HSET",
+            "slug-data:{0}:game:eu:player:{g}/ann",
+            "gold",
+            "100",
+        ],
+        &[
+            "HSET",
+            "slug-data:{0}:game:eu:player:{g}/bob",
+            "gold",
+            "100",
+        ],
+    ] {
+        place.server.call(command).await.unwrap();
+    }
+}
