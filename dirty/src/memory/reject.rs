@@ -121,6 +121,8 @@ pub fn tear(
     owners: &[Owner],
 ) -> Result<usize, HotError> {
     current(state, partition, "tear")?;
-    let torn = owners.iter().filter(|owner| state.marks.tear(owner));
-    Ok(torn.count())
+    Ok(owners
+        .iter()
+        .filter(|owner| state.marks.tear(owner))
+        .count())
 }

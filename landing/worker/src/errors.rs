@@ -118,19 +118,20 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
 /// Has workers land rejected owners apart from their partners. Answers the number of owners that are
 /// still rejected.
 async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
-    let mut by_partition: BTreeMap<Partition, Vec<Owner>> = BTreeMap::new();
-    for owner in owners {
-        let partition = owner.partition(hot.partition_count());
-        by_partition
-            .entry(partition)
-            .or_default()
-            .push(owner.clone());
-    }
     let mut torn = 0;
-    for (partition, owners) in by_partition {
+    for (partition, owners) in by_partition(owners, hot.partition_count()) {
         torn += hot.tear(partition, &owners).await?;
     }
     Ok(torn)
+}
+
+fn by_partition(owners: &BTreeSet<Owner>, count: u32) -> BTreeMap<Partition, Vec<Owner>> {
+    let mut partitions: BTreeMap<Partition, Vec<Owner>> = BTreeMap::new();
+    for owner in owners {
+        let of_partition = partitions.entry(owner.partition(count)).or_default();
+        of_partition.push(owner.clone());
+    }
+    partitions
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

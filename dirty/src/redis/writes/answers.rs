@@ -37,7 +37,7 @@ fn lines(text: &[u8]) -> impl Iterator<Item = Value> {
 /// its length, ':' and its bytes. An answer of 0 words is a text, which follows like a word.
 struct Framed<'a>(&'a [u8]);
 
-impl Framed<'_> {
+impl<'a> Framed<'a> {
     fn answers(mut self) -> Option<Vec<Value>> {
         let mut answers = Vec::new();
         while !self.0.is_empty() {
@@ -51,17 +51,21 @@ impl Framed<'_> {
 
     fn word(&mut self) -> Option<Value> {
         let length = self.number(b':')?;
-        let (word, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(Value::BulkString(word.to_vec()))
+        Some(Value::BulkString(self.take(length)?.to_vec()))
     }
 
     /// A number, up to the byte that ends it.
     fn number(&mut self, end: u8) -> Option<usize> {
         let at = self.0.iter().position(|byte| *byte == end)?;
-        let (number, rest) = self.0.split_at_checked(at)?;
-        self.0 = rest.get(1..)?;
+        let number = self.take(at)?;
+        self.take(1)?;
         std::str::from_utf8(number).ok()?.parse().ok()
+    }
+
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
     }
 }
 

@@ -80,7 +80,7 @@ impl Case for Transactions {
                 "transaction-2",
                 format!("{ours}, 2,048 groups"),
                 "MULTI, 2 HSET of the same, EXEC, 64 tasks, 4,096 keys".to_owned(),
-                at_least(0.06, 0.2),
+                at_least(0.12, 0.2),
             ),
             Self::OneGroup => (
                 "transaction-one-group",
