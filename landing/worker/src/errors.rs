@@ -1,6 +1,6 @@
 //! `errors`: the rows that the database rejected, and the reasons.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use storage_dirty::{ErrorEntry, HotStore};
@@ -119,19 +119,11 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
 /// still rejected.
 async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
-    for (partition, owners) in by_partition(owners, hot.partition_count()) {
-        torn += hot.tear(partition, &owners).await?;
+    for owner in owners {
+        let partition = owner.partition(hot.partition_count());
+        torn += hot.tear(partition, std::slice::from_ref(owner)).await?;
     }
     Ok(torn)
-}
-
-fn by_partition(owners: &BTreeSet<Owner>, count: u32) -> BTreeMap<Partition, Vec<Owner>> {
-    let mut partitions: BTreeMap<Partition, Vec<Owner>> = BTreeMap::new();
-    for owner in owners {
-        let of_partition = partitions.entry(owner.partition(count)).or_default();
-        of_partition.push(owner.clone());
-    }
-    partitions
 }
 
 async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {

@@ -151,6 +151,10 @@ impl Queues {
         }
     }
 
+    fn name(&self, script: Script) -> &str {
+        &self.side(script).name
+    }
+
     fn of(&self, line: Line) -> Option<&Queue> {
         let queues = &self.side(line.script).queues;
         queues.get(usize::try_from(line.partition.0).ok()?)
@@ -365,7 +369,7 @@ impl RedisStore {
     }
 
     fn command(&self, line: Line, number: u64, members: &[Waiting]) -> Command {
-        let name = &self.queues.side(line.script).name;
+        let name = self.queues.name(line.script);
         let mutations = members.iter().map(|member| &member.mutation);
         match line.script {
             Script::Update => scripts::update(&self.space, line.partition, name, number, mutations),
@@ -438,7 +442,7 @@ impl RedisStore {
         let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
-        let name = &self.queues.side(line.script).name;
+        let name = self.queues.name(line.script);
         let command = scripts::end_call(&self.space, line.partition, name, number);
         let text = match self.send_one_verified(command, line.partition).await {
             Ok(value) => reply::bytes(value)?,
