@@ -336,9 +336,8 @@ pub trait Marks: Send + Sync {
     /// The call fails as a whole under another epoch or incarnation, or without the lock.
     async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError>;
 
-    /// Lets rejected owners land apart from their partners: their error marks count as rejected for
-    /// ever, and are due at once. Answers how many of the owners have error marks. A mark whose value
-    /// has vanished stays as it is, since the database never rejected it. Fails under another
-    /// incarnation.
-    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError>;
+    /// Lets a rejected owner land apart from its partners: its error marks count as rejected for
+    /// ever, and are due at once. Answers whether it did. It does nothing if the owner has no
+    /// partners, or no error marks of the database. Fails under another incarnation.
+    async fn tear(&self, owner: &Owner) -> Result<bool, HotError>;
 }

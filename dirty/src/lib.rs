@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of seven traits |
+//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of eight traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
 //! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probations`], [`Probation`], [`Expire`]: landed marks that stay for a while |

@@ -1,6 +1,6 @@
 //! Notes on their way to the feed: the next ones of a partition, and those that have landed.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -17,6 +17,9 @@ const BOUND: Bound = Bound {
     rows: 256,
     bytes: 1 << 20,
 };
+
+/// How often the database is asked for the leads of a partition without work.
+const LEADS_EVERY: Duration = Duration::from_secs(60);
 
 /// Where a task is in the notes of a partition.
 #[derive(Debug, Clone, Copy)]
@@ -77,11 +80,16 @@ impl Worker {
         }))
     }
 
-    /// Gives a record to partitions whose rows are ahead of notes that the hot tier has lost. The next
-    /// pass tells readers, although nobody may use the partitions any more. Each is asked about once.
-    pub(crate) async fn record_leading(&self, unrecorded: &[Partition]) -> Result<(), TierError> {
+    /// Compares partitions without work whose rows are ahead of notes. Nobody else may use such a
+    /// partition any more, and the hot tier may have lost the notes. Then the partition gets another
+    /// epoch, and the next pass tells readers. A partition is asked about once a minute, and at once if
+    /// it has lost its record.
+    pub(crate) async fn compare_leading(
+        &self,
+        quiet: &[(Partition, bool)],
+    ) -> Result<(), TierError> {
         let mut leading = Vec::new();
-        for partition in self.landed_notes.unasked(unrecorded) {
+        for partition in self.landed_notes.unasked(quiet) {
             let leads = self.tiers.cold().leads(partition, EVERY_EPOCH).await;
             if leads
                 .inspect_err(|_| self.landed_notes.ask_again())?
@@ -297,18 +305,30 @@ type End = (Epoch, Position);
 pub(crate) struct LandedNotes {
     // A plain mutex: held for map operations only, never across an await.
     seen: Mutex<BTreeMap<Partition, VecDeque<(Instant, End)>>>,
-    /// Partitions without a record that were looked at.
-    asked: Mutex<BTreeSet<Partition>>,
+    /// Partitions without work: when the database was asked for their leads, and whether they had a
+    /// record.
+    asked: Mutex<BTreeMap<Partition, (Instant, bool)>>,
 }
 
 impl LandedNotes {
-    /// The partitions of these that were not looked at since they lost their records.
-    fn unasked(&self, unrecorded: &[Partition]) -> Vec<Partition> {
+    /// The partitions of these to ask about now. Each comes with whether it has a record.
+    fn unasked(&self, quiet: &[(Partition, bool)]) -> Vec<Partition> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let now: BTreeSet<Partition> = unrecorded.iter().copied().collect();
-        let unasked = now.difference(&asked).copied().collect();
+        let (mut now, mut due) = (BTreeMap::new(), Vec::new());
+        for (partition, has_record) in quiet.iter().copied() {
+            let last = asked.get(&partition).copied();
+            let is_due = |(at, had_record): (Instant, bool)| {
+                at.elapsed() >= LEADS_EVERY || had_record && !has_record
+            };
+            if last.is_none_or(is_due) {
+                due.push(partition);
+                now.insert(partition, (Instant::now(), has_record));
+            } else if let Some(last) = last {
+                now.insert(partition, (last.0, has_record));
+            }
+        }
         *asked = now;
-        unasked
+        due
     }
 
     fn ask_again(&self) {

@@ -34,23 +34,23 @@ struct Work {
     on_probation: Vec<Partition>,
     /// Partitions with marks on probation from before a change of the epoch.
     lost: Vec<Partition>,
-    /// Partitions without a record, since they are new or the hot tier was lost.
-    unrecorded: Vec<Partition>,
+    /// Partitions without marks and notes, and whether they have a record. They have none if they are
+    /// new or the hot tier was lost.
+    quiet: Vec<(Partition, bool)>,
 }
 
 impl Work {
     fn note(&mut self, partition: Partition, peek: &PartitionPeek) {
         let marks = peek.live + peek.snapshot;
         self.marks += marks;
-        if !peek.has_record {
-            self.unrecorded.push(partition);
-        }
         let has_notes = peek.notes() + peek.stream > 0 || peek.has_record && !peek.is_resynced;
         if marks > 0 || peek.requeue || has_notes {
             self.marked.push_back(Waiting {
                 partition,
                 has_notes,
             });
+        } else {
+            self.quiet.push((partition, peek.has_record));
         }
         if peek.errors > 0 {
             self.rejected.push_back(partition);
@@ -81,7 +81,7 @@ impl Worker {
         if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
-        self.record_leading(&work.unrecorded).await?;
+        self.compare_leading(&work.quiet).await?;
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
             // Marks that are not live again may be of rows before a gap in the notes. So nothing of

@@ -233,6 +233,30 @@ async fn a_row_that_landed_ahead_of_its_lost_note_is_told_by_a_resync() -> Resul
     Ok(())
 }
 
+/// A worker notices by itself that Redis came back older (H105).
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lead_of_a_partition_that_nobody_uses_is_told() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let stack = Stack::with(world).await?;
+    let ann = stack.player("ann");
+    write(&ann, "1").await?;
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    redis.call(&["SAVE"]).await?;
+    write(&ann, "2").await?;
+    ann.flush(SOON).await?;
+    redis.kill()?;
+    redis.restart().await?;
+    let worker = stack.worker();
+    until("readers are told", async || {
+        Ok(told(&stack.storage).await? == ["ann 1", "ann resync"])
+    })
+    .await?;
+    worker.stop().await
+}
+
 /// The rows of the lost notes land before the event that tells of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_somebody_deletes_is_told_as_a_gap() -> Result<()> {

@@ -314,6 +314,7 @@ macro_rules! hot_conformance {
                     an_adoption_that_lost_nothing_keeps_the_generation,
                     an_adoption_that_finds_a_rewind_raises_the_generation,
                     an_adoption_that_compares_all_raises_the_generation,
+                    an_adoption_gives_a_leftover_snapshot_another_number,
                     a_commit_that_was_not_settled_is_told_from_a_forgotten_one,
                     a_negative_answer_from_before_a_rewind_is_not_believed,
                     another_incarnation_stops_all_that_needs_proof,

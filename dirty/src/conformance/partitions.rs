@@ -7,7 +7,8 @@ use storage_model::{
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, lock_of, owner, set};
 use crate::{
-    Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, PartitionState, Reject, Settle,
+    Adopt, Filled, HotKind, HotPaired, HotPairing, Marker, Observed, PartitionState, Reject,
+    Settle, Snapshot,
 };
 
 /// Every call that needs a present record fails as `Unprepared`.
@@ -333,6 +334,34 @@ pub async fn an_adoption_that_finds_a_rewind_raises_the_generation(h: &Harness) 
         Epoch(1),
         "the hash is suspect"
     );
+}
+
+/// R5: a worker can hold marks of a snapshot that the hot tier has forgotten. A copy of the hot tier
+/// has another snapshot, with other marks of the same owners.
+pub async fn an_adoption_gives_a_leftover_snapshot_another_number(h: &Harness) {
+    let ann = owner("ann");
+    let (partition, lock) = (h.partition(&ann), h.lock(h.partition(&ann)).await);
+    h.set(&ann, "gold", "1").await;
+    h.snapshot(partition, &lock).await;
+    let (before, marks) = (h.number(partition), h.scan(partition).await);
+    let landed = h.record(partition).await.landed;
+    assert!(h.adopt(partition, 2, landed).await);
+    let settle = Settle {
+        epoch: Epoch(2),
+        marks: marks.clone(),
+        ..h.settling(partition, Some(&lock))
+    };
+    assert_eq!(settle.snapshot, before);
+    assert_eq!(h.store().settle(&settle).await.unwrap().cleared, 0);
+    assert_eq!(h.scan(partition).await, marks);
+
+    let again = h.store().snapshot(partition, &lock).await.unwrap();
+    let Snapshot::Leftover(snapshot) = again else {
+        panic!("{again:?}")
+    };
+    assert!(snapshot > before);
+    let settle = Settle { snapshot, ..settle };
+    assert_eq!(h.store().settle(&settle).await.unwrap().cleared, 1);
 }
 
 /// R14: the database may have rows by now that it lacked when the hot tier's copy was made.

@@ -103,9 +103,9 @@ impl Marks for MemoryStore {
         })?
     }
 
-    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError> {
-        self.run(partition, "tear", |state, _| {
-            reject::tear(state, partition, owners)
+    async fn tear(&self, owner: &Owner) -> Result<bool, HotError> {
+        self.run_for(owner, "tear", |state, _, partition| {
+            reject::tear(state, partition, owner)
         })?
     }
 }

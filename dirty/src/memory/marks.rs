@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{Field, Owner, Timestamp, Version};
+use storage_model::{Epoch, Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
@@ -35,6 +35,9 @@ impl Changed {
 /// owner's hash was lost. Nothing joins such a mark.
 type Name = (Owner, Option<Version>);
 type Marked = Numbered<Name, Changed>;
+
+/// The numbers of snapshots that an epoch has.
+const SNAPSHOTS_OF_EPOCH: u64 = 1 << 28;
 
 /// The content of an error mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -189,9 +192,12 @@ impl Marks {
             .min()
     }
 
-    /// Makes the error marks of an owner old and due. Answers whether it has any that the database
-    /// made.
+    /// Makes the error marks of an owner with partners old and due. Answers whether it has any that
+    /// the database made.
     pub(super) fn tear(&mut self, owner: &Owner) -> bool {
+        if self.error_partners(owner).is_empty() {
+            return false;
+        }
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
         let rejected = fields.values_mut();
         let rejected = rejected.filter(|error| !error.message.starts_with("vanished"));
@@ -342,6 +348,11 @@ impl Marks {
     /// Notes that the epoch changed, so that the commits of marks on probation may be lost.
     pub(super) fn lose(&mut self) {
         self.lost = self.sizes_on_probation() != [0, 0] && is_kept("H33-kept");
+    }
+
+    /// Gives the snapshot a number of this epoch, which no snapshot of another epoch has (R5).
+    pub(super) fn renumber(&mut self, epoch: Epoch) {
+        self.number = SnapshotId(epoch.0.saturating_mul(SNAPSHOTS_OF_EPOCH));
     }
 
     pub(super) fn is_lost(&self) -> bool {

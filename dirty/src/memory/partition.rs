@@ -228,6 +228,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let had_record = state.record.replace(record).is_some();
     state.notes.adopt(adopt.epoch, adopt.feed, had_record);
     state.marks.lose();
+    state.marks.renumber(adopt.epoch);
     true
 }
 

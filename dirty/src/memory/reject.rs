@@ -111,18 +111,11 @@ pub fn errors(state: &PartState, cursor: u64, count: usize) -> Page<ErrorEntry> 
     state.marks.error_page(cursor, count)
 }
 
-/// Lets rejected owners land apart from their partners. Answers how many have error marks.
+/// Lets a rejected owner land apart from its partners. Answers whether it did.
 ///
 /// # Errors
 /// `Unprepared`.
-pub fn tear(
-    state: &mut PartState,
-    partition: Partition,
-    owners: &[Owner],
-) -> Result<usize, HotError> {
+pub fn tear(state: &mut PartState, partition: Partition, owner: &Owner) -> Result<bool, HotError> {
     current(state, partition, "tear")?;
-    Ok(owners
-        .iter()
-        .filter(|owner| state.marks.tear(owner))
-        .count())
+    Ok(state.marks.tear(owner))
 }

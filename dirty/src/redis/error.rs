@@ -61,7 +61,7 @@ impl Failure {
     pub(crate) fn of_script(text: &[u8]) -> Self {
         let text = String::from_utf8_lossy(text);
         let (code, text) = text.split_once(' ').unwrap_or((&text, ""));
-        Self::server(code, text)
+        Self::answered(code, text)
     }
 
     /// The error as text.

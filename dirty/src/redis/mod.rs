@@ -121,7 +121,8 @@ impl RedisStore {
         let invalid = |error: ConfigError| failed(Failure::Settings(error.to_string()));
         redis.validate().map_err(invalid)?;
         let addresses = Addresses::of(redis).map_err(failed)?;
-        let names = [(); 2].map(|()| format!("{}{}", key::STORE, hooks.ids.next()));
+        let name = || format!("{}{}", key::STORE, hooks.ids.next());
+        let names = [name(), name()];
         // Boxed, so that callers' futures do not grow by this one. The compiler limits the depth of
         // futures, and callers need that limit for themselves.
         let router = Box::pin(Router::open(

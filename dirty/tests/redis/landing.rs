@@ -114,7 +114,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
         .unwrap();
     assert_eq!(
         store.snapshot(partition, &lock).await,
-        Ok(Snapshot::Taken(SnapshotId(1)))
+        Ok(Snapshot::Taken(snapshot_of_epoch_1(1)))
     );
     let (mut cursor, mut cleared) = (Some(0), 0);
     while let Some(at) = cursor {
@@ -125,7 +125,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
         assert!(page.entries.iter().all(|entry| entry.mark.is_some()));
         // Twice, like a page that came twice.
         let twice: Vec<Entry> = page.entries.iter().chain(&page.entries).cloned().collect();
-        cleared += settle(&store, partition, &lock, SnapshotId(1), twice)
+        cleared += settle(&store, partition, &lock, snapshot_of_epoch_1(1), twice)
             .await
             .cleared;
         cursor = page.next;
@@ -173,11 +173,11 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_rejected_and_does_not_b
         .unwrap();
     assert_eq!(
         store.snapshot(partition, &lock).await,
-        Ok(Snapshot::Taken(SnapshotId(1)))
+        Ok(Snapshot::Taken(snapshot_of_epoch_1(1)))
     );
     assert_eq!(
         store.snapshot(partition, &lock).await,
-        Ok(Snapshot::Leftover(SnapshotId(1)))
+        Ok(Snapshot::Leftover(snapshot_of_epoch_1(1)))
     );
     let entries = store
         .scan(partition, storage_dirty::Map::Snapshot, 0, 10)
@@ -209,7 +209,7 @@ async fn what_somebody_else_wrote_into_a_snapshot_can_be_rejected_and_does_not_b
             partition,
             lock: lock.clone(),
             epoch: Epoch(1),
-            snapshot: SnapshotId(1),
+            snapshot: snapshot_of_epoch_1(1),
             retry_min,
             retry_max,
             probation: false,

@@ -14,6 +14,7 @@ mod conformance;
 mod connections;
 mod counts;
 mod landing;
+mod lapses;
 mod loads;
 mod memory_limit;
 mod notes;

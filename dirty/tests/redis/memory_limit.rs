@@ -92,7 +92,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
     assert_eq!(store.renew(&[partition], &lock, stored).await, [Ok(true)]);
     assert_eq!(
         store.snapshot(partition, &lock).await,
-        Ok(Snapshot::Taken(SnapshotId(1)))
+        Ok(Snapshot::Taken(snapshot_of_epoch_1(1)))
     );
     let entries = store
         .scan(partition, storage_dirty::Map::Snapshot, 0, 10)
@@ -118,7 +118,7 @@ async fn at_the_memory_limit_writes_are_refused_whole_and_landing_goes_on() {
         partition,
         lock: lock.clone(),
         epoch: Epoch(1),
-        snapshot: SnapshotId(1),
+        snapshot: snapshot_of_epoch_1(1),
         retry_min: stored,
         retry_max: stored,
         probation: false,

@@ -80,7 +80,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         partition,
         lock: Some(lock.clone()),
         epoch: Epoch(1),
-        snapshot: SnapshotId(1),
+        snapshot: snapshot_of_epoch_1(1),
         landed: Version::new(5).unwrap(),
         marks,
         rows,
@@ -88,7 +88,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
     };
     let _ = store.settle(&settle).await;
     let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-    let (snapshot, rejected) = (SnapshotId(1), vec![rejected]);
+    let (snapshot, rejected) = (snapshot_of_epoch_1(1), vec![rejected]);
     let reject = Reject {
         partition,
         lock: lock.clone(),
@@ -332,7 +332,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             faults: vec![fault],
         }];
         let (retry_min, retry_max) = (Duration::from_secs(1), Duration::from_secs(9));
-        let snapshot = SnapshotId(1);
+        let snapshot = snapshot_of_epoch_1(1);
         let reject = Reject {
             partition,
             lock: held.clone(),

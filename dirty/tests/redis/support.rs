@@ -370,3 +370,8 @@ impl Intercept for Counter {
             .map_or(Ok(()), |_| Err(Broken))
     }
 }
+
+/// A snapshot of the first epoch, by its number there.
+pub(crate) fn snapshot_of_epoch_1(number: u64) -> SnapshotId {
+    SnapshotId((1 << 28) + number)
+}

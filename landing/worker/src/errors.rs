@@ -80,7 +80,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
             let torn = tear(tiers.hot().as_ref(), &owners).await?;
             writeln!(
                 out,
-                "{torn} owners land apart from their partners at the next retry of a worker"
+                "{torn} rejected owners land apart from their partners at the next retry of a worker"
             )?;
         }
     }
@@ -115,13 +115,11 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
     Ok(landed)
 }
 
-/// Has workers land rejected owners apart from their partners. Answers the number of owners that are
-/// still rejected.
+/// Has workers land rejected owners apart from their partners. Answers how many have partners.
 async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
     for owner in owners {
-        let partition = owner.partition(hot.partition_count());
-        torn += hot.tear(partition, std::slice::from_ref(owner)).await?;
+        torn += usize::from(hot.tear(owner).await?);
     }
     Ok(torn)
 }

@@ -8,7 +8,6 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
-use super::database::tables::Tables;
 use super::guest::{Guest, have_all};
 use super::nemesis::Nemesis;
 use super::oracle::book::Counts;
@@ -167,7 +166,9 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
 /// Whether no mark and no note is left, landed or not, and no row is ahead of its notes.
 fn is_empty(backlog: &Backlog, world: &World) -> bool {
     let marks = backlog.marks() + backlog.errors() + backlog.probation();
-    let leads = world.database.tables(Tables::has_leads);
+    let leads = world
+        .database
+        .tables(|tables| !tables.all_leads().is_empty());
     let mut partitions = backlog.partitions.iter();
     let streams = partitions.any(|(_, peek)| peek.stream > 0);
     marks + backlog.notes() == 0 && !leads && !streams
@@ -187,8 +188,9 @@ async fn drain(world: &World) -> Result<(), String> {
     });
     if drained.await.is_err() {
         let left = Backlog::read(hot.as_ref()).await;
+        let leads = world.database.tables(|tables| tables.all_leads().clone());
         return Err(format!(
-            "V8: {DRAIN_MAX:?} after the last fault something has not landed: {left:?}"
+            "V8: {DRAIN_MAX:?} after the last fault something has not landed: leads {leads:?}, {left:?}"
         ));
     }
     Ok(())

@@ -9,7 +9,7 @@
 --   this epoch, 1 if more notes follow}, then of each note {position, names and values}.
 -- Invariant: all is of one moment. The call fails under another incarnation.
 expect(#KEYS == 2 and #ARGV == 3)
-local STEP = 16
+local STEP = 4 -- entries of one look, each with the notes of a call
 local most, bytes_left = number(ARGV[2], 'the number of notes'), number(ARGV[3], 'the number of bytes')
 local r = present(KEYS[1])
 local at = call('HMGET', KEYS[1], 'note', 'resynced')

@@ -1,31 +1,28 @@
 #!lua flags=allow-oom
--- Lets rejected owners land apart from their partners: their error marks count as rejected for ever,
--- and are due at once.
+-- Lets a rejected owner land apart from its partners: its error marks count as rejected for ever, and
+-- are due at once.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
 -- KEYS[4] marks on probation
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
--- ARGV[1..] name of each owner in the maps
--- Reply: number of owners with error marks. A mark whose value vanished from Redis stays as it is.
+-- ARGV[1] the owner's name in the maps
+-- Reply: 1 if it did, 0 if the owner has no partners, or no error marks. A mark whose value vanished
+--   from Redis stays as it is, since the database never rejected it.
 -- Invariant: no error mark goes. The call fails under another incarnation (R14).
-expect(#KEYS == PART and #ARGV >= 1)
+expect(#KEYS == PART and #ARGV == 1)
 present(KEYS[PART])
-local puts, count = {}, 0
-for i, text in ipairs(hmget(KEYS[ERRORS], ARGV)) do
-  local fields, order = error_lines(text or nil)
-  local is_rejected = false
-  for field, line in pairs(fields) do
-    local version, attempts, last, reason = string.match(line, '^(%d+) (%d+) %d+ (%d+) %d+ (%d+ .*)$')
-    if version and not string.find(reason, '^%d+ vanished') then
-      fields[field], is_rejected = table.concat({ version, attempts, '0', last, '0', reason }, ' '), true
-    end
-  end
-  if is_rejected then
-    count = count + 1
-    puts[#puts + 1], puts[#puts + 2] = ARGV[i], lines_text(fields, order)
+local entry = {}
+entry.fields, entry.order = error_lines(call('HGET', KEYS[ERRORS], ARGV[1]) or nil)
+if partners_of(entry) == '' then return 0 end
+local is_rejected = false
+for field, line in pairs(entry.fields) do
+  local version, attempts, last, reason = string.match(line, '^(%d+) (%d+) %d+ (%d+) %d+ (%d+ .*)$')
+  if version and not string.find(reason, '^%d+ vanished') then
+    entry.fields[field], is_rejected = table.concat({ version, attempts, '0', last, '0', reason }, ' '), true
   end
 end
-each_chunk('HSET', KEYS[ERRORS], puts)
-return count
+if not is_rejected then return 0 end
+call('HSET', KEYS[ERRORS], ARGV[1], lines_text(entry.fields, entry.order))
+return 1

@@ -1,10 +1,10 @@
 #!lua flags=allow-oom
--- Ends a call of update.lua whose answer was lost, and returns that answer.
+-- Ends a call of update.lua or transact.lua whose answer was lost, and returns that answer.
 -- A call that was not carried out never will be.
 -- KEYS[1] partition record
 -- ARGV[1] field of the record for the caller's last call
 -- ARGV[2] number of the call
--- Reply: the answer, as update.lua gives it, or "void" if there is none.
+-- Reply: the answer, as the script gave it, or "void" if there is none.
 -- Invariant: a call is carried out before it is ended, or never (R11). The script fails under
 --   another incarnation.
 expect(#KEYS == 1 and #ARGV == 2)

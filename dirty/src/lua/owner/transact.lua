@@ -1,7 +1,7 @@
 #!lua
--- Carries out writes of one partition, one after the other: all that update.lua does not take. Each
--- write is checked against the state that the writes before it left, and has a version of its own.
--- A write changes one owner or several ones, as in mutate.lua.
+-- Carries out writes of one partition, one after the other: those that share a call and that
+-- update.lua does not take. Each write is checked against the state that the writes before it left,
+-- and has a version of its own. A write changes one owner or several, as in mutate.lua.
 -- KEYS[1] partition record
 -- KEYS[2] dirty map
 -- KEYS[3] snapshot
@@ -83,28 +83,43 @@ if now >= number(ARGV[2], 'a deadline') or number(ARGV[3], 'a deadline') - now >
   return answer_with(string.rep(framed({ 'alone' }), #writes))
 end
 
--- The answer to a write, which is carried out if nothing refuses it.
-local function carry_out(owners)
+-- The refusal of a write, or the step that carries it out.
+local function planned(owners)
   local refused = refusal_of(owners, r)
   if refused then return refused end
-  local step = step_of(owners, r)
-  write_step(step, r)
-  return step.reply
+  return nil, step_of(owners, r)
 end
 
--- The answer to a write that failed. Some servers throw the text of an error, others a table.
-local function failure(thrown)
+-- Some servers throw the text of an error, others a table.
+local function text_of_error(thrown)
   local text = type(thrown) == 'table' and thrown.err or thrown
-  if not string.find(text, '^%u+ ') then text = table.concat({ 'ERR ', text }) end
-  return { 'failed', text }
+  return string.find(text, '^%u+ ') and text or table.concat({ 'ERR ', text })
 end
 
--- The failure of a write is its own answer. It must not end the script, since the answers to the
--- writes before it would be lost. A write that fails has changed nothing, as in mutate.lua.
-local answers = {}
+-- A write whose own key is spoilt fails alone, before it has changed anything. Any other error ends
+-- the call, for example a right that is missing. The writes before it are applied then, so their
+-- answers must be kept. The writes after it fail with it.
+local answers, is_any_written, broken = {}, false, nil
 for w, owners in ipairs(writes) do
-  local is_done, answer = pcall(carry_out, owners)
-  answers[w] = framed(is_done and answer or failure(answer))
+  local is_done, refused, step = true, nil, nil
+  if not broken then is_done, refused, step = pcall(planned, owners) end
+  if not broken and is_done and step then
+    is_done, refused = pcall(write_step, step, r)
+    is_any_written = is_any_written or is_done
+  end
+  if broken then
+    answers[w] = framed(broken)
+  elseif is_done then
+    answers[w] = framed(refused or step.reply)
+  else
+    local text = text_of_error(refused)
+    local failed = { 'failed', text }
+    if step or not (string.find(text, '^WRONGTYPE') or string.find(text, '^CORRUPT')) then
+      if not is_any_written then error(refused, 0) end
+      broken = failed
+    end
+    answers[w] = framed(failed)
+  end
 end
 -- ORDER: the answers come last. A number without its data would make the call look carried out.
 return answer_with(table.concat(answers))

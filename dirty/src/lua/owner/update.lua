@@ -1,8 +1,7 @@
 #!lua
 -- Sets fields of owners of one partition, or adds to them: the hot path.
 -- It does without the shared functions, since making them costs time. All writes share one call to
--- the server, whether there is one write or a hundred. Writes that are not plain are left to
--- mutate.lua.
+-- the server, whether there is one write or a hundred. Other writes go to transact.lua or mutate.lua.
 -- KEYS[1] dirty map
 -- KEYS[2] partition record
 -- KEYS[3] snapshot

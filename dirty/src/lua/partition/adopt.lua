@@ -63,6 +63,9 @@ local last_note = table.concat({ ARGV[3], '-', digits(math.max(hot_note, feed_no
 call('HSET', KEYS[1], 'note', last_note, 'noted', ARGV[9])
 if is_older then call('HSET', KEYS[1], 'older', last_note) end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
+-- Snapshots of different epochs have different numbers. A copy of Redis can have a snapshot under the
+-- number of a later one, which a worker has read (R5). An epoch has room for 2^28 of them.
+call('HSET', KEYS[1], 'snap', digits(epoch * 268435456))
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.
 if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end

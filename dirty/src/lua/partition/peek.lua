@@ -10,7 +10,7 @@
 -- KEYS[8] notes
 -- Reply: {entries of each of the five maps, since when the dirty map has marks, since when the
 --   snapshot has marks, whether marks on probation must become live again, token and holder of the
---   lock, position of the last note, position that notes have landed up to, notes of the stream, 1
+--   lock, position of the last note, position that notes have landed up to, entries of the stream, 1
 --   if lost leads were looked for in this epoch, 1 if there is a record}. Each of the four before the positions is false if
 --   there is no such thing.
 -- Invariant: all values are of one moment.

@@ -15,7 +15,8 @@
 -- ARGV[1] holder
 -- ARGV[2] its last known beat, or 0 if it had none
 -- ARGV[3] time to live of landed data, milliseconds
--- ARGV[4] 1 if these are the last of its owners, so that its beat goes, else 0
+-- ARGV[4] 1 if these are the last of its owners, so that its beat goes unless it holds others by now,
+--   else 0
 -- ARGV[5..] name in the maps of each owner
 -- Reply: number of lapsed sessions, or -1 if the holder is not gone.
 -- Invariant: a holder that has beaten since keeps its sessions (S5). A lapsed session keeps its
@@ -45,5 +46,14 @@ for i = 5, #ARGV do
     end
   end
 end
-if ARGV[4] == '1' then call('HDEL', KEYS[1], ARGV[1]) end
+-- A save or a claim can have confirmed a session since the caller listed them. The holder keeps its
+-- beat then, so that it is missed again.
+local function holds_any()
+  local all = call('HGETALL', KEYS[8])
+  for i = 2, #all, 2 do
+    if session_of(all[i]).holder == ARGV[1] then return true end
+  end
+  return false
+end
+if ARGV[4] == '1' and not holds_any() then call('HDEL', KEYS[1], ARGV[1]) end
 return lapsed

@@ -36,13 +36,13 @@ local function owner_of(at, key_at)
   local expected_from = at + 8 + 3 * count
   local load_at = expected_from + 2 * expected
   local next = load_at + load_size
-  -- Names all of its fields, since a table that grows is made anew again and again.
+  -- Names all of its fields, since Lua copies a table each time it grows.
   local owner = {
     hash_key = KEYS[key_at], marker_key = KEYS[key_at + 1], name = ARGV[at], condition = condition,
     wants_version = condition ~= 'none' and condition ~= 'absent', fence = ARGV[at + 2], closes = ARGV[at + 3] == '1',
     note = note ~= '' and string.sub(note, 2), count = count, expected = expected, from = at + 8, expected_from = expected_from,
     load = nil, session = nil, hash = nil, version = nil, out = nil, base = nil, generation = nil, complete = nil, known = nil,
-    live = nil, gone = nil, reads = nil, marked = nil, counters = nil, fields = nil, place = nil, is_reborn = nil, mark_held = nil,
+    live = nil, gone = nil, reads = nil, marked = nil, counters = nil, fields = nil, is_reborn = nil, mark_held = nil,
   }
   expect(count > 0 and #ARGV >= next - 1)
   if load_size > 0 then owner.load = load_of(load_at, next - 1) end
@@ -85,26 +85,24 @@ end
 local function read_cells(owner, reads_all)
   local out, reads_tombstones = owner.out, reads_all or owner.hash and owner.hash.tombstones
   owner.live, owner.gone, owner.reads = {}, {}, {}
-  local names, places = {}, {}
+  -- The names to read, and for each the list that its cell goes to, and its place there.
+  local names, lists, places = {}, {}, {}
+  local function read(name, list, i)
+    names[#names + 1], lists[#lists + 1], places[#places + 1] = name, list, i
+  end
   for i = 1, owner.count + owner.expected do
     local is_change = i <= owner.count
     local field = ARGV[is_change and owner.from + 3 * i - 3 or owner.expected_from + 2 * (i - owner.count) - 2]
-    local is_known = is_change and owner.condition ~= 'absent' and ARGV[owner.from + 3 * i - 2] == 'set'
-    owner.reads[i] = not is_known
-    if reads_tombstones or not is_known then
-      names[#names + 1], places[#places + 1] = field, i
-    end
-    if reads_tombstones then names[#names + 1], places[#places + 1] = tombstone(field), -i end
+    local only_sets = is_change and owner.condition ~= 'absent' and ARGV[owner.from + 3 * i - 2] == 'set'
+    owner.reads[i] = not only_sets
+    if reads_tombstones or not only_sets then read(field, owner.live, i) end
+    if reads_tombstones then read(tombstone(field), owner.gone, i) end
   end
   local cells = owner.hash and hmget(owner.hash_key, names) or {}
   for at, name in ipairs(names) do
-    local i, cell = places[at], cells[at]
-    if out.puts[name] then
-      cell = out.puts[name]
-    elseif out.drops[name] then
-      cell = false
-    end
-    if i > 0 then owner.live[i] = cell else owner.gone[-i] = cell end
+    local cell = cells[at]
+    if out.drops[name] then cell = false end
+    lists[at][places[at]] = out.puts[name] or cell
   end
 end
 
@@ -304,9 +302,6 @@ end
 
 -- Adds the marks, and raises the version source.
 local function write_marks(step, r)
-  -- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
-  -- the right for it, nothing has changed.
-  if not r.first then call('HDEL', KEYS[DIRTY], ':') end
   local changed, marks, version = step.changed, {}, mark_text(step.version)
   for _, owner in ipairs(changed) do
     if owner.is_reborn then
@@ -338,6 +333,9 @@ end
 -- ORDER: marks, then record and markers, then data. So no failure in between leaves data without a
 -- mark.
 local function write_step(step, r)
+  -- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
+  -- the right for it, nothing has changed.
+  if #step.changed > 0 and not r.first then call('HDEL', KEYS[DIRTY], ':') end
   write_notes(step, r)
   if #step.changed > 0 then write_marks(step, r) end
   for _, owner in ipairs(step.changed) do

@@ -132,7 +132,9 @@ local function marked_with(text, version, more)
   if names[2] == '' then return table.concat({ names[1], table.concat(more, '\31') }) end
   -- A table finds many names faster than a search of the text.
   local seen, around = #more > 8 and {}, table.concat({ '\31', names[2], '\31' })
-  for name in seen and string.gmatch(names[2], '[^\31]+') or function() end do seen[name] = true end
+  if seen then
+    for name in string.gmatch(names[2], '[^\31]+') do seen[name] = true end
+  end
   for _, name in ipairs(more) do
     local is_there
     if seen then is_there = seen[name] else is_there = string.find(around, table.concat({ '\31', name, '\31' }), 1, true) end

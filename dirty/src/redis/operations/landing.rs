@@ -218,14 +218,10 @@ impl Marks for RedisStore {
         self.reject_entries(reject).await
     }
 
-    async fn tear(&self, partition: Partition, owners: &[Owner]) -> Result<usize, HotError> {
-        let chunks = owners.chunks(MARKS_MAX);
-        let commands: Vec<_> = chunks
-            .map(|some| scripts::tear(&self.space, partition, some))
-            .collect();
-        let partitions = vec![partition; commands.len()];
-        let torn = self.each("tear", &partitions, commands, reply::number::<usize>);
-        torn.await.into_iter().sum()
+    async fn tear(&self, owner: &Owner) -> Result<bool, HotError> {
+        let partition = self.space.partition(owner);
+        let command = scripts::tear(&self.space, partition, owner);
+        self.one("tear", Some(partition), command, reply::yes).await
     }
 }
 

@@ -229,12 +229,10 @@ pub(super) fn keys<'a>(
 }
 
 /// `tear.lua`.
-pub(crate) fn tear(space: &Space, partition: Partition, owners: &[Owner]) -> Command {
+pub(crate) fn tear(space: &Space, partition: Partition, owner: &Owner) -> Command {
     let mut keys = space.keys.maps(partition).to_vec();
     keys.push(space.keys.part(partition));
     let mut cmd = SCRIPTS.tear.call(&keys);
-    for owner in owners {
-        cmd.arg(key::owner_part(owner));
-    }
+    cmd.arg(key::owner_part(owner));
     SCRIPTS.tear.write(space.slot(partition), cmd)
 }

@@ -639,6 +639,18 @@ const BREAKS: &[Break] = &[
         "    expect_beats(KEYS[BEATS], session.holder)\n",
         "",
     ),
+    (
+        "S5-confirmed",
+        "lapse",
+        "if ARGV[4] == '1' and not holds_any() then",
+        "if ARGV[4] == '1' then",
+    ),
+    (
+        "R5-renumbered",
+        "adopt",
+        "call('HSET', KEYS[1], 'snap', digits(epoch * 268435456))",
+        "",
+    ),
     ("S6-unmarked", "lapse", "call('HDEL', KEYS[8], ARGV[i])", ""),
     // A lapsed session overwrites later writes. An earlier session keeps the owner. Nothing waits
     // for claims.

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use storage_model::{Change, Mutation, OpId, Partition, tries};
+use storage_model::{Bytes, Change, Mutation, OpId, Partition, tries};
 use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
@@ -30,8 +30,8 @@ use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
 
-/// The most owners of one call, and about the most bytes that they set. The server does nothing
-/// else during a call. A transaction can exceed either by itself.
+/// About the most owners of one call, and about the most bytes of its values and notes. The server
+/// does nothing else during a call. The last write of a call can exceed both.
 const OWNERS_MAX: usize = 128;
 const BYTES_MAX: usize = 256 * 1024;
 
@@ -205,16 +205,18 @@ impl State {
 }
 
 fn size(mutation: &Mutation) -> usize {
+    mutation.parts().map(size_of_part).sum()
+}
+
+fn size_of_part(part: &Mutation) -> usize {
     // A sum is kept with the answer, like a value with the data.
-    let changes = mutation.parts().flat_map(|part| part.changes.iter());
-    let values = changes.map(|(_, change)| {
-        if let Change::Set(value) = change {
-            value.len()
-        } else {
-            20
-        }
+    let values = part.changes.iter().map(|(_, change)| match change {
+        Change::Set(value) => value.len(),
+        _ => 20,
     });
-    values.sum()
+    let expected = part.expected.iter().flat_map(|(_, value)| value);
+    let note = part.note.as_ref().map_or(0, Bytes::len);
+    values.sum::<usize>() + expected.map(Bytes::len).sum::<usize>() + note
 }
 
 impl RedisStore {
@@ -454,10 +456,13 @@ impl RedisStore {
             }
             Err(failure) => return Err(failure),
         };
-        let answers = if *text == *b"void" {
-            None
-        } else {
-            Some(answers_of(&text)?.into_iter().map(Ok).collect())
+        let answers = match &*text {
+            b"void" => None,
+            text => {
+                // The call has ended. If its answer can't be read, its writes have no known fate.
+                let answers = answers_of(text).inspect_err(|_| self.close(line, number))?;
+                Some(answers.into_iter().map(Ok).collect())
+            }
         };
         locked(&queue.state)
             .calls

@@ -158,10 +158,10 @@ impl Tables {
         })
     }
 
-    /// Whether any row is ahead of its notes.
+    /// The rows that are ahead of their notes.
     #[must_use]
-    pub fn has_leads(&self) -> bool {
-        !self.leads.is_empty()
+    pub fn all_leads(&self) -> &BTreeMap<(Partition, Owner, Epoch), Position> {
+        &self.leads
     }
 
     /// Takes the events of a batch, and the leads of its rows.

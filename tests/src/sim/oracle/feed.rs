@@ -57,9 +57,9 @@ impl Feed {
 
     /// The first wrong event of a feed.
     ///
-    /// A gap tells all that has landed before it in its partition. Nobody deletes notes here. So a gap is due only
-    /// after Redis came back older than the feed, which takes two rewinds: one that makes room for
-    /// events of a later epoch, and one to a copy from before it.
+    /// A gap tells all that has landed before it in its partition. Nobody deletes notes here. So a
+    /// gap is due only after Redis came back older than the feed: from before an epoch that the feed
+    /// has events of.
     pub(super) fn check(&mut self, partition: Partition, tables: &Tables) -> Option<String> {
         let (mut last, mut seen) = (Position::ZERO, BTreeSet::new());
         for event in tables.events(partition) {
@@ -76,7 +76,7 @@ impl Feed {
                 };
                 self.told.extend(landed.filter(of_gap).cloned());
             }
-            if is_gap && self.rewinds < 2 || !is_gap && !is_next {
+            if is_gap && self.rewinds == 0 || !is_gap && !is_next {
                 return Some(format!(
                     "F5: {event:?} comes after {last}, and no note was deleted"
                 ));

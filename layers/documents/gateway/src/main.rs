@@ -1,0 +1,35 @@
+//! Serves documents over HTTP until SIGTERM or SIGINT.
+
+use clap::Parser as _;
+use document_gateway::args::Args;
+use document_gateway::serve::Gateway;
+use tokio::signal::unix::{SignalKind, signal};
+use tracing_subscriber::EnvFilter;
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .init();
+    let args = Args::parse();
+    let (mut term, mut int) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    let gateway = Gateway::open(&args).await?;
+    println!(
+        "http://{}{}",
+        gateway.address(),
+        document_gateway::routes::PREFIX
+    );
+    if args.token_file.is_none() {
+        println!("token {}", gateway.token());
+    }
+    tokio::select! {
+        _ = term.recv() => {}
+        _ = int.recv() => {}
+    }
+    gateway.close().await
+}

@@ -1,0 +1,93 @@
+//! The resources, and who may use them.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use storage_documents::Documents;
+use storage_documents::documents::BODY_BYTES_MAX;
+
+use crate::feed::Hub;
+use crate::problem::{self, Problem};
+use crate::{content, feed};
+
+/// The prefix of all resources.
+pub const PREFIX: &str = "/hyper-storage";
+
+/// The parts that all requests share.
+#[derive(Debug, Clone)]
+pub struct Shared {
+    /// The documents.
+    pub documents: Documents,
+    /// The live feed.
+    pub hub: Hub,
+    /// The token of callers.
+    pub token: Arc<str>,
+}
+
+/// The router of all resources.
+pub fn router(shared: Shared) -> Router {
+    let content = get(content::get)
+        .put(content::put)
+        .patch(content::patch)
+        .delete(content::delete);
+    let resources = Router::new()
+        .route("/content/{*path}", content)
+        .route("/feed", get(feed::live))
+        .method_not_allowed_fallback(wrong_method)
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            only_with_token,
+        ));
+    Router::new()
+        .nest(PREFIX, resources)
+        .route("/ready", get(ready))
+        .fallback(no_resource)
+        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .with_state(shared)
+}
+
+async fn ready(State(shared): State<Shared>) -> StatusCode {
+    if shared.hub.is_draining() {
+        StatusCode::SERVICE_UNAVAILABLE
+    } else {
+        StatusCode::NO_CONTENT
+    }
+}
+
+async fn no_resource() -> Problem {
+    Problem::new(
+        problem::NO_RESOURCE,
+        format!("resources are {PREFIX}/content/{{path}}, {PREFIX}/feed and /ready"),
+    )
+}
+
+async fn wrong_method() -> Problem {
+    Problem::new(problem::METHOD, "see the header Allow")
+}
+
+async fn only_with_token(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header::AUTHORIZATION);
+    let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if given.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
+        return next.run(request).await;
+    }
+    Problem::new(
+        problem::UNAUTHORIZED,
+        "send the header Authorization: Bearer TOKEN",
+    )
+    .into_response()
+}
+
+/// Compares without a hint in the time that it takes.
+fn is_same(given: &[u8], token: &[u8]) -> bool {
+    let differs = given
+        .iter()
+        .zip(token)
+        .fold(0, |sum, (one, other)| sum | (one ^ other));
+    given.len() == token.len() && differs == 0
+}

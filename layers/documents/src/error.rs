@@ -1,0 +1,79 @@
+//! Errors, by the way out that a caller has.
+
+use std::fmt;
+
+use crate::Tag;
+
+/// The result of a call.
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// The cause of an [`Error`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Kind {
+    /// The path names no document. Correct it.
+    Path,
+    /// The path is longer than its limit.
+    PathTooLong,
+    /// The body is no JSON, or not of the form that the call takes. Correct it.
+    Body,
+    /// The body is larger than its limit.
+    BodyTooLarge,
+    /// There is no such document.
+    Missing,
+    /// A condition of the call does not hold. Read the document, and decide again. The tag is that
+    /// of the present document. `None` if there is none.
+    Condition(Option<Tag>),
+    /// Other writers changed the document at each attempt until the deadline. Try again later.
+    Contended,
+    /// The stored document is none that this layer wrote. An operator has to look at it.
+    Corrupt,
+    /// The storage failed. Its error says whether the change was applied, and what to do.
+    Storage(Box<storage_sdk::Error>),
+}
+
+/// The failure of a call. Unless it is of kind [`Storage`](Kind::Storage), nothing has changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Error {
+    kind: Kind,
+    message: String,
+}
+
+impl Error {
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+        }
+    }
+
+    /// The cause.
+    #[must_use]
+    pub fn kind(&self) -> &Kind {
+        &self.kind
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.kind {
+            Kind::Storage(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<storage_sdk::Error> for Error {
+    fn from(error: storage_sdk::Error) -> Self {
+        Self {
+            message: error.to_string(),
+            kind: Kind::Storage(Box::new(error)),
+        }
+    }
+}
