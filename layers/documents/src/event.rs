@@ -100,12 +100,14 @@ impl Event {
     /// The event as JSON, as clients get it.
     #[must_use]
     pub fn to_text(&self) -> String {
+        // A path that was never written has version 0, and never had a document.
+        let previous = self.previous.filter(|version| *version > Version::ZERO);
         let told = Text {
             method: self.method.to_string(),
             path: self.path.as_str(),
             revision: self.revision,
             etag: Tag::of(self.version).to_string(),
-            prev: self.previous.map(|version| Tag::of(version).to_string()),
+            prev: previous.map(|version| Tag::of(version).to_string()),
             at: self.at,
             body: self.body.as_deref(),
         };

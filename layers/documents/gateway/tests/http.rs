@@ -305,6 +305,7 @@ async fn the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway() -
     assert!(!feed.text.contains("players"), "{}", feed.text);
     for part in [
         r#""path":"guilds/red","revision":1,"#,
+        r#""prev":null,"#,
         r#""body":{"name":"Red"}"#,
         r#""body":{"name":null}"#,
     ] {
