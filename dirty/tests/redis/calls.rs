@@ -115,7 +115,7 @@ impl Place {
     }
 
     /// The record's last calls: field and text.
-    async fn last_calls(&self) -> Vec<(String, String)> {
+    pub(crate) async fn last_calls(&self) -> Vec<(String, String)> {
         let record = texts(
             self.server
                 .call(&["HGETALL", "slug-part:{0}"])

@@ -56,7 +56,7 @@ const HASHES: usize = 15;
 /// The calls of the scripts, by name.
 const CALLS: [&str; 32] = [
     "update",
-    "mutate",
+    "transact",
     "mutate and load",
     "observe",
     "fill",
@@ -122,7 +122,7 @@ async fn call(
     let entry = Entry { raw, mark, version };
     match name {
         "update" => mutate(store, &ann, &[("gold", set("2"))]).await.map(drop),
-        "mutate" => mutate(store, &ann, &changes).await.map(drop),
+        "transact" => mutate(store, &ann, &changes).await.map(drop),
         "mutate and load" => {
             let mutation = mutation(store, &ann, &changes).await;
             store

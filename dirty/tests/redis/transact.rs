@@ -51,22 +51,21 @@ async fn together(place: &Place, mutations: Vec<Mutation>) -> Vec<Result<Mutated
     results
 }
 
-/// How often the server ran a call of transactions, by the number in the record.
-async fn calls_of_transact(place: &Place) -> u64 {
-    let record = texts(
-        place
-            .server
-            .call(&["HGETALL", "slug-part:{0}"])
-            .await
-            .unwrap(),
-    );
-    let (pairs, _) = record.as_chunks::<2>();
-    let number = |[field, text]: &[String; 2]| {
+/// The field of the record with the last call of transactions, and the call's number.
+async fn last_call(place: &Place) -> Option<(String, u64)> {
+    let of_transact = |(field, text): (String, String)| {
         let (number, answers) = text.split_once(' ')?;
-        let is_transact = field.starts_with("w:") && answers.starts_with('*');
-        is_transact.then(|| number.parse::<u64>().unwrap())
+        let number = number.parse().unwrap();
+        answers.starts_with('*').then_some((field, number))
     };
-    pairs.iter().find_map(number).unwrap_or(0)
+    let calls = place.last_calls().await;
+    calls.into_iter().find_map(of_transact)
+}
+
+/// How often the server ran a call of transactions.
+async fn calls_of_transact(place: &Place) -> u64 {
+    let last = last_call(place).await;
+    last.map_or(0, |(_, number)| number)
 }
 
 #[tokio::test]
@@ -187,18 +186,8 @@ async fn a_call_of_transactions_that_was_ended_is_never_carried_out() {
 
 /// Takes a call back, as far as the server knows.
 async fn forget_call(place: &Place, number: u64) {
-    let record = texts(
-        place
-            .server
-            .call(&["HGETALL", "slug-part:{0}"])
-            .await
-            .unwrap(),
-    );
-    let (pairs, _) = record.as_chunks::<2>();
-    let is_call = |[field, text]: &&[String; 2]| {
-        field.starts_with("w:") && text.starts_with(&format!("{number} *"))
-    };
-    let [field, _] = pairs.iter().find(is_call).unwrap();
+    let (field, last) = last_call(place).await.unwrap();
+    assert_eq!(last, number);
     let before = format!("{} *", number - 1);
     for command in [
         &["HSET", "slug-part:{0}", field.as_str(), &before][..],
@@ -217,4 +206,41 @@ async fn forget_call(place: &Place, number: u64) {
     ] {
         place.server.call(command).await.unwrap();
     }
+}
+
+/// A right that is taken in the middle of a call ends it. The writes before keep their answers, and
+/// the store learns of it.
+#[tokio::test]
+async fn an_error_that_is_no_writes_own_ends_its_call() {
+    let place = place().await;
+    for id in [BOB, CAY] {
+        apply(&place.store, &owner(id), &[("x", set("1"))]).await;
+    }
+    let removes = mutation(&place.store, &owner(BOB), &[("x", Change::Remove)]).await;
+    let all = vec![
+        moves(&place, ANN, CAY, 1).await,
+        removes,
+        moves(&place, ANN, CAY, 2).await,
+    ];
+    let taken = place.server.call(&["ACL", "SETUSER", "default", "-hdel"]);
+    taken.await.unwrap();
+    let items: Vec<_> = all.into_iter().map(|one| (one, Vec::new())).collect();
+    let results = place.store.mutate(&items).await;
+    let [Ok(Mutated::Applied(_)), Err(error), Err(later)] = results.as_slice() else {
+        panic!("{results:?}")
+    };
+    for error in [error, later] {
+        assert_eq!(error.kind, HotKind::Denied, "{error}");
+    }
+    assert_eq!(gold(&place, ANN).await, "99", "the third is not applied");
+
+    // The first write of a call fails as a command does, and then no write is sent.
+    let removes = mutation(&place.store, &owner(CAY), &[("x", Change::Remove)]).await;
+    let refused = send(&place.store, removes).await.unwrap_err();
+    assert_eq!(refused.kind, HotKind::Denied, "{refused}");
+    let plain = moves(&place, ANN, CAY, 4).await;
+    let refused = send(&place.store, plain).await.unwrap_err();
+    let found = (refused.kind, refused.outcome);
+    assert_eq!(found, (HotKind::Denied, Outcome::NotApplied));
+    assert_eq!(gold(&place, ANN).await, "99");
 }

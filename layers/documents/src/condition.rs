@@ -66,7 +66,7 @@ impl Tags {
     /// them. A weak tag counts as a strong one, since proxies weaken tags on their way.
     ///
     /// # Errors
-    /// `Body`: the text is neither.
+    /// `Tags`: the text is neither.
     pub fn parse(text: &str) -> Result<Self> {
         let text = text.trim();
         if text == "*" {
@@ -108,7 +108,7 @@ fn quoted(text: &str) -> Option<(&str, &str)> {
 fn malformed(text: &str) -> Error {
     let message =
         format!("{text:?} is no list of entity tags; send * or tags in quotes, such as \"abc\"");
-    Error::new(Kind::Body, message)
+    Error::new(Kind::Tags, message)
 }
 
 /// The conditions of a call. They are checked against the very state that the call changes.

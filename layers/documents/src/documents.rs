@@ -216,16 +216,16 @@ impl Documents {
         loop {
             let found = self.find(&owner).await?;
             call.conditions.check(found.tag())?;
-            match self.change(&owner, &found, decide(&found)?, call).await {
-                Err(error) if is_conflict(&error) => {}
+            let change = decide(&found)?;
+            let left = call.within.saturating_sub(begun.elapsed());
+            if left.is_zero() {
+                return Err(contended(path));
+            }
+            let write = self.change(&owner, &found, change, call.durability, left);
+            match write.await {
+                Err(error) if is_conflict(&error) => tokio::task::yield_now().await,
                 done => return done,
             }
-            if begun.elapsed() >= call.within {
-                let message =
-                    format!("other writers changed {path} at each attempt; try again later");
-                return Err(Error::new(Kind::Contended, message));
-            }
-            tokio::task::yield_now().await;
         }
     }
 
@@ -236,7 +236,8 @@ impl Documents {
         owner: &ByteOwner,
         found: &Found,
         change: Change,
-        call: &Call,
+        durability: Durability,
+        left: Duration,
     ) -> Result<Changed> {
         let (now, revision) = (self.clock.now(), found.revision + 1);
         let created = found
@@ -263,10 +264,7 @@ impl Documents {
             let part = part.set(REVISION, revision.to_string());
             part.if_version(found.version).note(note)
         });
-        let receipt = write
-            .durability(call.durability)
-            .deadline(call.within)
-            .await?;
+        let receipt = write.durability(durability).deadline(left).await?;
         let position = receipt
             .of(owner)
             .and_then(|counters| counters.ack().position());
@@ -307,6 +305,11 @@ fn check_size(bytes: usize) -> Result<()> {
         "the body has {bytes} bytes; the limit is {BODY_BYTES_MAX}, so split it into several documents"
     );
     Err(Error::new(Kind::BodyTooLarge, message))
+}
+
+fn contended(path: &Path) -> Error {
+    let message = format!("other writers changed {path} at each attempt; try again later");
+    Error::new(Kind::Contended, message)
 }
 
 fn missing(path: &Path) -> Error {

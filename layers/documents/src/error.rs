@@ -19,6 +19,8 @@ pub enum Kind {
     Body,
     /// The body is larger than its limit.
     BodyTooLarge,
+    /// A text is no list of entity tags. Correct it.
+    Tags,
     /// There is no such document.
     Missing,
     /// A condition of the call does not hold. Read the document, and decide again. The tag is that

@@ -38,7 +38,7 @@ pub(crate) struct Found {
 impl Found {
     pub(crate) fn of(record: &Record) -> Result<Self> {
         let revision = record.int(REVISION)?.unwrap_or_default();
-        let revision = u64::try_from(revision).unwrap_or_default();
+        let revision = u64::try_from(revision).map_err(|_| negative(revision))?;
         let mut found = Self {
             document: None,
             revision,
@@ -56,8 +56,8 @@ impl Found {
             body: Bytes::from(Box::<str>::from(stored.b).into_string()),
             revision: self.revision,
             version: self.version,
-            created: Timestamp(stored.c * 1_000),
-            modified: Timestamp(stored.m * 1_000),
+            created: Timestamp(stored.c.saturating_mul(1_000)),
+            modified: Timestamp(stored.m.saturating_mul(1_000)),
         })
     }
 
@@ -76,6 +76,11 @@ pub(crate) fn value_of(created: Timestamp, modified: Timestamp, body: &str) -> R
         b: RawValue::from_string(body.to_owned()).map_err(|error| unreadable(&error))?,
     };
     serde_json::to_vec(&stored).map_err(|error| unreadable(&error))
+}
+
+fn negative(revision: i64) -> Error {
+    let message = format!("the document's revision is {revision}, which this layer never wrote");
+    Error::new(Kind::Corrupt, message)
 }
 
 fn unreadable(error: &serde_json::Error) -> Error {

@@ -10,8 +10,8 @@ use axum::response::sse::{Event as Line, KeepAlive, Sse};
 use futures::Stream;
 use percent_encoding::percent_decode_str;
 use storage_documents::Event;
-use storage_sdk::Storage;
 use storage_sdk::feed::{Live, LiveEvent};
+use storage_sdk::{Kind, Storage};
 use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
@@ -66,6 +66,7 @@ impl Hub {
             };
             match read {
                 Ok(events) => self.tell(&events),
+                Err(error) if error.kind() == Kind::Closed => return,
                 Err(error) => {
                     tracing::warn!(%error, "the live feed can't be read now");
                     sleep(AGAIN).await;

@@ -137,6 +137,7 @@ impl From<Error> for Problem {
             Kind::PathTooLong => PATH_TOO_LONG,
             Kind::Body => BODY,
             Kind::BodyTooLarge => TOO_LARGE,
+            Kind::Tags => REQUEST,
             Kind::Missing => MISSING,
             Kind::Condition(_) => CONDITION,
             Kind::Contended => CONTENDED,
