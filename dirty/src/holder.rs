@@ -5,7 +5,7 @@
 //! clock, declares the holder gone ([`Beats`]).
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition, Version};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp};
 
 use crate::HotError;
 
@@ -14,13 +14,20 @@ use crate::HotError;
 pub struct Beats {
     /// Each holder's last beat.
     pub beats: Vec<(OpId, u64)>,
-    /// The epoch.
-    pub epoch: Epoch,
-    /// Where the versions of the epoch began. A late copy of an adoption can begin the same epoch
-    /// once more, after the hot tier was emptied. Then this number differs.
-    pub begun: Version,
+    /// The adoption that began the epoch.
+    pub adoption: Adoption,
     /// Whether the grace of the epoch has ended.
     pub graced: bool,
+}
+
+/// The beginning of an epoch in the hot tier. A late copy of an adoption can begin the same epoch
+/// once more, after the hot tier was emptied. Then the moments differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub struct Adoption {
+    /// The epoch.
+    pub epoch: Epoch,
+    /// The moment of the adoption, by the clock of the hot tier.
+    pub at: Timestamp,
 }
 
 /// A session with an owner that another server asks for.
@@ -77,7 +84,7 @@ pub trait Holders: Send + Sync {
         sessions: &[(Owner, Fence)],
     ) -> Result<u32, HotError>;
 
-    /// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
-    /// Answers whether the epoch is still the same.
-    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError>;
+    /// Ends the grace of an epoch. The caller must have seen this adoption for longer than a lease.
+    /// Answers whether it is still the last one.
+    async fn end_grace(&self, partition: Partition, adoption: Adoption) -> Result<bool, HotError>;
 }

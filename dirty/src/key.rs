@@ -261,7 +261,7 @@ pub(crate) const STORE: &str = "w:";
 
 /// All reserved names, each with its meaning.
 #[cfg(test)]
-pub(crate) const RESERVED: [(&str, &str); 34] = [
+pub(crate) const RESERVED: [(&str, &str); 35] = [
     // In the hash of an owner.
     (HEAD, "version, generation and flag"),
     (
@@ -282,6 +282,7 @@ pub(crate) const RESERVED: [(&str, &str); 34] = [
     (GENERATION, "the generation"),
     ("src", "where versions begin"),
     ("begun", "where versions of the epoch began"),
+    ("adopted", "when the epoch was adopted"),
     ("landed", "how far landings reach"),
     ("collected", "how far collections reach"),
     ("db", "the database that landings go to"),

@@ -47,7 +47,7 @@ pub mod tier;
 
 pub use error::{HotError, HotKind};
 pub use feed::{Feed, Notes};
-pub use holder::{Asked, Beats, Holders};
+pub use holder::{Adoption, Asked, Beats, Holders};
 pub use landing::{
     Bound, Collected, Entry, ErrorEntry, Fault, Linked, Links, Map, Marked, Marks, Member, Page,
     Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,

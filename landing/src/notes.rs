@@ -314,20 +314,16 @@ impl LandedNotes {
     /// The partitions of these to ask about now. Each comes with whether it has a record.
     fn unasked(&self, quiet: &[(Partition, bool)]) -> Vec<Partition> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
-        let (mut now, mut due) = (BTreeMap::new(), Vec::new());
+        let mut due = Vec::new();
         for (partition, has_record) in quiet.iter().copied() {
-            let last = asked.get(&partition).copied();
-            let is_due = |(at, had_record): (Instant, bool)| {
-                at.elapsed() >= LEADS_EVERY || had_record && !has_record
-            };
-            if last.is_none_or(is_due) {
-                due.push(partition);
-                now.insert(partition, (Instant::now(), has_record));
-            } else if let Some(last) = last {
-                now.insert(partition, (last.0, has_record));
+            let (at, had_record) = asked.get(&partition).copied().unzip();
+            let is_recent = at.is_some_and(|at: Instant| at.elapsed() < LEADS_EVERY);
+            if is_recent && (has_record || had_record == Some(false)) {
+                continue;
             }
+            due.push(partition);
+            asked.insert(partition, (Instant::now(), has_record));
         }
-        *asked = now;
         due
     }
 

@@ -81,7 +81,6 @@ impl Worker {
         if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
             self.compare().await?;
         }
-        self.compare_leading(&work.quiet).await?;
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
             // Marks that are not live again may be of rows before a gap in the notes. So nothing of
@@ -91,6 +90,8 @@ impl Worker {
             }
         }
         self.run_tasks(&round, work.marks).await?;
+        // Not before: what can land must not wait for an answer about others.
+        self.compare_leading(&work.quiet).await?;
         if self.replay_is_due() {
             self.replay(&round, work.rejected).await?;
         }

@@ -136,6 +136,7 @@ pub const SWITCHES: &[&str] = &[
     "S8-late",
     "S8-greatest",
     "S8-grace",
+    "S8-copied",
 ];
 
 /// Whether a rule's condition holds. A build without debug assertions answers the condition alone.

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use storage_dirty::{Beats, Holders, HotError};
-use storage_model::{Epoch, Fence, OpId, Owner, Partition, Version};
+use storage_dirty::{Adoption, Beats, Holders, HotError};
+use storage_model::{Fence, OpId, Owner, Partition};
 use tokio::time::Instant;
 
 /// The holders of each partition as an observer has seen them. Pure: time is a parameter.
@@ -19,8 +19,8 @@ pub struct Leases {
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// The epoch, where its versions began, and when the observer saw it first.
-    epoch: Option<(Epoch, Version, Instant)>,
+    /// The last adoption, and when the observer saw it first.
+    adoption: Option<(Adoption, Instant)>,
     /// Each holder's beat, and when the observer saw it first.
     beats: BTreeMap<OpId, (u64, Instant)>,
 }
@@ -30,8 +30,9 @@ struct Seen {
 pub struct Verdict {
     /// Holders with a beat that has not changed for a lease and a tenth, and that beat.
     pub gone: Vec<(OpId, u64)>,
-    /// The epoch, if it has lasted for a lease and a tenth and its grace has not ended.
-    pub graced: Option<Epoch>,
+    /// The last adoption, if its epoch has lasted for a lease and a tenth and its grace has not
+    /// ended.
+    pub graced: Option<Adoption>,
 }
 
 impl Leases {
@@ -51,10 +52,9 @@ impl Leases {
         let seen = self.partitions.entry(partition).or_default();
         // Silence in an earlier epoch proves nothing in this one: the hot tier may show older
         // beats.
-        let is_same = |(epoch, begun, _)| (epoch, begun) == (beats.epoch, beats.begun);
-        if !seen.epoch.is_some_and(is_same) {
+        if seen.adoption.map(|(adoption, _)| adoption) != Some(beats.adoption) {
             *seen = Seen {
-                epoch: Some((beats.epoch, beats.begun, now)),
+                adoption: Some((beats.adoption, now)),
                 beats: BTreeMap::new(),
             };
         }
@@ -70,8 +70,8 @@ impl Leases {
                 verdict.gone.push((*holder, *beat));
             }
         }
-        let grace_lasted = seen.epoch.is_some_and(|(.., since)| has_lasted(since));
-        verdict.graced = Some(beats.epoch).filter(|_| grace_lasted && !beats.graced);
+        let grace_lasted = seen.adoption.is_some_and(|(_, since)| has_lasted(since));
+        verdict.graced = Some(beats.adoption).filter(|_| grace_lasted && !beats.graced);
         verdict
     }
 
@@ -112,8 +112,8 @@ impl Verdict {
                 tracing::warn!(partition = partition.0, %holder, sessions, "a session holder is silent: its sessions lapse");
             }
         }
-        if let Some(epoch) = graced {
-            hot.end_grace(partition, epoch).await?;
+        if let Some(adoption) = graced {
+            hot.end_grace(partition, adoption).await?;
         }
         Ok(())
     }
@@ -164,6 +164,7 @@ mod tests {
 
     use async_trait::async_trait;
     use storage_dirty::Asked;
+    use storage_model::{Epoch, Timestamp, Version};
 
     use super::*;
 
@@ -174,14 +175,20 @@ mod tests {
         OpId::new([number; 16])
     }
 
+    fn adoption(epoch: u64, at: u64) -> Adoption {
+        Adoption {
+            epoch: Epoch(epoch),
+            at: Timestamp(at),
+        }
+    }
+
     fn beats(list: &[(u8, u64)], epoch: u64, graced: bool) -> Beats {
         Beats {
             beats: list
                 .iter()
                 .map(|(number, beat)| (holder(*number), *beat))
                 .collect(),
-            epoch: Epoch(epoch),
-            begun: Version::ZERO,
+            adoption: adoption(epoch, 0),
             graced,
         }
     }
@@ -191,9 +198,9 @@ mod tests {
     #[test]
     fn an_epoch_that_begins_again_gets_its_whole_grace() {
         let (mut leases, start) = (Leases::new(LEASE), Instant::now());
-        let mut graced = |seconds: u64, begun: u64| {
+        let mut graced = |seconds: u64, at: u64| {
             let beats = Beats {
-                begun: Version::new(begun).unwrap(),
+                adoption: adoption(7, at),
                 ..beats(&[], 7, false)
             };
             let now = start + Duration::from_secs(seconds);
@@ -201,7 +208,7 @@ mod tests {
         };
         assert_eq!((graced(0, 1), graced(10, 1)), (None, None));
         assert_eq!((graced(11, 2), graced(21, 2)), (None, None));
-        assert_eq!(graced(22, 2), Some(Epoch(7)));
+        assert_eq!(graced(22, 2), Some(adoption(7, 2)));
     }
 
     #[test]
@@ -242,7 +249,7 @@ mod tests {
         assert_eq!(graced(0, 2, false), None);
         assert_eq!(graced(9, 3, false), None, "another epoch, another grace");
         assert_eq!(graced(12, 3, false), None);
-        assert_eq!(graced(20, 3, false), Some(Epoch(3)));
+        assert_eq!(graced(20, 3, false), Some(adoption(3, 0)));
         assert_eq!(graced(21, 3, true), None);
     }
 
@@ -309,7 +316,7 @@ mod tests {
             lapsed.retain(|session| !sessions.contains(session));
             Ok(0)
         }
-        async fn end_grace(&self, _: Partition, _: Epoch) -> Result<bool, HotError> {
+        async fn end_grace(&self, _: Partition, _: Adoption) -> Result<bool, HotError> {
             Ok(true)
         }
     }

@@ -114,6 +114,15 @@ impl Harness {
         self.adopt_as(partition, epoch, landed).await
     }
 
+    /// Ends the grace of an epoch, whose adoption is the last one. Answers whether it did.
+    pub(super) async fn end_grace(&self, partition: Partition, epoch: u64) -> bool {
+        let beats = self.store().beat(&[partition], None).await.remove(0);
+        let mut adoption = beats.unwrap().adoption;
+        adoption.epoch = Epoch(epoch);
+        let ended = self.store().end_grace(partition, adoption).await;
+        ended.unwrap()
+    }
+
     async fn adopt_as(
         &self,
         partition: Partition,

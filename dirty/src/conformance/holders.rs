@@ -5,7 +5,7 @@ use storage_model::{Condition, Epoch, Fence, OpId, Outcome, Owner, Version};
 
 use super::harness::{Harness, applied, owner, set};
 use super::sessions::{HOLDER, Held, OTHER, is_fenced, is_held, open, opening, session_of, take};
-use crate::{Asked, Claimed, HotError, HotKind};
+use crate::{Adoption, Asked, Claimed, HotError, HotKind};
 
 /// The sessions that a holder has in the partition of an owner, according to the hot tier.
 async fn held_by(h: &Harness, owner: &Owner, holder: OpId) -> Vec<(Owner, Fence)> {
@@ -182,7 +182,10 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
         }
         assert_eq!(raised.beats, [(HOLDER, beat)]);
     }
-    assert_eq!((look().await.epoch, look().await.graced), (Epoch(1), true));
+    assert_eq!(
+        (look().await.adoption.epoch, look().await.graced),
+        (Epoch(1), true)
+    );
     h.store()
         .beat(&[partition], Some((OTHER, 1)))
         .await
@@ -392,7 +395,7 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
         ),
         (
             "end of the grace",
-            store.end_grace(partition, Epoch(1)).await.err(),
+            store.end_grace(partition, Adoption::default()).await.err(),
         ),
     ];
     for (call, error) in errors {

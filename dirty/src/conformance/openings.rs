@@ -36,7 +36,7 @@ async fn rewound(h: &Harness, owner: &Owner) {
     let partition = h.partition(owner);
     let landed = above(h.record(partition).await.source, 7);
     assert!(h.adopt(partition, 2, landed).await);
-    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
+    assert!(h.end_grace(partition, 2).await);
 }
 
 /// There is nothing to load.

@@ -1,7 +1,7 @@
 //! The hash of a held owner has no time to live, also after its marks are gone (S2). Saves are
 //! plain sets, which would make half a hash after an expiry.
 
-use storage_model::{Condition, Epoch, Owner, Version};
+use storage_model::{Condition, Owner, Version};
 
 use super::Life;
 use super::field;
@@ -212,7 +212,7 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
         "the session is forgotten"
     );
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
-    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
+    assert!(h.end_grace(partition, 2).await);
     assert_eq!(life(h, &ann).await, Life::Lasting, "claimed");
     assert_eq!(h.store().lapse(partition, HOLDER, 0).await.unwrap(), 1);
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "lapsed");

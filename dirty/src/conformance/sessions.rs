@@ -418,8 +418,8 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
         !h.store().close_session(&ann, held.fence).await.unwrap(),
         "nor is a session ended"
     );
-    assert!(!h.store().end_grace(partition, Epoch(1)).await.unwrap());
-    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
+    assert!(!h.end_grace(partition, 1).await);
+    assert!(h.end_grace(partition, 2).await);
     assert_eq!(
         held.claim(h).await,
         Claimed::Yes {
@@ -461,7 +461,7 @@ pub async fn of_two_claims_the_later_session_wins(h: &Harness) {
             matches!(first.claim(h).await, Claimed::No(Some(session)) if session.fence == second.fence)
         );
         for partition in h.partitions() {
-            assert!(h.store().end_grace(partition, Epoch(epoch)).await.unwrap());
+            assert!(h.end_grace(partition, epoch).await);
         }
         let late = first
             .save(h, "1")
@@ -493,7 +493,7 @@ pub async fn a_session_that_a_rewind_forgot_is_claimed_and_goes_on_where_it_was(
         try_open(h, &ann, OTHER, None).await,
         Opened::Held(_)
     ));
-    assert!(h.store().end_grace(partition, Epoch(5)).await.unwrap());
+    assert!(h.end_grace(partition, 5).await);
     h.make_absent(&ann).await;
     let whole = held
         .save(h, "2")
@@ -516,7 +516,7 @@ pub async fn versions_go_on_above_those_that_a_claimed_session_knows(h: &Harness
         Claimed::Yes { .. }
     ));
     assert!(h.record(partition).await.source >= forgotten);
-    assert!(h.store().end_grace(partition, Epoch(2)).await.unwrap());
+    assert!(h.end_grace(partition, 2).await);
     let confirmed = applied(
         h.send(
             &held.save(h, "2").await.when(Condition::Version(version)),
@@ -536,7 +536,7 @@ pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Har
     let held = open(h, &ann).await;
     h.rig().wipe().await;
     assert!(h.adopt(partition, 5, Version::ZERO).await);
-    assert!(h.store().end_grace(partition, Epoch(5)).await.unwrap());
+    assert!(h.end_grace(partition, 5).await);
     let next = open(h, &ann).await;
     assert!(h.store().close_session(&ann, next.fence).await.unwrap());
     assert_eq!(held.claim(h).await, Claimed::No(None));

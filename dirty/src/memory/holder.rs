@@ -1,12 +1,12 @@
 //! The processes that hold sessions.
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp};
 
 use super::partition::current;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
-use crate::{Asked, Beats, Holders, HotError, Session};
+use crate::{Adoption, Asked, Beats, Holders, HotError, Session};
 
 #[async_trait]
 impl Holders for MemoryStore {
@@ -59,9 +59,9 @@ impl Holders for MemoryStore {
         })?
     }
 
-    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+    async fn end_grace(&self, partition: Partition, adoption: Adoption) -> Result<bool, HotError> {
         self.run(partition, "end_grace", |state, _| {
-            end_grace(state, partition, epoch)
+            end_grace(state, partition, adoption)
         })?
     }
 }
@@ -76,7 +76,7 @@ pub fn beat(
     partition: Partition,
     raise: Option<(OpId, u64)>,
 ) -> Result<Beats, HotError> {
-    let epoch = current(state, partition, "beat")?.epoch;
+    let adoption = adoption(state, partition, "beat")?;
     if let Some((holder, beat)) = raise {
         let last = state.sessions.beats.entry(holder).or_insert(beat);
         if *last < beat {
@@ -91,9 +91,8 @@ pub fn beat(
         .collect();
     Ok(Beats {
         beats,
-        epoch,
-        begun: state.sessions.begun,
-        graced: state.sessions.graced == epoch,
+        adoption,
+        graced: state.sessions.graced == adoption.epoch,
     })
 }
 
@@ -181,19 +180,34 @@ pub fn forget_lapsed(
     Ok(forgotten)
 }
 
-/// Ends the grace of an epoch. The caller must have seen that epoch for longer than a lease.
-/// Answers whether the epoch is still the same.
+/// The last adoption. No call of this engine has a late copy, so where the versions began tells
+/// adoptions apart.
+///
+/// # Errors
+/// `Unprepared`.
+pub fn adoption(
+    state: &PartState,
+    partition: Partition,
+    what: &'static str,
+) -> Result<Adoption, HotError> {
+    let epoch = current(state, partition, what)?.epoch;
+    let at = Timestamp(state.sessions.begun.get());
+    Ok(Adoption { epoch, at })
+}
+
+/// Ends the grace of an epoch. The caller must have seen this adoption for longer than a lease.
+/// Answers whether it is still the last one.
 ///
 /// # Errors
 /// `Unprepared`.
 pub fn end_grace(
     state: &mut PartState,
     partition: Partition,
-    epoch: Epoch,
+    seen: Adoption,
 ) -> Result<bool, HotError> {
-    let is_same = current(state, partition, "end_grace")?.epoch == epoch;
+    let is_same = adoption(state, partition, "end_grace")? == seen;
     if is_same {
-        state.sessions.graced = epoch;
+        state.sessions.graced = seen.epoch;
     }
     Ok(is_same)
 }

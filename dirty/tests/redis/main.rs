@@ -13,6 +13,7 @@ mod cluster;
 mod conformance;
 mod connections;
 mod counts;
+mod graces;
 mod landing;
 mod lapses;
 mod loads;

@@ -316,7 +316,10 @@ async fn call(
             .forget_lapsed(PARTITION, &[(owner("eve"), eves)])
             .await
             .map(drop),
-        "end grace" => store.end_grace(PARTITION, Epoch(1)).await.map(drop),
+        "end grace" => store
+            .end_grace(PARTITION, Adoption::default())
+            .await
+            .map(drop),
         other => panic!("no call {other}"),
     }
 }

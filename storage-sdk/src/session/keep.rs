@@ -222,7 +222,7 @@ impl Pulse {
         let lapsed =
             before.is_some_and(|before| sent.saturating_duration_since(before) > core.holder.lease);
         for hold in holds.iter().filter(|hold| hold.partition == partition) {
-            if lapsed || hold.look(|known| known.epoch) != beats.epoch {
+            if lapsed || hold.look(|known| known.epoch) != beats.adoption.epoch {
                 hold.suspect();
             }
         }

@@ -36,9 +36,14 @@ impl Program {
     /// Waits until its log has these words.
     pub(super) async fn says(&self, words: &str) -> Result<()> {
         until(&format!("{} says {words:?}", self.name), async || {
-            Ok(std::fs::read_to_string(&self.log)?.contains(words))
+            self.has_said(words)
         })
         .await
+    }
+
+    /// Whether its log has these words by now.
+    pub(super) fn has_said(&self, words: &str) -> Result<bool> {
+        Ok(std::fs::read_to_string(&self.log)?.contains(words))
     }
 
     pub(super) fn signal(&self, signal: Signal) -> Result<()> {

@@ -103,7 +103,7 @@ impl Play<'_> {
         };
         match seen {
             Ok(beats) if beats.graced => true,
-            Ok(beats) => tiers.hot().end_grace(partition, beats.epoch).await == Ok(true),
+            Ok(beats) => tiers.hot().end_grace(partition, beats.adoption).await == Ok(true),
             Err(error) => {
                 // If that fails, the next call asks again.
                 let _ = tiers.prepare_after(error).await;

@@ -66,6 +66,9 @@ if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Snapshots of different epochs have different numbers. A copy of Redis can have a snapshot under the
 -- number of a later one, which a worker has read (R5). An epoch has room for 2^28 of them.
 call('HSET', KEYS[1], 'snap', digits(epoch * 268435456))
+-- A late copy of this call, after Redis was emptied, has another time. So its grace is not taken for
+-- the one of this call (S8).
+call('HSET', KEYS[1], 'adopted', digits(time()))
 -- Before the first adoption ever, which has epoch 1, there was no session. Later ones may have been
 -- forgotten.
 if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end

@@ -4,7 +4,8 @@
 -- KEYS[2] beats
 -- ARGV[1] holder. Empty if no beat is raised.
 -- ARGV[2] beat. It changes nothing unless it is greater than the holder's last one.
--- Reply: {epoch, 1 if its grace has ended (else 0), where its versions began, {holder, beat, ...}}.
+-- Reply: {epoch, 1 if its grace has ended (else 0), time of its adoption, {holder, beat, ...}}. The
+--   time is in microseconds.
 -- Invariant: a late copy of an earlier beat does not make a holder look silent (S5). The call fails
 --   under another incarnation than the recorded one, since its sessions may be older.
 expect(#KEYS == 2 and #ARGV == 2)
@@ -15,5 +16,5 @@ if ARGV[1] ~= '' then
   local last = call('HGET', KEYS[2], ARGV[1])
   if not last or number(last, 'the last beat') < beat then call('HSET', KEYS[2], ARGV[1], ARGV[2]) end
 end
-local begun = call('HGET', KEYS[1], 'begun') or '0'
-return { r.epoch, is_graced(KEYS[1], r) and '1' or '0', begun, call('HGETALL', KEYS[2]) }
+local adopted = call('HGET', KEYS[1], 'adopted') or '0'
+return { r.epoch, is_graced(KEYS[1], r) and '1' or '0', adopted, call('HGETALL', KEYS[2]) }

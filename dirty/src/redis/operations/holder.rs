@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Fence, OpId, Owner, Partition, Timestamp};
 
 use super::session::{id_of, session_of};
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Asked, Beats, Holders, HotError, Session, mark};
+use crate::{Adoption, Asked, Beats, Holders, HotError, Session, mark};
 
 /// The most owners of one call of `lapse.lua` or `forget_lapsed.lua`.
 const CALL_MAX: usize = 200;
@@ -110,11 +110,11 @@ impl Holders for RedisStore {
         Ok(forgotten)
     }
 
-    async fn end_grace(&self, partition: Partition, epoch: Epoch) -> Result<bool, HotError> {
+    async fn end_grace(&self, partition: Partition, adoption: Adoption) -> Result<bool, HotError> {
         self.one(
             "end_grace",
             Some(partition),
-            scripts::end_grace(&self.space, partition, epoch),
+            scripts::end_grace(&self.space, partition, adoption),
             reply::yes,
         )
         .await
@@ -154,16 +154,18 @@ impl RedisStore {
 }
 
 fn beats_of(value: Value) -> Result<Beats, Failure> {
-    let [epoch, graced, begun, beats] = reply::array(value)?;
+    let [epoch, graced, at, beats] = reply::array(value)?;
     let beat = |(holder, beat): (Bytes, Bytes)| {
         let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
         let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
         Ok((holder, reply::digits(&beat)?))
     };
     Ok(Beats {
-        epoch: reply::epoch(&reply::bytes(epoch)?)?,
+        adoption: Adoption {
+            epoch: reply::epoch(&reply::bytes(epoch)?)?,
+            at: Timestamp(reply::digits(&reply::bytes(at)?)?),
+        },
         graced: &*reply::bytes(graced)? == b"1",
-        begun: reply::version(&reply::bytes(begun)?)?,
         beats: reply::pairs(beats)?
             .into_iter()
             .map(beat)

@@ -684,6 +684,12 @@ const BREAKS: &[Break] = &[
         "if epoch <= 1 then call('HSET', KEYS[1], 'graced', ARGV[3]) end",
         "call('HSET', KEYS[1], 'graced', ARGV[3])",
     ),
+    (
+        "S8-copied",
+        "end_grace",
+        "r.epoch ~= ARGV[1] or adopted ~= ARGV[2]",
+        "r.epoch ~= ARGV[1]",
+    ),
     // Marks on probation do not land again. Or a mark that lands again replaces a newer one.
     (
         "H33-kept",

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use redis::Cmd;
-use storage_model::{Epoch, Fence, OpId, Owner, Partition};
+use storage_model::{Fence, OpId, Owner, Partition};
 
 use super::{SCRIPTS, Space, deadline_of, load_args, millis};
 use crate::key;
 use crate::redis::connections::transport::Command;
 use crate::session::one_word;
-use crate::{ClaimSession, OpenSession};
+use crate::{Adoption, ClaimSession, OpenSession};
 
 /// `open_session.lua`.
 pub(crate) fn open_session(space: &Space, open: &OpenSession, absent_ttl: Duration) -> Command {
@@ -148,9 +148,9 @@ pub(crate) fn lapse(
 }
 
 /// `end_grace.lua`.
-pub(crate) fn end_grace(space: &Space, partition: Partition, epoch: Epoch) -> Command {
+pub(crate) fn end_grace(space: &Space, partition: Partition, adoption: Adoption) -> Command {
     let mut cmd = SCRIPTS.end_grace.call(&[space.keys.part(partition)]);
-    cmd.arg(epoch.0);
+    cmd.arg(adoption.epoch.0).arg(adoption.at.0);
     SCRIPTS.end_grace.write(space.slot(partition), cmd)
 }
 

@@ -9,8 +9,8 @@ use storage_model::{Bytes, Fence, Field, Lead, OpId, Position, RandomIds, Timest
 
 use super::*;
 use crate::{
-    ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession, PartitionState,
-    Reject, Rejected, Settle, SnapshotId, Window,
+    Adoption, ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession,
+    PartitionState, Reject, Rejected, Settle, SnapshotId, Window,
 };
 
 /// The KEYS or ARGV that a header declares: the number of fixed ones, and whether more may follow.
@@ -219,7 +219,7 @@ fn calls() -> Vec<Command> {
             std::slice::from_ref(&owner),
             (ttl, true),
         ),
-        end_grace(&space, partition, Epoch(1)),
+        end_grace(&space, partition, Adoption::default()),
         mutate(&space, &of(Change::Incr(1)), std::slice::from_ref(&load)),
         fill(&space, &load, ttl, ttl),
         check_fill(&space, &load),

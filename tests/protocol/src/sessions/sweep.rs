@@ -70,8 +70,9 @@ impl Sessions {
         if !next.adopted {
             next.adopt();
         }
-        let (present, epoch) = (next.present(), next.hot_epoch());
-        holder::end_grace(next.part(), PARTITION, epoch).ok()?;
+        let present = next.present();
+        let adoption = holder::adoption(next.part(), PARTITION, "end_grace").ok()?;
+        holder::end_grace(next.part(), PARTITION, adoption).ok()?;
         for at in 0..next.servers.len() {
             let Some(server) = next.servers.get(at).cloned() else {
                 continue;

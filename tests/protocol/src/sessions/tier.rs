@@ -206,12 +206,14 @@ impl Sessions {
         };
         if world.servers.iter().enumerate().all(claims) {
             let mut next = world.clone();
-            let epoch = world.hot_epoch();
+            let Ok(adoption) = holder::adoption(next.part(), PARTITION, "end_grace") else {
+                return;
+            };
             next.servers
                 .iter_mut()
                 .for_each(|server| server.missed |= server.paused);
-            if holder::end_grace(next.part(), PARTITION, epoch) == Ok(true) && next.hot != world.hot
-            {
+            let ended = holder::end_grace(next.part(), PARTITION, adoption);
+            if ended == Ok(true) && next.hot != world.hot {
                 take(step("worker", 0, "ends the grace"), Ok(next));
             }
         }
