@@ -42,6 +42,7 @@ mod classify;
 mod cold;
 mod connections;
 mod database;
+mod documents;
 mod engine;
 mod exec;
 mod fault;
@@ -71,6 +72,7 @@ pub use batch::{
     Batch, Events, FeedEnds, Fence, Hook, Loaded, Parked, PartitionRecord, PurgedPage, Raise,
     Raised, RowKey,
 };
+pub use documents::{DocumentStore, ItemPage};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
     migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,

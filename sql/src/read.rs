@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
+use storage_model::{Bytes, Cell, Field, Owner, Row, Scope, Version};
 
 use crate::Loaded;
 use crate::engine::{Arg, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement};
@@ -156,6 +156,18 @@ fn collect(
         };
     }
     Ok(())
+}
+
+/// A row of an owner of this world and logic type. The columns are those of [`row`].
+pub(crate) fn row_in(scope: &Scope, logic_type: &str, record: &dyn Record) -> Result<Row, Fault> {
+    let owner = Owner::new(
+        scope.app(),
+        scope.region(),
+        logic_type,
+        text(record.bytes(0)?)?,
+    )
+    .map_err(|error| Fault::unreadable(format!("a row's key: {error}")))?;
+    row(&owner, record)
 }
 
 /// A row of a result with the columns owner_id, field, value, up_version, is_del.

@@ -6,11 +6,12 @@ use crate::engine::Session;
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
-    exec, feed, fence, hooks, owners, pairing, partition, read, schema, sink, sweep, upsert,
+    documents, exec, feed, fence, hooks, owners, pairing, partition, read, schema, sink, sweep,
+    upsert,
 };
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 12] = [
+const MODULES: [&[&Statement]; 13] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -23,6 +24,7 @@ const MODULES: [&[&Statement]; 12] = [
     sink::STATEMENTS,
     hooks::STATEMENTS,
     sweep::STATEMENTS,
+    documents::STATEMENTS,
 ];
 
 /// Every statement.

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 
 use crate::{
-    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, LandError, Loaded, Pair, Parked,
-    PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    Batch, ColdError, ColdPairing, DocumentStore, FeedEnds, Fence, Hook, LandError, Loaded, Pair,
+    Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -21,7 +21,7 @@ use crate::{
 /// Repeating either is harmless.
 #[async_trait]
 pub trait ColdStore:
-    EventStore + SinkStore + HookStore + SweepStore + Send + Sync + fmt::Debug
+    EventStore + SinkStore + HookStore + SweepStore + DocumentStore + Send + Sync + fmt::Debug
 {
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.

@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::builder::StorageBuilder;
 use crate::core::Core;
-use crate::feed::{Changes, Live};
+use crate::feed::{Changes, Live, Position, Unlanded};
 use crate::owners::OwnerPages;
 use crate::{Closed, Result, World};
 
@@ -214,6 +214,19 @@ impl Storage {
     /// Only reads.
     pub async fn live(&self, partitions: impl IntoIterator<Item = Partition>) -> Result<Live> {
         Live::open(&self.core, partitions).await
+    }
+
+    /// Reads a page of the notes of a partition behind a position that have not landed:
+    /// [`Position::ZERO`] for the first page. A note that has landed is
+    /// no longer among them. So a reader of both tiers reads these notes first, and then the database.
+    ///
+    /// # Errors
+    /// As [`Storage::live`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn unlanded(&self, partition: Partition, after: Position) -> Result<Unlanded> {
+        Unlanded::read(&self.core, partition, after).await
     }
 
     /// Both tiers, for calls that the SDK does not offer.

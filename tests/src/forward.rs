@@ -1,7 +1,8 @@
 //! The parts of a cold tier that a decorator of the tests leaves as they are.
 
-/// Implements [`EventStore`](storage_sql::EventStore), [`HookStore`](storage_sql::HookStore) and
-/// [`SweepStore`](storage_sql::SweepStore) for a type by its field `cold`.
+/// Implements [`EventStore`](storage_sql::EventStore), [`HookStore`](storage_sql::HookStore),
+/// [`DocumentStore`](storage_sql::DocumentStore) and [`SweepStore`](storage_sql::SweepStore) for a
+/// type by its field `cold`.
 macro_rules! rest {
     ($decorator:ty) => {
         #[async_trait::async_trait]
@@ -52,6 +53,16 @@ macro_rules! rest {
                 is_needed: bool,
             ) -> Result<(), storage_sql::ColdError> {
                 self.cold.define(name, is_needed).await
+            }
+        }
+
+        #[async_trait::async_trait]
+        impl storage_sql::DocumentStore for $decorator {
+            async fn items(
+                &self,
+                page: &storage_sql::ItemPage,
+            ) -> Result<Vec<storage_model::Row>, storage_sql::ColdError> {
+                self.cold.items(page).await
             }
         }
 

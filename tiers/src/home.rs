@@ -17,9 +17,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
-    HookStore, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
-    SinkStore, SweepStore,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, FeedEnds, Fence,
+    Hook, HookStore, ItemPage, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise,
+    Raised, RowKey, SinkStore, SweepStore,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -455,6 +455,15 @@ impl HookStore for AtHome {
             cold.define(&name, is_needed).await
         })
         .await
+    }
+}
+
+#[async_trait]
+impl DocumentStore for AtHome {
+    async fn items(&self, page: &ItemPage) -> Result<Vec<Row>, ColdError> {
+        let page = page.clone();
+        self.call("items", move |cold| async move { cold.items(&page).await })
+            .await
     }
 }
 

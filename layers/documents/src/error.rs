@@ -19,6 +19,20 @@ pub enum Kind {
     Body,
     /// The body is larger than its limit.
     BodyTooLarge,
+    /// A change does not fit the present document, such as a test of a JSON patch that fails.
+    Unfit,
+    /// The patch changes the id of an item. Leave the id as it is.
+    Protected,
+    /// The call is one for a collection, or not for one. The message names the resource to use.
+    Collection,
+    /// The idempotency key can't be used. Choose another one.
+    Key,
+    /// The idempotency key was used for another request. Choose a new key.
+    KeyReused,
+    /// A filter, a sort or a cursor can't be used. Correct it.
+    Query,
+    /// The query needs more rows than it may read. Narrow it, or raise its limit.
+    QueryLimit,
     /// A text is no list of entity tags. Correct it.
     Tags,
     /// There is no such document.

@@ -1,14 +1,15 @@
-//! The changes of documents, as the feed tells them.
+//! The changes of documents, items and collections, as the feed tells them.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use storage_sdk::Version;
-use storage_sdk::feed::{Content, Event as Told, Position};
+use storage_sdk::feed::{Content, Event as Told, Note as CoreNote, Position};
+use storage_sdk::{Timestamp, Version};
 
-use crate::stored::LOGIC_TYPE;
-use crate::{Path, Tag};
+use crate::collection::collection_of;
+use crate::stored::{DOCUMENT, HEAD};
+use crate::{Error, Kind, Path, Result, Tag};
 
 /// How a document changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -34,16 +35,18 @@ impl fmt::Display for Method {
     }
 }
 
-/// A change of a document.
+/// A change of a document, an item or a collection.
 #[derive(Debug, Clone)]
 pub struct Event {
     /// How it changed.
     pub method: Method,
-    /// The document.
+    /// The document, the item or the collection.
     pub path: Path,
-    /// Its revision since then. The revisions of a document have no gaps.
+    /// The revision since then: of the document, or of the item's collection. Revisions have no gaps.
     pub revision: u64,
-    /// Its version since then.
+    /// The number of items of the collection since then.
+    pub count: Option<u64>,
+    /// The version since then.
     pub version: Version,
     /// The version before. `None` if it is unknown. A follower that knows another one has missed a
     /// change.
@@ -58,18 +61,52 @@ pub struct Event {
     pub position: Position,
 }
 
-/// The body of a document's note. Owner, version and version before are parts of every note.
+/// The body of a note. Owner, version and version before are parts of every note. The note of an item
+/// is one of its collection's head, whose counters are the revision and the count.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Note<'a> {
     /// The method.
-    pub(crate) m: Method,
-    /// The revision.
-    pub(crate) r: u64,
+    m: Method,
+    /// The revision of a document.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<u64>,
+    /// The id of an item, and its version before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    i: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p: Option<u64>,
     /// The time, in milliseconds since 1970.
-    pub(crate) t: u64,
+    t: u64,
     /// The body.
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    pub(crate) b: Option<&'a RawValue>,
+    b: Option<&'a RawValue>,
+}
+
+impl<'a> Note<'a> {
+    pub(crate) fn of(method: Method, now: Timestamp, body: Option<&'a RawValue>) -> Self {
+        Self {
+            m: method,
+            r: None,
+            i: None,
+            p: None,
+            t: now.0 / 1_000,
+            b: body,
+        }
+    }
+
+    pub(crate) fn with_revision(self, revision: u64) -> Self {
+        let r = Some(revision);
+        Self { r, ..self }
+    }
+
+    pub(crate) fn with_item(self, id: &str, previous: Version) -> Self {
+        let (i, p) = (Some(id.to_owned()), Some(previous.get()));
+        Self { i, p, ..self }
+    }
+
+    pub(crate) fn to_bytes(&self) -> Result<Vec<u8>> {
+        serde_json::to_vec(self).map_err(|error| Error::new(Kind::Body, error.to_string()))
+    }
 }
 
 impl Event {
@@ -80,21 +117,42 @@ impl Event {
         let Content::Note(note) = &told.content else {
             return None;
         };
-        if note.owner.logic_type() != LOGIC_TYPE {
-            return None;
-        }
-        let body: Note<'_> = serde_json::from_slice(&note.body).ok()?;
-        Some(Self {
+        let body: Note<'_> = match note.owner.logic_type() {
+            DOCUMENT | HEAD => serde_json::from_slice(&note.body).ok()?,
+            _ => return None,
+        };
+        let mut event = Self {
             method: body.m,
-            path: Path::new(note.owner.id()).ok()?,
-            revision: body.r,
+            path: Path::new(note.owner.id())
+                .ok()
+                .or_else(|| of_collection(note, &body))?,
+            revision: body.r.unwrap_or_default(),
+            count: None,
             version: note.version,
             previous: note.previous,
             at: body.t,
             body: body.b.map(ToOwned::to_owned),
             partition: told.partition.0,
             position: told.position,
-        })
+        };
+        if note.owner.logic_type() == HEAD {
+            let mut counters = note.counters.iter().copied().map(u64::try_from);
+            event.revision = counters.next()?.ok()?;
+            event.count = counters.next().and_then(std::result::Result::ok);
+        }
+        if let Some(previous) = body.p {
+            event.previous = Version::new(previous);
+        }
+        Some(event)
+    }
+
+    /// The event alone, for followers that the body does not concern any more.
+    #[must_use]
+    pub fn without_body(&self) -> Self {
+        Self {
+            body: None,
+            ..self.clone()
+        }
     }
 
     /// The event as JSON, as clients get it.
@@ -103,9 +161,11 @@ impl Event {
         // A path that was never written has version 0, and never had a document.
         let previous = self.previous.filter(|version| *version > Version::ZERO);
         let told = Text {
+            id: self.id(),
             method: self.method.to_string(),
             path: self.path.as_str(),
             revision: self.revision,
+            count: self.count,
             etag: Tag::of(self.version).to_string(),
             prev: previous.map(|version| Tag::of(version).to_string()),
             at: self.at,
@@ -118,18 +178,33 @@ impl Event {
     /// The event's id in the feed: partition, epoch and number.
     #[must_use]
     pub fn id(&self) -> String {
-        format!(
-            "{}.{}.{}",
-            self.partition, self.position.epoch.0, self.position.number
-        )
+        id_of(self.partition, self.position)
+    }
+}
+
+/// The id of the event at a position of a partition.
+#[must_use]
+pub fn id_of(partition: u32, position: Position) -> String {
+    format!("{partition}.{}.{}", position.epoch.0, position.number)
+}
+
+/// The path of a collection or an item whose note is one of the collection's head.
+fn of_collection(note: &CoreNote, body: &Note<'_>) -> Option<Path> {
+    let collection = collection_of(note.owner.id())?;
+    match &body.i {
+        Some(id) => Path::item(collection, id).ok(),
+        None => Path::new(collection).ok(),
     }
 }
 
 #[derive(Serialize)]
 struct Text<'a> {
+    id: String,
     method: String,
     path: &'a str,
     revision: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
     etag: String,
     prev: Option<String>,
     at: u64,

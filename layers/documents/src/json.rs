@@ -30,6 +30,14 @@ pub enum Json {
 #[derive(Debug, Clone)]
 pub struct RawNumber(Box<RawValue>);
 
+impl RawNumber {
+    /// The text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        self.0.get()
+    }
+}
+
 impl PartialEq for RawNumber {
     fn eq(&self, other: &Self) -> bool {
         self.0.get() == other.0.get()
@@ -45,6 +53,63 @@ impl Json {
     /// The text is no JSON, an object names a member twice, or values lie more than 127 levels deep.
     pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
         serde_json::from_slice::<Box<RawValue>>(text).and_then(|raw| of_raw(raw, 1))
+    }
+
+    /// The number of this text. `None` if the text is no JSON number.
+    #[must_use]
+    pub fn number(text: &str) -> Option<Self> {
+        let value = Self::parse(text.as_bytes()).ok()?;
+        matches!(value, Self::Number(_)).then_some(value)
+    }
+
+    /// The member of an object.
+    #[must_use]
+    pub fn member(&self, name: &str) -> Option<&Self> {
+        let Self::Object(members) = self else {
+            return None;
+        };
+        let member = members.iter().find(|(of, _)| of == name);
+        member.map(|(_, value)| value)
+    }
+
+    /// The object with this member. A new member comes first. `None` if the value is no object.
+    #[must_use]
+    pub fn with_member(self, name: &str, value: Self) -> Option<Self> {
+        let Self::Object(mut members) = self else {
+            return None;
+        };
+        match members.iter_mut().find(|(of, _)| of == name) {
+            Some((_, present)) => *present = value,
+            None => members.insert(0, (name.to_owned(), value)),
+        }
+        Some(Self::Object(members))
+    }
+
+    /// The merge patch that makes `after` of this object, if no member of `after` is null at any depth.
+    /// `None` if one of both is no object, or if
+    /// a member of `after` is null, which no merge patch can set.
+    #[must_use]
+    pub fn difference(&self, after: &Self) -> Option<Self> {
+        let (Self::Object(before), Self::Object(members)) = (self, after) else {
+            return None;
+        };
+        let gone = before
+            .iter()
+            .filter(|(name, _)| after.member(name).is_none());
+        let mut patch: Vec<(String, Self)> =
+            gone.map(|(name, _)| (name.clone(), Self::Null)).collect();
+        for (name, value) in members {
+            let change = match self.member(name) {
+                Some(present) if present == value => continue,
+                Some(present) => present.difference(value).unwrap_or_else(|| value.clone()),
+                None => value.clone(),
+            };
+            if change == Self::Null {
+                return None;
+            }
+            patch.push((name.clone(), change));
+        }
+        Some(Self::Object(patch))
     }
 
     /// The text, without spaces.
@@ -109,7 +174,7 @@ impl Json {
 }
 
 /// The most levels of a value.
-const DEPTH_MAX: usize = 127;
+pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Parses one value, and those within it, one level at a time. So a number keeps its text.
 // The parser counts no levels of a value that it keeps as text, so they are counted here.

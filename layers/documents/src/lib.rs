@@ -1,4 +1,4 @@
-//! Documents: JSON under a path, with revisions, conditions, patches and a feed.
+//! Documents and collections: JSON under a path, with revisions, conditions, patches and a feed.
 //!
 //! A document is one owner of the storage. Each change is one step: the body, the revision and the
 //! event of the feed are written together, or nothing is. Several processes can serve the same
@@ -24,23 +24,45 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | [`path`] | [`Path`]: which paths name a document |
-//! | [`documents`] | [`Documents`], [`Document`], [`Changed`]: reads and writes |
+//! | [`path`] | [`Path`], [`Place`]: the resource that a path names |
+//! | [`documents`] | [`Documents`], [`Document`]: reads and writes |
+//! | [`call`] | [`Call`], [`Changed`]: how a write is made, and what comes of it |
+//! | [`edit`] | [`Edit`]: puts, patches, increments and deletions |
+//! | [`list`] | [`Query`], [`List`]: the items of a collection |
+//! | [`filter`] | [`Filter`](filter::Filter), [`Sort`](filter::Sort): the language of queries |
 //! | [`condition`] | [`Tag`], [`Conditions`]: entity tags and conditional requests |
+//! | [`once`] | [`Once`](once::Once): calls that are carried out once, however often they are sent |
 //! | [`event`] | [`Event`], [`Method`]: the changes that the feed tells |
-//! | [`json`] | [`Json`](json::Json): a body whose numbers keep their digits, and merge patches |
+//! | [`feed`] | [`Change`], pages of landed changes, and what a follower has missed |
+//! | [`json`], [`json_patch`] | bodies whose numbers keep their digits, and patches |
 //! | [`error`] | [`Error`], [`Kind`] |
 
+mod attempts;
+pub mod call;
+mod collection;
 pub mod condition;
+mod decimal;
 pub mod documents;
+pub mod edit;
 pub mod error;
 pub mod event;
+pub mod feed;
+pub mod filter;
+pub mod increment;
 pub mod json;
+pub mod json_patch;
+pub mod list;
+pub mod once;
 pub mod path;
+mod single;
 mod stored;
 
+pub use call::{Call, Changed};
 pub use condition::{Conditions, Tag};
-pub use documents::{Call, Changed, Document, Documents};
+pub use documents::{Document, Documents};
+pub use edit::Edit;
 pub use error::{Error, Kind, Result};
 pub use event::{Event, Method};
-pub use path::Path;
+pub use feed::Change;
+pub use list::{List, Query};
+pub use path::{Path, Place};

@@ -4,27 +4,48 @@ use std::fmt;
 
 use crate::{Error, Kind, Result};
 
-/// The most bytes of a path. With a tag in braces, an item's path still fits in an owner's id.
+/// The most bytes of a document's path.
 pub const PATH_BYTES_MAX: usize = 253;
+/// The most bytes of the path of a collection or an item. With braces and the number of the
+/// collection's generation, it fits in an owner's id.
+pub const ITEM_PATH_BYTES_MAX: usize = 240;
 
 /// The characters of a path beside letters and digits.
 const MARKS: &str = "-._~:/[]@!$&'()*+,;=";
 
-/// The path of a document, such as `guilds/red`: segments with slashes between them.
+/// The path of a resource, such as `guilds/red`: segments with slashes between them.
 ///
 /// A segment has letters and digits of ASCII, and the marks `-._~:[]@!$&'()*+,;=`. No segment is
-/// empty, `.` or `..`. A segment that ends in `~` names a collection, so it can be neither the last
-/// nor the last but one.
+/// empty, `.`, `..` or `~`. The last two segments say what the path names: [`Place`].
 ///
 /// ```
-/// use storage_documents::Path;
-/// assert!(Path::new("guilds/red").is_ok());
-/// for wrong in ["", "/guilds", "guilds//red", "guilds/..", "gu ilds", "guilds~", "guilds~/red"] {
+/// use storage_documents::{Path, Place};
+/// let place = |path| Path::new(path).unwrap().place();
+/// assert_eq!(place("guilds/red"), Place::Document);
+/// assert_eq!(place("guilds/red/members~"), Place::Collection);
+/// assert_eq!(place("members~/ann"), Place::Item { collection: "members~".into(), id: "ann".into() });
+/// for wrong in ["", "/guilds", "guilds//red", "guilds/..", "gu ilds", "a~/b~"] {
 ///     assert!(Path::new(wrong).is_err(), "{wrong}");
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Path(String);
+
+/// The resource that a path names.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Place {
+    /// A document.
+    Document,
+    /// A collection: the last segment ends in `~`.
+    Collection,
+    /// An item of a collection: the last segment but one ends in `~`.
+    Item {
+        /// The path of the collection.
+        collection: String,
+        /// The item's id: the last segment.
+        id: String,
+    },
+}
 
 impl Path {
     /// Checks a path.
@@ -34,11 +55,7 @@ impl Path {
     /// more than [`PATH_BYTES_MAX`] bytes.
     pub fn new(path: &str) -> Result<Self> {
         if path.len() > PATH_BYTES_MAX {
-            let message = format!(
-                "the path has {} bytes; the limit is {PATH_BYTES_MAX}, so shorten it",
-                path.len()
-            );
-            return Err(Error::new(Kind::PathTooLong, message));
+            return Err(too_long(path, PATH_BYTES_MAX));
         }
         let is_allowed = |c: &char| c.is_ascii_alphanumeric() || MARKS.contains(*c);
         if let Some(wrong) = path.chars().find(|c| !is_allowed(c)) {
@@ -51,20 +68,64 @@ impl Path {
         for segment in &segments {
             check_segment(path, segment)?;
         }
-        let mut last_two = segments.iter().rev().take(2);
-        if last_two.any(|segment| segment.ends_with('~')) {
+        let path = Self(path.to_owned());
+        path.check_place()?;
+        Ok(path)
+    }
+
+    /// Checks the length of the path of a collection or an item, and that an item is no collection.
+    fn check_place(&self) -> Result<()> {
+        let path = &self.0;
+        if self.place() == Place::Document {
+            return Ok(());
+        }
+        let mut last = path.rsplit('/').take(2);
+        if last.all(|segment| segment.ends_with('~')) && path.contains('/') {
             return Err(refused(
                 path,
-                "names a collection or an item; only documents are served",
+                "names an item whose id ends in ~; choose another id",
             ));
         }
-        Ok(Self(path.to_owned()))
+        if path.len() > ITEM_PATH_BYTES_MAX {
+            return Err(too_long(path, ITEM_PATH_BYTES_MAX));
+        }
+        Ok(())
+    }
+
+    /// The resource that the path names.
+    #[must_use]
+    pub fn place(&self) -> Place {
+        if self.0.ends_with('~') {
+            return Place::Collection;
+        }
+        match self.0.rsplit_once('/') {
+            Some((collection, id)) if collection.ends_with('~') => Place::Item {
+                collection: collection.to_owned(),
+                id: id.to_owned(),
+            },
+            _ => Place::Document,
+        }
+    }
+
+    /// The path of an item of a collection.
+    ///
+    /// # Errors
+    /// As [`Path::new`].
+    pub fn item(collection: &str, id: &str) -> Result<Self> {
+        Self::new(&format!("{collection}/{id}"))
     }
 
     /// The path as text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// Whether the path is a collection that a prefix lies in.
+    #[must_use]
+    pub fn holds(&self, prefix: &str) -> bool {
+        let rest = prefix.strip_prefix(self.0.as_str());
+        self.place() == Place::Collection && rest.is_some_and(|rest| rest.starts_with('/'))
     }
 
     /// Whether the path is `prefix`, or lies below it. The empty prefix covers all paths.
@@ -101,12 +162,20 @@ fn check_segment(path: &str, segment: &str) -> Result<()> {
             path,
             "has an empty segment; remove the slash too many",
         )),
-        "." | ".." => Err(refused(
+        "." | ".." | "~" => Err(refused(
             path,
             &format!("has the segment {segment:?}; choose another name"),
         )),
         _ => Ok(()),
     }
+}
+
+fn too_long(path: &str, limit: usize) -> Error {
+    let message = format!(
+        "the path has {} bytes; the limit is {limit}, so shorten it",
+        path.len()
+    );
+    Error::new(Kind::PathTooLong, message)
 }
 
 fn refused(path: &str, why: &str) -> Error {
@@ -131,7 +200,7 @@ mod tests {
         }
         for wrong in [
             "", " ", "\t", "/", "//", "/a", "a/", "a//b", "a/./b", "..", "a%2Fb", "{a}", "ä",
-            "a?b", "a#b", "a\\b", "a~", "x/a~", "a~/b",
+            "a?b", "a#b", "a\\b", "~", "~/b", "a~/b~", "x/a~/b~",
         ] {
             assert_eq!(
                 Path::new(wrong).unwrap_err().kind(),
@@ -139,6 +208,30 @@ mod tests {
                 "{wrong:?}"
             );
         }
+    }
+
+    #[test]
+    fn the_last_two_segments_say_what_a_path_names() {
+        let place = |path: &str| Path::new(path).unwrap().place();
+        let item = |collection: &str, id: &str| Place::Item {
+            collection: collection.into(),
+            id: id.into(),
+        };
+        for (path, expected) in [
+            ("a", Place::Document),
+            ("a/b/c", Place::Document),
+            ("a~/b/c", Place::Document),
+            ("a~", Place::Collection),
+            ("a/b~", Place::Collection),
+            ("a~/i", item("a~", "i")),
+            ("a/b~/i", item("a/b~", "i")),
+            ("a~/b/c~/i", item("a~/b/c~", "i")),
+        ] {
+            assert_eq!(place(path), expected, "{path}");
+        }
+        let long = format!("{}~", "a".repeat(ITEM_PATH_BYTES_MAX));
+        assert_eq!(Path::new(&long).unwrap_err().kind(), &Kind::PathTooLong);
+        assert!(Path::new(&long[1..]).is_ok());
     }
 
     #[test]

@@ -1,18 +1,26 @@
-//! The fields of a document's owner.
+//! The fields of the owners of documents, items and collections.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use storage_sdk::{Bytes, Record, Timestamp, Version};
 
 use crate::documents::Document;
+use crate::edit::check_size;
+use crate::once::Repeats;
 use crate::{Error, Kind, Result, Tag};
 
-/// The owner's logic type.
-pub(crate) const LOGIC_TYPE: &str = "doc";
+/// The logic type of documents.
+pub(crate) const DOCUMENT: &str = "doc";
+/// The logic type of items.
+pub(crate) const ITEM: &str = "item";
+/// The logic type of the heads of collections.
+pub(crate) const HEAD: &str = "head";
 /// The field of the body. A deleted document has none.
 pub(crate) const BODY: &str = "d";
 /// The field of the revision. It goes on after the document was deleted.
 pub(crate) const REVISION: &str = "rev";
+/// The field of the calls that are remembered by their keys.
+pub(crate) const REPEATS: &str = "once";
 
 /// The value of [`BODY`]: readable by SQL.
 #[derive(Serialize, Deserialize)]
@@ -22,6 +30,9 @@ struct Stored {
     /// When the document was created, and when it was changed last: milliseconds since 1970.
     c: u64,
     m: u64,
+    /// When the document ends: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    x: Option<u64>,
     b: Box<RawValue>,
 }
 
@@ -31,34 +42,29 @@ const FORM: u32 = 1;
 #[derive(Debug, Clone)]
 pub(crate) struct Found {
     pub(crate) document: Option<Document>,
+    /// Whether a body is stored. It may have ended by its time to live.
+    pub(crate) is_stored: bool,
     pub(crate) revision: u64,
     pub(crate) version: Version,
+    pub(crate) repeats: Repeats,
 }
 
 impl Found {
-    pub(crate) fn of(record: &Record) -> Result<Self> {
-        let revision = record.int(REVISION)?.unwrap_or_default();
-        let revision = u64::try_from(revision).map_err(|_| negative(revision))?;
+    /// The state that a record shows at a moment.
+    pub(crate) fn of(record: &Record, now: Timestamp) -> Result<Self> {
         let mut found = Self {
             document: None,
-            revision,
+            is_stored: false,
+            revision: counter(record, REVISION)?.unwrap_or_default(),
             version: record.version(),
+            repeats: Repeats::of(record.get(REPEATS))?,
         };
         if let Some(value) = record.get(BODY) {
-            found.document = Some(found.document_of(value)?);
+            let document = document_of(value, found.revision, found.version)?;
+            found.is_stored = true;
+            found.document = Some(document).filter(|document| !document.has_ended(now));
         }
         Ok(found)
-    }
-
-    fn document_of(&self, value: &Bytes) -> Result<Document> {
-        let stored: Stored = serde_json::from_slice(value).map_err(|error| unreadable(&error))?;
-        Ok(Document {
-            body: Bytes::from(Box::<str>::from(stored.b).into_string()),
-            revision: self.revision,
-            version: self.version,
-            created: Timestamp(stored.c.saturating_mul(1_000)),
-            modified: Timestamp(stored.m.saturating_mul(1_000)),
-        })
     }
 
     /// The tag of the document, if there is one.
@@ -67,20 +73,50 @@ impl Found {
     }
 }
 
+/// The document in the value of [`BODY`].
+pub(crate) fn document_of(value: &Bytes, revision: u64, version: Version) -> Result<Document> {
+    let stored: Stored = serde_json::from_slice(value).map_err(|error| unreadable(&error))?;
+    let moment = |millis: u64| Timestamp(millis.saturating_mul(1_000));
+    Ok(Document {
+        body: Bytes::from(Box::<str>::from(stored.b).into_string()),
+        revision,
+        version,
+        created: moment(stored.c),
+        modified: moment(stored.m),
+        ends: stored.x.map(moment),
+    })
+}
+
+/// The times of a document.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    pub(crate) created: Timestamp,
+    pub(crate) modified: Timestamp,
+    pub(crate) ends: Option<Timestamp>,
+}
+
 /// The value of [`BODY`] for a body that is JSON.
-pub(crate) fn value_of(created: Timestamp, modified: Timestamp, body: &str) -> Result<Vec<u8>> {
+pub(crate) fn value_of(times: Times, body: &str) -> Result<Vec<u8>> {
+    check_size(body.len())?;
     let stored = Stored {
         v: FORM,
-        c: created.0 / 1_000,
-        m: modified.0 / 1_000,
+        c: times.created.0 / 1_000,
+        m: times.modified.0 / 1_000,
+        x: times.ends.map(|ends| ends.0 / 1_000),
         b: RawValue::from_string(body.to_owned()).map_err(|error| unreadable(&error))?,
     };
     serde_json::to_vec(&stored).map_err(|error| unreadable(&error))
 }
 
-fn negative(revision: i64) -> Error {
-    let message = format!("the document's revision is {revision}, which this layer never wrote");
-    Error::new(Kind::Corrupt, message)
+/// A number that only this layer writes, and that never falls below 0.
+pub(crate) fn counter(record: &Record, field: &str) -> Result<Option<u64>> {
+    let number = record.int(field)?;
+    let negative = |number: i64| {
+        let message = format!("the field {field:?} is {number}, which this layer never wrote");
+        Error::new(Kind::Corrupt, message)
+    };
+    let read = |number: i64| u64::try_from(number).map_err(|_| negative(number));
+    number.map(read).transpose()
 }
 
 fn unreadable(error: &serde_json::Error) -> Error {

@@ -268,6 +268,7 @@ macro_rules! conformance_cases {
                 a_sweep_under_another_record_deletes_nothing
             }
             reads {
+                items_come_in_pages_from_either_end
                 owners_are_loaded_in_the_order_asked
                 an_owner_with_too_many_rows_comes_back_empty
                 named_fields_are_loaded_alone

@@ -55,7 +55,13 @@ fn with_samples(text: &str) -> String {
     let query = text.replace("LIMIT ?", "LIMIT 10");
     let mut query = query.replace("INTERVAL ? SECOND", "INTERVAL 60 SECOND");
     for (column, sample) in SAMPLES {
-        for (before, after) in [(" = ", ""), (" > ", ""), (" < ", ""), (" IN (", ")")] {
+        for (before, after) in [
+            (" = ", ""),
+            (" >= ", ""),
+            (" > ", ""),
+            (" < ", ""),
+            (" IN (", ")"),
+        ] {
             query = query.replace(
                 &format!("{column}{before}?{after}"),
                 &format!("{column}{before}{sample}{after}"),

@@ -2,6 +2,8 @@
 
 use storage_model::{Bytes, Cell, Owner, Row, Scope};
 
+use crate::ItemPage;
+
 use super::{Harness, field, live, owner, sorted};
 
 /// Many owners of several logic types. Some are unknown, and one is requested twice.
@@ -214,4 +216,46 @@ pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
     );
     assert!(h.store.all_owners(None, 0).await.unwrap().is_empty());
     h.store.land(&crate::Batch::default()).await.unwrap();
+}
+
+/// A page has the live fields of one name between two ids, from either end.
+pub async fn items_come_in_pages_from_either_end(h: &Harness) {
+    h.init(&[0]).await;
+    let item = |id: &str| Owner::new("game", "eu", "item", id).unwrap();
+    let mut rows = Vec::new();
+    for i in 0..9 {
+        rows.push(live(&item(&format!("{{c~}}1/{i}")), "d", format!("{i}"), 1));
+        rows.push(live(&item(&format!("{{c~}}1/{i}")), "x", "other", 1));
+    }
+    rows.push(live(&item("{c~}0/1"), "d", "before", 1));
+    rows.push(live(&item("{c~}10/1"), "d", "behind", 1));
+    rows.push(Row {
+        cell: Cell::Removed(Bytes::from("4")),
+        ..live(&item("{c~}1/4"), "d", "", 2)
+    });
+    h.land(rows).await;
+    let page = |from: &str, before: &str, backwards: bool, limit: usize| ItemPage {
+        scope: Scope::new("game", "eu").unwrap(),
+        logic_type: "item".into(),
+        field: field("d"),
+        from: from.into(),
+        before: before.into(),
+        backwards,
+        limit,
+    };
+    let read = async |page: ItemPage| {
+        let rows = h.store.items(&page).await.unwrap();
+        let values = rows.iter().map(|row| match &row.cell {
+            Cell::Live(value) => String::from_utf8(value.to_vec()).unwrap(),
+            other => panic!("{other:?}"),
+        });
+        values.collect::<Vec<_>>().join("")
+    };
+    let all = ("{c~}1/", "{c~}10");
+    assert_eq!(read(page(all.0, all.1, false, 100)).await, "01235678");
+    assert_eq!(read(page(all.0, all.1, false, 3)).await, "012");
+    assert_eq!(read(page("{c~}1/2", all.1, false, 3)).await, "235");
+    assert_eq!(read(page(all.0, all.1, true, 3)).await, "876");
+    assert_eq!(read(page(all.0, "{c~}1/6", true, 9)).await, "53210");
+    assert_eq!(read(page(all.0, all.1, false, 0)).await, "");
 }

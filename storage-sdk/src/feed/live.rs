@@ -5,25 +5,26 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::{Bound, HotKind, Notes};
-use storage_model::{Epoch, Event, Partition, Position};
+use storage_dirty::Notes;
+use storage_model::{Cursor, Epoch, Event, Partition, Position};
 use tokio::time::sleep;
 
+use super::unlanded;
+use crate::Result;
 use crate::core::Core;
-use crate::{Error, Result};
 
-/// The most that is read of a partition at a time.
-const BOUND: Bound = Bound {
-    rows: 256,
-    bytes: 1 << 20,
-};
+/// The events of the database that are read at a time, and altogether, for notes that have landed
+/// before the reader came.
+const LANDED: usize = 64;
+const LANDED_MAX: usize = 4_096;
 /// How often the hot tier is asked while there is nothing new.
 const EVERY: Duration = Duration::from_millis(20);
 
 /// A reader of notes at once, before they land.
 ///
-/// A note that it returns can be lost with the hot tier, together with its change. Then the reader
-/// returns [`LiveEvent::Reset`].
+/// Notes that have landed before the reader came are read from the database. A note that it returns
+/// can be lost with the hot tier, together with its change. Then the reader returns
+/// [`LiveEvent::Reset`].
 pub struct Live {
     core: Arc<Core>,
     /// The epoch of each partition, and the last note that was returned. `None` before the first
@@ -69,6 +70,18 @@ impl Live {
         // The reader begins here. Notes of later writes are returned.
         live.try_next().await?;
         Ok(live)
+    }
+
+    /// Where the reader stands: behind all notes that were returned.
+    #[must_use]
+    pub fn cursor(&self) -> Cursor {
+        let mut cursor = Cursor::default();
+        for (partition, place) in &self.places {
+            if let Some((_, position)) = place {
+                cursor.move_to(*partition, *position);
+            }
+        }
+        cursor
     }
 
     /// How often the hot tier is asked while there is nothing new. Default: 20 ms.
@@ -124,16 +137,34 @@ impl Live {
 /// The notes of a partition behind a place. For a reader that begins, only where they end.
 async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result<Notes> {
     let after = place.map_or(Position::new(u64::MAX, 0), |(_, after)| after);
-    let hot = core.tiers.hot();
-    match hot.notes(partition, after, BOUND).await {
-        Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {
-            core.tiers.prepare_for_call(partition).await?;
-            hot.notes(partition, after, BOUND)
-                .await
-                .map_err(Error::from)
-        }
-        notes => notes.map_err(Error::from),
+    let mut notes = unlanded::notes(core, partition, after).await?;
+    if place.is_some_and(|(epoch, _)| epoch == notes.epoch) {
+        add_landed(core, partition, after, &mut notes).await;
     }
+    Ok(notes)
+}
+
+/// Puts notes that landed before the reader came in front of those of the hot tier. If the database
+/// can't be read, they are missing, and the reader is reset.
+// ORDER: the notes of the hot tier were read before. A note that is not among them has landed.
+async fn add_landed(core: &Core, partition: Partition, after: Position, notes: &mut Notes) {
+    let end = match notes.events.first() {
+        Some(first) => first.position.number.saturating_sub(1),
+        None if notes.more => return,
+        None => notes.last.number,
+    };
+    let (mut landed, mut place) = (Vec::new(), after);
+    while place.number < end && landed.len() < LANDED_MAX {
+        let read = core.tiers.cold().events(partition, place, LANDED).await;
+        let read = read.unwrap_or_default();
+        let Some(last) = read.last() else {
+            break;
+        };
+        place = last.position;
+        landed.extend(read);
+    }
+    landed.retain(|event| event.position.number <= end);
+    notes.events.splice(..0, landed);
 }
 
 /// Takes the events behind a place, and returns the new place.

@@ -9,6 +9,7 @@
 //! | reader | what it reads |
 //! | --- | --- |
 //! | [`Changes`] | landed events, each once and in the order of its partition. They are never taken back |
+//! | [`Unlanded`] | a page of the notes that have not landed |
 //! | [`Live`] | notes at once, before they land. They can be lost with the hot tier, which the reader is told |
 //!
 //! A [`Sink`] gets the landed events from the worker, which also keeps how far it has got.
@@ -38,6 +39,7 @@
 mod changes;
 mod every_change;
 mod live;
+mod unlanded;
 
 pub use changes::Changes;
 pub(crate) use every_change::body_of;
@@ -45,5 +47,6 @@ pub use every_change::changes_of;
 pub use live::{Live, LiveEvent};
 pub use storage_landing::{Sink, SinkError};
 pub use storage_model::{
-    Change, Content, Cursor, CursorTooOld, Event, NoPosition, Note, Partition, Position,
+    Change, Content, Cursor, CursorTooOld, Epoch, Event, NoPosition, Note, Partition, Position,
 };
+pub use unlanded::Unlanded;

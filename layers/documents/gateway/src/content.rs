@@ -2,64 +2,87 @@
 
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path as Segment, State};
+use axum::extract::{Path as Segment, RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use std::time::Duration;
-use storage_documents::condition::Tags;
-use storage_documents::{Call, Changed, Conditions, Document, Path, Tag};
-use storage_sdk::Durability;
+use storage_documents::event::id_of;
+use storage_documents::{Changed, Conditions, Document, Edit, Path, Place, Tag};
 
+use crate::headers::{self, call, conditions};
+use crate::list;
+use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::routes::{PREFIX, Shared};
 
 /// The header of the revision.
-const REVISION: HeaderName = HeaderName::from_static("revision");
-/// The header that says how safe a change must be before it is answered.
-const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
-/// The time to wait for that.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// The types of merge patches.
-const PATCH_TYPES: &str = "application/merge-patch+json, application/json";
+pub(crate) const REVISION: HeaderName = HeaderName::from_static("revision");
+/// The header of the number of items.
+pub(crate) const COUNT: HeaderName = HeaderName::from_static("count");
+/// The header of the transaction's id.
+const TRANSACTION: HeaderName = HeaderName::from_static("hyper-storage-transaction");
+/// The header of an answer that repeats an earlier one.
+const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
+
+/// The types of patches.
+pub(crate) const PATCH_TYPES: [&str; 5] = [
+    "application/json",
+    "application/merge-patch+json",
+    "application/json-patch+json",
+    "application/vnd.hyper-storage-content+json",
+    "application/vnd.hyper-storage-increment+json",
+];
 
 type Body = Result<Bytes, BytesRejection>;
 
-/// The document, or 304 if the caller has it already.
+/// The document or item, a page of the collection, or 304 if the caller has it already.
 ///
 /// # Errors
 /// The document is missing, a condition does not hold, or the storage can't answer.
 pub async fn get(
     State(shared): State<Shared>,
     Segment(path): Segment<String>,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = Path::new(&path)?;
+    let query = Parameters::parse(query.as_deref())?;
+    if path.place() == Place::Collection {
+        return list::page(&shared, &path, query, &headers).await;
+    }
+    query.finish("a document takes none")?;
     let conditions = conditions(&headers)?;
     let found = shared.documents.get(&path).await?;
     let tag = found.as_ref().map(Document::tag);
-    if tag.is_some() && conditions.is_unchanged(tag) {
-        let only_match = Conditions {
-            if_none_match: None,
-            ..conditions
-        };
-        only_match.check(tag)?;
-        return Ok(with_tag(StatusCode::NOT_MODIFIED.into_response(), tag));
+    if let Some(unchanged) = unchanged(&conditions, tag)? {
+        return Ok(unchanged);
     }
-    conditions.check(tag)?;
-    let Some(document) = found else {
-        let message = format!("there is no document {path}");
-        return Err(Problem::new(problem::MISSING, message));
-    };
-    let json = (
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
-    let response = ([json], axum::body::Body::from(document.body.clone())).into_response();
+    let document = found.ok_or_else(|| missing(&path))?;
+    let response = json(StatusCode::OK, document.body.clone());
     Ok(with_revision(with_tag(response, tag), document.revision))
 }
 
-/// Creates or replaces the document.
+/// 304, if the caller has the resource already.
+pub(crate) fn unchanged(
+    conditions: &Conditions,
+    tag: Option<Tag>,
+) -> Result<Option<Response>, Problem> {
+    if tag.is_none() || !conditions.is_unchanged(tag) {
+        conditions.check(tag)?;
+        return Ok(None);
+    }
+    let only_match = Conditions {
+        if_none_match: None,
+        ..conditions.clone()
+    };
+    only_match.check(tag)?;
+    Ok(Some(with_tag(
+        StatusCode::NOT_MODIFIED.into_response(),
+        tag,
+    )))
+}
+
+/// Creates or replaces the document or item. Creates an empty collection.
 ///
 /// # Errors
 /// The body is no JSON, a condition does not hold, or the storage can't answer.
@@ -69,17 +92,29 @@ pub async fn put(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (path, call) = (Path::new(&path)?, call(&headers)?);
-    let changed = shared.documents.put(&path, &read(body)?, &call).await?;
-    let status = if changed.created {
+    let (path, body) = (Path::new(&path)?, read(body)?);
+    let call = call(&headers, &[b"put", path.as_str().as_bytes(), &body])?;
+    let changed = if path.place() == Place::Collection {
+        if !matches!(body.trim_ascii(), b"" | b"null") {
+            let message = format!("{path} is a collection; put its items, or send no body");
+            return Err(Problem::new(problem::COLLECTION, message));
+        }
+        shared.documents.create_collection(&path, &call).await?
+    } else {
+        shared.documents.put(&path, &body, &call).await?
+    };
+    Ok(answer(put_status(&changed), &changed))
+}
+
+fn put_status(changed: &Changed) -> StatusCode {
+    if changed.created {
         StatusCode::CREATED
     } else {
         StatusCode::OK
-    };
-    Ok(answer(status, &path, &changed))
+    }
 }
 
-/// Applies a merge patch to the document.
+/// Applies a patch to the document or item.
 ///
 /// # Errors
 /// As [`put`]. The document is missing, or the type of the patch is not known.
@@ -89,13 +124,24 @@ pub async fn patch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    let (path, call) = (Path::new(&path)?, call(&headers)?);
-    check_patch_type(&headers)?;
-    let changed = shared.documents.patch(&path, &read(body)?, &call).await?;
-    Ok(answer(StatusCode::OK, &path, &changed))
+    let (path, body) = (Path::new(&path)?, read(body)?);
+    let of = patch_type(&headers)?;
+    let request: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
+    let call = call(&headers, &request)?;
+    if path.place() == Place::Collection {
+        let message = format!("{path} is a collection; patch its items");
+        return Err(Problem::new(problem::COLLECTION, message));
+    }
+    let edit = match of {
+        "application/json-patch+json" => Edit::patch(&body)?,
+        "application/vnd.hyper-storage-increment+json" => Edit::increment(&body)?,
+        _ => Edit::merge(&body)?,
+    };
+    let changed = shared.documents.edit(&path, &edit, &call).await?;
+    Ok(answer(StatusCode::OK, &changed))
 }
 
-/// Deletes the document.
+/// Deletes the document, the item, or the whole collection.
 ///
 /// # Errors
 /// The document is missing, a condition does not hold, or the storage can't answer.
@@ -104,9 +150,39 @@ pub async fn delete(
     Segment(path): Segment<String>,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
-    let (path, call) = (Path::new(&path)?, call(&headers)?);
+    let path = Path::new(&path)?;
+    let call = call(&headers, &[b"delete", path.as_str().as_bytes()])?;
     let changed = shared.documents.delete(&path, &call).await?;
-    Ok(answer(StatusCode::OK, &path, &changed))
+    Ok(answer(StatusCode::OK, &changed))
+}
+
+/// Adds an item to a collection, or a document below a path, under a new id.
+///
+/// # Errors
+/// As [`put`]. The path names an item.
+pub async fn post(
+    State(shared): State<Shared>,
+    Segment(path): Segment<String>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    let (path, body) = (Path::new(&path)?, read(body)?);
+    if matches!(path.place(), Place::Item { .. }) {
+        let message = format!("{path} is an item; post to its collection");
+        return Err(Problem::new(problem::METHOD, message).allow("GET, HEAD, PUT, PATCH, DELETE"));
+    }
+    let call = call(&headers, &[b"post", path.as_str().as_bytes(), &body])?;
+    let changed = shared.documents.post(&path, &body, &call).await?;
+    let mut response = answer(StatusCode::CREATED, &changed);
+    let place = format!("{PREFIX}/content/{}", changed.path);
+    if let Ok(place) = HeaderValue::from_str(&place) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
+
+pub(crate) fn missing(path: &Path) -> Problem {
+    Problem::new(problem::MISSING, format!("there is nothing at {path}"))
 }
 
 fn read(body: Body) -> Result<Bytes, Problem> {
@@ -119,99 +195,73 @@ fn read(body: Body) -> Result<Bytes, Problem> {
     })
 }
 
-fn check_patch_type(headers: &HeaderMap) -> Result<(), Problem> {
-    let given = headers
-        .get(header::CONTENT_TYPE)
-        .and_then(|value| value.to_str().ok());
-    let given = given.unwrap_or("application/json");
-    let given = given
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
-    if PATCH_TYPES.split(", ").any(|known| known == given) {
-        return Ok(());
-    }
-    Err(Problem::new(
-        problem::MEDIA_TYPE,
-        format!("{given:?} is no type of a patch; send one of {PATCH_TYPES}"),
-    ))
-}
-
-/// The conditions and the durability that a request asks for.
-fn call(headers: &HeaderMap) -> Result<Call, Problem> {
-    Ok(Call {
-        conditions: conditions(headers)?,
-        durability: durability(headers)?,
-        ..Call::default()
-    })
-}
-
-fn conditions(headers: &HeaderMap) -> Result<Conditions, Problem> {
-    Ok(Conditions {
-        if_match: tags(headers, &header::IF_MATCH)?,
-        if_none_match: tags(headers, &header::IF_NONE_MATCH)?,
-    })
-}
-
-/// The tags of a header, which can come in several lines.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem> {
-    let mut lines = Vec::new();
-    for value in headers.get_all(name) {
-        let text = value.to_str();
-        lines.push(text.map_err(|_| Problem::new(problem::REQUEST, format!("{name} is no text")))?);
-    }
-    if lines.is_empty() {
-        return Ok(None);
-    }
-    let tags = Tags::parse(&lines.join(", "));
-    let tags = tags.map_err(|error| Problem::new(problem::REQUEST, format!("{name}: {error}")))?;
-    Ok(Some(tags))
-}
-
-fn durability(headers: &HeaderMap) -> Result<Durability, Problem> {
-    let Some(wanted) = headers.get(WAIT) else {
-        return Ok(Durability::Cached);
+/// The type of a patch, as one of [`PATCH_TYPES`].
+fn patch_type(headers: &HeaderMap) -> Result<&'static str, Problem> {
+    let given = headers::text(headers, &header::CONTENT_TYPE)?.unwrap_or("application/json");
+    let of = given.split(';').next().unwrap_or_default().trim();
+    let known = PATCH_TYPES
+        .into_iter()
+        .find(|known| known.eq_ignore_ascii_case(of));
+    let unknown = || {
+        let types = PATCH_TYPES.join(", ");
+        let message = format!("{of:?} is no type of a patch; send one of {types}");
+        Problem::new(problem::MEDIA_TYPE, message)
     };
-    match wanted.as_bytes() {
-        b"cached" => Ok(Durability::Cached),
-        b"landed" | b"full" => Ok(Durability::Landed { timeout: PATIENCE }),
-        _ => {
-            let message = format!("{WAIT} is {wanted:?}; send cached or landed");
-            Err(Problem::new(problem::REQUEST, message))
-        }
-    }
+    known.ok_or_else(unknown)
 }
 
 /// The body of the answer to a change.
 #[derive(Serialize)]
 struct Told<'a> {
-    transaction_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    transaction_id: Option<String>,
     path: &'a str,
     revision: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    count: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target: Option<Target<'a>>,
 }
 
-fn answer(status: StatusCode, path: &Path, changed: &Changed) -> Response {
-    let (partition, place) = changed.event;
+#[derive(Serialize)]
+struct Target<'a> {
+    id: &'a str,
+}
+
+fn answer(status: StatusCode, changed: &Changed) -> Response {
+    let id = changed.path.as_str().rsplit('/').next();
+    let transaction = changed
+        .event
+        .map(|(partition, place)| id_of(partition, place));
     let told = Told {
-        transaction_id: format!("{partition}.{}.{}", place.epoch.0, place.number),
-        path: path.as_str(),
+        transaction_id: transaction.clone(),
+        path: changed.path.as_str(),
         revision: changed.revision,
+        count: changed.count,
+        target: id.filter(|_| changed.created).map(|id| Target { id }),
     };
-    let json = (
-        header::CONTENT_TYPE,
-        HeaderValue::from_static("application/json"),
-    );
+    // All parts can be written.
     let text = serde_json::to_string(&told).unwrap_or_default();
-    let response = (status, [json], text).into_response();
-    with_revision(
-        with_tag(response, Some(Tag::of(changed.version))),
-        changed.revision,
-    )
+    let response = json(status, text.into());
+    let mut response = with_tag(response, changed.version.map(Tag::of));
+    let headers = response.headers_mut();
+    if let Some(id) = transaction.and_then(|id| HeaderValue::from_str(&id).ok()) {
+        headers.insert(TRANSACTION, id);
+    }
+    if changed.version.is_none() {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    with_revision(response, changed.revision)
 }
 
-fn with_tag(mut response: Response, tag: Option<Tag>) -> Response {
+/// A response of JSON.
+pub(crate) fn json(status: StatusCode, body: Bytes) -> Response {
+    let of = HeaderValue::from_static("application/json");
+    let body = axum::body::Body::from(body);
+    (status, [(header::CONTENT_TYPE, of)], body).into_response()
+}
+
+pub(crate) fn with_tag(mut response: Response, tag: Option<Tag>) -> Response {
     let value = tag.and_then(|tag| HeaderValue::from_str(&tag.to_string()).ok());
     if let Some(value) = value {
         response.headers_mut().insert(header::ETAG, value);
@@ -219,9 +269,8 @@ fn with_tag(mut response: Response, tag: Option<Tag>) -> Response {
     response
 }
 
-fn with_revision(mut response: Response, revision: u64) -> Response {
-    response
-        .headers_mut()
-        .insert(REVISION, HeaderValue::from(revision));
+pub(crate) fn with_revision(mut response: Response, revision: u64) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(REVISION, HeaderValue::from(revision));
     response
 }

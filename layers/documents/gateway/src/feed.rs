@@ -1,20 +1,22 @@
 //! The live feed as server-sent events.
 
 use std::convert::Infallible;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
+use axum::http::{HeaderMap, HeaderName};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Line, KeepAlive, Sse};
-use futures::Stream;
-use percent_encoding::percent_decode_str;
-use storage_documents::Event;
-use storage_sdk::feed::{Live, LiveEvent};
+use storage_documents::filter::Filter;
+use storage_sdk::feed::{Cursor, Event as Told, Live, LiveEvent};
 use storage_sdk::{Kind, Storage};
 use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
+use crate::follower::Follower;
+use crate::headers;
+use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
 
@@ -24,20 +26,34 @@ const WAITING_MAX: usize = 4_096;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The pause before the hot tier is asked again after a failure.
 const AGAIN: Duration = Duration::from_millis(500);
+/// The header of the last event that a client has seen.
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// One reader of the storage's live feed, for all clients of the process.
 #[derive(Debug, Clone)]
 pub struct Hub {
-    told: broadcast::Sender<Told>,
+    told: broadcast::Sender<Spread>,
     draining: Arc<watch::Sender<bool>>,
+    /// How far clients were told. Changed under the lock that a client subscribes under, so that a
+    /// new client knows where it begins.
+    end: Arc<Mutex<Cursor>>,
 }
 
 /// What clients are told.
 #[derive(Debug, Clone)]
-enum Told {
-    Change(Arc<Event>),
-    /// Changes may be missing. Read again.
-    Reset,
+pub(crate) enum Spread {
+    Event(Arc<Told>),
+    /// Changes may be missing. Read again. The feed goes on behind this place.
+    Reset(Arc<Cursor>),
+}
+
+/// A client's part of the hub.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) told: broadcast::Receiver<Spread>,
+    pub(crate) draining: watch::Receiver<bool>,
+    /// The client is told of events behind this place.
+    pub(crate) begins: Cursor,
 }
 
 impl Hub {
@@ -52,6 +68,7 @@ impl Hub {
         let hub = Self {
             told: broadcast::Sender::new(WAITING_MAX),
             draining: Arc::new(watch::Sender::new(false)),
+            end: Arc::new(Mutex::new(live.cursor())),
         };
         tokio::spawn(hub.clone().read(live));
         Ok(hub)
@@ -65,7 +82,7 @@ impl Hub {
                 _ = draining.wait_for(|draining| *draining) => return,
             };
             match read {
-                Ok(events) => self.tell(&events),
+                Ok(events) => self.tell(events, &live.cursor()),
                 Err(error) if error.kind() == Kind::Closed => return,
                 Err(error) => {
                     tracing::warn!(%error, "the live feed can't be read now");
@@ -76,18 +93,40 @@ impl Hub {
     }
 
     /// Tells all clients. Without clients nobody listens, which is fine.
-    fn tell(&self, events: &[LiveEvent]) {
+    fn tell(&self, events: Vec<LiveEvent>, end: &Cursor) {
+        let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
-            let told = match event {
-                LiveEvent::Event(event) => {
-                    Event::of(event).map(|event| Told::Change(Arc::new(event)))
-                }
-                _ => Some(Told::Reset),
+            let spread = match event {
+                LiveEvent::Event(event) => Spread::Event(Arc::new(event)),
+                _ => Spread::Reset(Arc::new(end.clone())),
             };
-            if let Some(told) = told {
-                let _ = self.told.send(told);
-            }
+            let _ = self.told.send(spread);
         }
+        *place = end.clone();
+    }
+
+    /// Takes part: events from now on are told.
+    pub(crate) fn seat(&self) -> Seat {
+        let place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        Seat {
+            told: self.told.subscribe(),
+            draining: self.draining.subscribe(),
+            begins: place.clone(),
+        }
+    }
+
+    /// Where clients are told from now on.
+    pub(crate) fn end(&self) -> Cursor {
+        self.end
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The number of clients.
+    #[must_use]
+    pub fn clients(&self) -> usize {
+        self.told.receiver_count()
     }
 
     /// Ends all feeds. New ones end at once.
@@ -100,87 +139,37 @@ impl Hub {
     pub fn is_draining(&self) -> bool {
         *self.draining.borrow()
     }
-
-    /// The lines for one client: changes below a prefix.
-    fn lines(&self, prefix: String) -> impl Stream<Item = Result<Line, Infallible>> + use<> {
-        let client = Client {
-            told: self.told.subscribe(),
-            draining: self.draining.subscribe(),
-            prefix,
-        };
-        futures::stream::unfold(client, |mut client| async move {
-            let line = client.next().await?;
-            Some((Ok(line), client))
-        })
-    }
 }
 
-/// One client of the feed.
-struct Client {
-    told: broadcast::Receiver<Told>,
-    draining: watch::Receiver<bool>,
-    prefix: String,
-}
-
-impl Client {
-    /// The next line. `None` once the process is about to end.
-    async fn next(&mut self) -> Option<Line> {
-        loop {
-            let told = tokio::select! {
-                told = self.told.recv() => told,
-                _ = self.draining.wait_for(|draining| *draining) => return None,
-            };
-            match told {
-                Ok(Told::Change(event)) if !event.path.is_below(&self.prefix) => {}
-                Ok(Told::Change(event)) => return Some(line_of(&event)),
-                Ok(Told::Reset) | Err(broadcast::error::RecvError::Lagged(_)) => {
-                    return Some(reset());
-                }
-                Err(broadcast::error::RecvError::Closed) => return None,
-            }
-        }
-    }
-}
-
-fn line_of(event: &Event) -> Line {
-    let line = Line::default().id(event.id());
-    line.event(event.method.to_string()).data(event.to_text())
-}
-
-fn reset() -> Line {
-    Line::default().event("reset").data("{}")
-}
-
-/// The feed of all documents below `?prefix=`, from now on. The first event is `open`: changes after
-/// it are told. A client first waits for it, and then reads the documents.
+/// The feed of all changes below `?prefix=`, from now on, or behind the event that `Last-Event-ID`
+/// names. The first event is `open`: changes after it are told. A client first waits for it, and then
+/// reads the documents.
 ///
 /// # Errors
-/// A parameter is not known.
+/// A parameter or the id can't be used, or the storage can't answer.
 pub async fn live(
     State(shared): State<Shared>,
     RawQuery(query): RawQuery,
+    headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let lines = shared
-        .hub
-        .lines(prefix(query.as_deref().unwrap_or_default())?);
-    let open = futures::stream::iter([Ok(Line::default().event("open").data("{}"))]);
-    let lines = futures::StreamExt::chain(open, lines);
+    let mut parameters = Parameters::parse(query.as_deref())?;
+    let prefix = parameters.take(&["prefix"]).unwrap_or_default();
+    let filter = parameters.take(&["filter"]);
+    let filter = filter.map(|text| Filter::parse(&text)).transpose();
+    let wrong = |error| Problem::new(problem::QUERY, format!("filter: {error}"));
+    let filter = filter.map_err(wrong)?;
+    let given = parameters.take(&["since"]);
+    parameters.finish("the feed takes prefix, filter and since")?;
+    // The header is of a client that comes back, so it is newer than the parameter.
+    let since = match headers::text(&headers, &LAST_EVENT_ID)? {
+        Some(id) if !id.is_empty() => Some(id.to_owned()),
+        _ => given,
+    };
+    let follower = Follower::new(&shared, prefix, filter);
+    let follower = follower.begin(since.as_deref()).await?;
+    let lines = futures::stream::unfold(follower, |mut follower| async move {
+        let line: Line = follower.next().await?;
+        Some((Ok::<Line, Infallible>(line), follower))
+    });
     Ok(Sse::new(lines).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
-}
-
-/// The only parameter.
-fn prefix(query: &str) -> Result<String, Problem> {
-    let mut prefix = String::new();
-    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
-        let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-        if name != "prefix" {
-            let message = format!("the parameter {name:?} is not known; the feed takes prefix");
-            return Err(Problem::new(problem::REQUEST, message));
-        }
-        let value = percent_decode_str(value).decode_utf8();
-        prefix = value
-            .map_err(|_| Problem::new(problem::REQUEST, "prefix is no UTF-8"))?
-            .into_owned();
-    }
-    Ok(prefix)
 }

@@ -1,10 +1,15 @@
 //! Errors as problems (RFC 9457): a fixed list of types.
 
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use storage_documents::{Error, Kind};
 use storage_sdk::Outcome;
+
+use crate::content::PATCH_TYPES;
+
+/// The header of the types of patches.
+const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
 
 /// A type of problem: its name, status and title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -89,8 +94,62 @@ const CORRUPT: Type = of(
     "the stored document can't be read",
 );
 
+/// The change does not fit the document.
+const UNFIT: Type = of(
+    "unfit",
+    StatusCode::CONFLICT,
+    "the change does not fit the document",
+);
+const PROTECTED: Type = of(
+    "field-is-protected",
+    StatusCode::CONFLICT,
+    "the id of an item can't be changed",
+);
+/// The call is not one for a collection.
+pub const COLLECTION: Type = of(
+    "collection",
+    StatusCode::CONFLICT,
+    "the call is not one for a collection",
+);
+const KEY: Type = of(
+    "idempotency-key",
+    StatusCode::BAD_REQUEST,
+    "the idempotency key can't be used",
+);
+const KEY_REUSED: Type = of(
+    "idempotency-key-reused",
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "the idempotency key was used for another request",
+);
+/// A filter, a sort or a cursor can't be used.
+pub const QUERY: Type = of("query", StatusCode::BAD_REQUEST, "the query can't be used");
+const QUERY_LIMIT: Type = of(
+    "query-limit",
+    StatusCode::UNPROCESSABLE_ENTITY,
+    "the query reads too many items",
+);
+const TOO_OLD: Type = of(
+    "cursor-too-old",
+    StatusCode::GONE,
+    "changes behind the cursor were dropped",
+);
+const OVERLOADED: Type = of(
+    "overloaded",
+    StatusCode::TOO_MANY_REQUESTS,
+    "too many changes have not landed yet",
+);
+
 /// All types.
-pub const ALL: [Type; 14] = [
+pub const ALL: [Type; 23] = [
+    UNFIT,
+    PROTECTED,
+    COLLECTION,
+    KEY,
+    KEY_REUSED,
+    QUERY,
+    QUERY_LIMIT,
+    TOO_OLD,
+    OVERLOADED,
     UNAUTHORIZED,
     NO_RESOURCE,
     METHOD,
@@ -115,9 +174,17 @@ pub struct Problem {
     etag: Option<String>,
     /// Whether the change was made, if that is not plainly no.
     outcome: Option<&'static str>,
+    allow: Option<&'static str>,
 }
 
 impl Problem {
+    /// Names the methods that the resource has.
+    #[must_use]
+    pub fn allow(self, methods: &'static str) -> Self {
+        let allow = Some(methods);
+        Self { allow, ..self }
+    }
+
     /// A problem of this type.
     #[must_use]
     pub fn new(of: Type, detail: impl Into<String>) -> Self {
@@ -126,6 +193,7 @@ impl Problem {
             detail: detail.into(),
             etag: None,
             outcome: None,
+            allow: None,
         }
     }
 }
@@ -142,6 +210,15 @@ impl From<Error> for Problem {
             Kind::Condition(_) => CONDITION,
             Kind::Contended => CONTENDED,
             Kind::Corrupt => CORRUPT,
+            Kind::Unfit => UNFIT,
+            Kind::Protected => PROTECTED,
+            Kind::Collection => COLLECTION,
+            Kind::Key => KEY,
+            Kind::KeyReused => KEY_REUSED,
+            Kind::Query => QUERY,
+            Kind::QueryLimit => QUERY_LIMIT,
+            Kind::Storage(error) if error.kind() == storage_sdk::Kind::CursorTooOld => TOO_OLD,
+            Kind::Storage(error) if error.kind() == storage_sdk::Kind::Overloaded => OVERLOADED,
             _ => STORAGE,
         };
         let mut problem = Self::new(of, error.to_string());
@@ -190,8 +267,15 @@ impl IntoResponse for Problem {
         if let Some(tag) = self.etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             headers.insert(header::ETAG, tag);
         }
+        if let Some(methods) = self.allow {
+            headers.insert(header::ALLOW, HeaderValue::from_static(methods));
+        }
         match self.of.status {
-            StatusCode::SERVICE_UNAVAILABLE => {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE => {
+                let types = HeaderValue::from_str(&PATCH_TYPES.join(", "));
+                headers.extend(types.map(|types| (ACCEPT_PATCH, types)));
+            }
+            StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
                 headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
             }
             StatusCode::UNAUTHORIZED => {

@@ -13,7 +13,7 @@ use storage_documents::documents::BODY_BYTES_MAX;
 
 use crate::feed::Hub;
 use crate::problem::{self, Problem};
-use crate::{content, feed};
+use crate::{changes, content, feed};
 
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
@@ -34,10 +34,13 @@ pub fn router(shared: Shared) -> Router {
     let content = get(content::get)
         .put(content::put)
         .patch(content::patch)
-        .delete(content::delete);
+        .delete(content::delete)
+        .post(content::post);
     let resources = Router::new()
         .route("/content/{*path}", content)
         .route("/feed", get(feed::live))
+        .route("/_changes", get(changes::page))
+        .route("/transactions/{id}", get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(
             shared.clone(),
@@ -62,7 +65,9 @@ async fn ready(State(shared): State<Shared>) -> StatusCode {
 async fn no_resource() -> Problem {
     Problem::new(
         problem::NO_RESOURCE,
-        format!("resources are {PREFIX}/content/{{path}}, {PREFIX}/feed and /ready"),
+        format!(
+            "resources are {PREFIX}/content/{{path}}, /feed, /_changes and /transactions/{{id}} below {PREFIX}, and /ready"
+        ),
     )
 }
 

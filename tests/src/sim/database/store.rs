@@ -7,9 +7,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, Hook,
-    HookStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise, Raised, RowFault,
-    RowKey, SweepStore,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, Events,
+    FeedEnds, Fence, Hook, HookStore, ItemPage, LandError, Loaded, Pair, PartitionRecord,
+    PurgedPage, Raise, Raised, RowFault, RowKey, SweepStore,
 };
 
 use super::server::Lockable;
@@ -370,6 +370,21 @@ impl HookStore for ModelStore {
             kind: ColdKind::Settings,
             operation: "define",
             message: format!("the database of the simulator takes no hook, such as {name:?}"),
+        })
+    }
+}
+
+/// The simulator plays no documents.
+#[async_trait]
+impl DocumentStore for ModelStore {
+    async fn items(&self, page: &ItemPage) -> Result<Vec<Row>, ColdError> {
+        Err(ColdError {
+            kind: ColdKind::Settings,
+            operation: "items",
+            message: format!(
+                "the database of the simulator reads no page of {:?}",
+                page.logic_type
+            ),
         })
     }
 }

@@ -1,0 +1,193 @@
+//! One client of the live feed.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use axum::response::sse::Event as Line;
+use storage_documents::filter::Filter;
+use storage_documents::json::Json;
+use storage_documents::{Change, Documents, Event, Method};
+use storage_sdk::feed::{Cursor, Event as Told, Position};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::time::Instant;
+
+use crate::feed::{Hub, Seat, Spread};
+use crate::problem::{self, Problem};
+use crate::routes::Shared;
+
+/// An id of at most so many bytes comes with each event.
+const SHORT_ID: usize = 256;
+/// A longer one comes once in this time. After it a client that comes back gets some events anew.
+const ID_EVERY: Duration = Duration::from_secs(1);
+/// The most paths of which a client with a filter is remembered to know that they are left out.
+const KNOWN_MAX: usize = 65_536;
+
+/// A client of the feed.
+pub(crate) struct Follower {
+    documents: Documents,
+    hub: Hub,
+    seat: Seat,
+    prefix: String,
+    filter: Option<Filter>,
+    /// Behind the events that the client was told, or that do not concern it.
+    place: Cursor,
+    /// Lines that are still to be sent.
+    waiting: VecDeque<Line>,
+    /// Events from before the client came.
+    missed: VecDeque<Told>,
+    /// Paths that the filter leaves out, and of which the client was told so.
+    left: HashMap<String, ()>,
+    id_sent: Option<Instant>,
+}
+
+impl Follower {
+    pub(crate) fn new(shared: &Shared, prefix: String, filter: Option<Filter>) -> Self {
+        let seat = shared.hub.seat();
+        Self {
+            documents: shared.documents.clone(),
+            hub: shared.hub.clone(),
+            place: seat.begins.clone(),
+            seat,
+            prefix,
+            filter,
+            waiting: VecDeque::new(),
+            missed: VecDeque::new(),
+            left: HashMap::new(),
+            id_sent: None,
+        }
+    }
+
+    /// Begins behind the event with an id. Without one, it begins now.
+    ///
+    /// # Errors
+    /// `request`: the id is none that this feed gave.
+    pub(crate) async fn begin(mut self, since: Option<&str>) -> Result<Self, Problem> {
+        let open = self.named("open", "{}".to_owned());
+        self.waiting.push_back(open);
+        let Some(since) = since else {
+            return Ok(self);
+        };
+        let cursor: Cursor = since.parse().map_err(|error| {
+            let message = format!("{error}: send an id as the feed gave it, or none");
+            Problem::new(problem::REQUEST, message)
+        })?;
+        match self.documents.missed(&cursor, &self.seat.begins).await? {
+            Some((missed, place)) => {
+                self.missed = missed.into();
+                // Events that landed meanwhile can be beyond the place of the hub.
+                self.seat.begins = place;
+                self.place = cursor;
+            }
+            None => {
+                let reset = self.named("reset", "{}".to_owned());
+                self.waiting.push_back(reset);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The next line. `None` once the process is about to end.
+    pub(crate) async fn next(&mut self) -> Option<Line> {
+        loop {
+            if let Some(line) = self.waiting.pop_front() {
+                return Some(line);
+            }
+            if let Some(told) = self.missed.pop_front() {
+                self.hear(&told).await;
+                continue;
+            }
+            let spread = tokio::select! {
+                spread = self.seat.told.recv() => spread,
+                _ = self.seat.draining.wait_for(|draining| *draining) => return None,
+            };
+            match spread {
+                Ok(Spread::Event(told)) => {
+                    if self.is_new(&told) {
+                        self.hear(&told).await;
+                    }
+                }
+                Ok(Spread::Reset(end)) => self.reset(Cursor::clone(&end)),
+                Err(RecvError::Lagged(_)) => self.reset(self.hub.end()),
+                Err(RecvError::Closed) => return None,
+            }
+        }
+    }
+
+    /// Whether an event is behind all that the client was told before it came.
+    fn is_new(&self, told: &Told) -> bool {
+        let begins = self.seat.begins.of(told.partition);
+        told.position > begins.unwrap_or(Position::ZERO)
+    }
+
+    fn reset(&mut self, end: Cursor) {
+        (self.place, self.id_sent) = (end, None);
+        self.left.clear();
+        let line = self.named("reset", "{}".to_owned());
+        self.waiting.push_back(line);
+    }
+
+    /// Adds the line of an event, if it concerns the client.
+    async fn hear(&mut self, told: &Told) {
+        self.place.move_to(told.partition, told.position);
+        let change = Change::of(told).filter(|change| change.concerns(&self.prefix));
+        let (name, text) = match change {
+            None => return,
+            Some(Change::Event(event)) => match self.shown(&event).await {
+                None => return,
+                Some(true) => (event.method.to_string(), event.to_text()),
+                Some(false) => ("leave".to_owned(), event.without_body().to_text()),
+            },
+            Some(_) => ("reset".to_owned(), "{}".to_owned()),
+        };
+        let line = self.named(&name, text);
+        self.waiting.push_back(line);
+    }
+
+    /// Whether the client gets an event, or is told that the document has left its filter. `None` if
+    /// it knows that already.
+    async fn shown(&mut self, event: &Event) -> Option<bool> {
+        let Some(filter) = &self.filter else {
+            return Some(true);
+        };
+        let path = event.path.as_str();
+        let matches = match (event.method, &event.body) {
+            // A client that was told that the document has left needs no word of its end.
+            (Method::Delete, _) => return self.left.remove(path).is_none().then_some(true),
+            (Method::Put, Some(body)) => {
+                let body = Json::parse(body.get().as_bytes());
+                body.is_ok_and(|body| filter.matches(&body))
+            }
+            _ => {
+                let present = self.documents.get(&event.path).await;
+                let body = present
+                    .ok()
+                    .flatten()
+                    .and_then(|document| Json::parse(&document.body).ok());
+                body.is_some_and(|body| filter.matches(&body))
+            }
+        };
+        if matches {
+            self.left.remove(path);
+            return Some(true);
+        }
+        if self.left.len() >= KNOWN_MAX {
+            self.left.clear();
+        }
+        self.left
+            .insert(path.to_owned(), ())
+            .is_none()
+            .then_some(false)
+    }
+
+    /// A line with this name, and the id that a client sends to go on behind it.
+    fn named(&mut self, name: &str, text: String) -> Line {
+        let line = Line::default().event(name).data(text);
+        let id = self.place.to_string();
+        let is_due = self.id_sent.is_none_or(|sent| sent.elapsed() >= ID_EVERY);
+        if id.len() > SHORT_ID && !is_due {
+            return line;
+        }
+        self.id_sent = Some(Instant::now());
+        line.id(id)
+    }
+}

@@ -1,0 +1,168 @@
+//! Pages of collections.
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::Response;
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use storage_documents::list::Item;
+use storage_documents::{List, Path, Query, Tag};
+
+use crate::content::{COUNT, json, missing, unchanged, with_revision, with_tag};
+use crate::headers::{self, conditions};
+use crate::parameters::Parameters;
+use crate::problem::Problem;
+use crate::routes::{PREFIX, Shared};
+
+/// The type of a list with links.
+const HAL: &str = "application/hal+json";
+
+/// A page of a collection: an array of its items, or HAL if the caller accepts that.
+///
+/// # Errors
+/// A parameter can't be used, the collection is missing, or the storage can't answer.
+pub(crate) async fn page(
+    shared: &Shared,
+    path: &Path,
+    mut parameters: Parameters,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
+    let mut link = Link::of(path, &mut parameters);
+    let mut query = Query::new(&link.filter, &link.sort)?;
+    if let Some(size) = parameters.number(&["size", "per_page"])? {
+        query = query.size(size)?;
+        link.rest.push(("size", size.to_string()));
+    }
+    if let Some(skip_max) = parameters.number(&["skipMax", "skip_max"])? {
+        query = query.skip_max(skip_max)?;
+        link.rest.push(("skipMax", skip_max.to_string()));
+    }
+    if let Some(cursor) = parameters.take(&["cursor"]) {
+        query = query.after(&cursor)?;
+    }
+    if prefers_landed(headers)? {
+        query = query.landed();
+    }
+    parameters.finish("a collection takes size, sort, filter, skipMax and cursor")?;
+    let conditions = conditions(headers)?;
+    let list = shared.documents.list(path, &query).await?;
+    let list = list.ok_or_else(|| missing(path))?;
+    if let Some(unchanged) = unchanged(&conditions, Some(list.tag()))? {
+        return Ok(unchanged);
+    }
+    Ok(answer(&list, &link, headers))
+}
+
+/// Whether the caller wants landed changes alone.
+fn prefers_landed(headers: &HeaderMap) -> Result<bool, Problem> {
+    let prefer = headers::text(headers, &axum::http::HeaderName::from_static("prefer"))?;
+    let mut parts = prefer.unwrap_or_default().split([',', ';']);
+    Ok(parts.any(|part| part.trim() == "consistency=landed"))
+}
+
+/// The parts of the link to the next page.
+struct Link<'a> {
+    path: &'a Path,
+    filter: String,
+    sort: String,
+    /// The size and the limit, as they were given.
+    rest: Vec<(&'static str, String)>,
+}
+
+impl<'a> Link<'a> {
+    fn of(path: &'a Path, parameters: &mut Parameters) -> Self {
+        let mut text = |names: &[&str]| parameters.take(names).unwrap_or_default();
+        Self {
+            path,
+            filter: text(&["filter", "filterBy"]),
+            sort: text(&["sort", "sort_by", "sortBy"]),
+            rest: Vec::new(),
+        }
+    }
+
+    /// The URL of the page behind a cursor.
+    fn next(&self, cursor: &str) -> String {
+        let mut url = format!("{PREFIX}/content/{}?cursor={cursor}", self.path);
+        for (name, value) in [("filter", &self.filter), ("sort", &self.sort)] {
+            if !value.is_empty() {
+                let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
+                url.push_str(&format!("&{name}={value}"));
+            }
+        }
+        for (name, value) in &self.rest {
+            url.push_str(&format!("&{name}={value}"));
+        }
+        url
+    }
+}
+
+#[derive(Serialize)]
+struct Hal<'a> {
+    _links: Links,
+    _embedded: Embedded<'a>,
+    count: u64,
+    revision: u64,
+}
+
+#[derive(Serialize)]
+struct Links {
+    #[serde(rename = "self")]
+    own: Target,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next: Option<Target>,
+}
+
+#[derive(Serialize)]
+struct Target {
+    href: String,
+}
+
+#[derive(Serialize)]
+struct Embedded<'a> {
+    els: Vec<&'a RawValue>,
+}
+
+fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap) -> Response {
+    let bodies: Vec<&RawValue> = list.items.iter().filter_map(body_of).collect();
+    let next = list.next.as_deref().map(|cursor| link.next(cursor));
+    let accepts_hal = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(HAL)));
+    // All parts can be written.
+    let text = if accepts_hal {
+        serde_json::to_string(&hal(list, link, bodies, next.clone()))
+    } else {
+        serde_json::to_string(&bodies)
+    };
+    let mut response = json(StatusCode::OK, text.unwrap_or_default().into());
+    let headers = response.headers_mut();
+    headers.insert(COUNT, HeaderValue::from(list.count));
+    headers.insert(header::VARY, HeaderValue::from_static("accept, prefer"));
+    if accepts_hal {
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HAL));
+    }
+    let next = next.map(|next| format!("<{next}>; rel=\"next\""));
+    if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
+        headers.insert(header::LINK, next);
+    }
+    let response = with_tag(response, Some(Tag::of(list.version)));
+    with_revision(response, list.revision)
+}
+
+fn hal<'a>(list: &List, link: &Link<'_>, els: Vec<&'a RawValue>, next: Option<String>) -> Hal<'a> {
+    let own = format!("{PREFIX}/content/{}", link.path);
+    Hal {
+        _links: Links {
+            own: Target { href: own },
+            next: next.map(|href| Target { href }),
+        },
+        _embedded: Embedded { els },
+        count: list.count,
+        revision: list.revision,
+    }
+}
+
+fn body_of(item: &Item) -> Option<&RawValue> {
+    serde_json::from_slice(&item.document.body).ok()
+}

@@ -1,0 +1,78 @@
+//! The parameters of a request: `?name=value&…`.
+
+use percent_encoding::percent_decode_str;
+
+use crate::problem::{self, Problem};
+
+/// The parameters that were not taken yet.
+#[derive(Debug, Default)]
+pub(crate) struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    /// Reads the query part of a URL. A plus sign is a space.
+    ///
+    /// # Errors
+    /// `request`: a name or a value is no UTF-8, or a name occurs twice.
+    pub(crate) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        let mut parameters: Vec<(String, String)> = Vec::new();
+        let pairs = query.unwrap_or_default().split('&');
+        for pair in pairs.filter(|pair| !pair.is_empty()) {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let (name, value) = (decoded(name)?, decoded(value)?);
+            if parameters.iter().any(|(known, _)| *known == name) {
+                let message = format!("the parameter {name:?} occurs twice; send it once");
+                return Err(Problem::new(problem::REQUEST, message));
+            }
+            parameters.push((name, value));
+        }
+        Ok(Self(parameters))
+    }
+
+    /// Takes the first of these names that is there. The others are older names of the parameter.
+    pub(crate) fn take(&mut self, names: &[&str]) -> Option<String> {
+        let place = self
+            .0
+            .iter()
+            .position(|(name, _)| names.contains(&name.as_str()))?;
+        Some(self.0.remove(place).1)
+    }
+
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// `request`: the value is no number.
+    pub(crate) fn number(&mut self, names: &[&str]) -> Result<Option<usize>, Problem> {
+        let Some(value) = self.take(names) else {
+            return Ok(None);
+        };
+        let number = value.parse();
+        let name = names.first().copied().unwrap_or_default();
+        let refused = |_| {
+            let message = format!("the parameter {name} is {value:?}; send a whole number");
+            Problem::new(problem::REQUEST, message)
+        };
+        number.map(Some).map_err(refused)
+    }
+
+    /// No parameter may be left.
+    ///
+    /// # Errors
+    /// `request` names the first one that is left, and those that can be used.
+    pub(crate) fn finish(self, known: &str) -> Result<(), Problem> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => {
+                let message = format!("the parameter {name:?} is not known: {known}");
+                Err(Problem::new(problem::REQUEST, message))
+            }
+        }
+    }
+}
+
+fn decoded(text: &str) -> Result<String, Problem> {
+    let spaced = text.replace('+', " ");
+    let decoded = percent_decode_str(&spaced).decode_utf8();
+    let decoded =
+        decoded.map_err(|_| Problem::new(problem::REQUEST, format!("{text:?} is no UTF-8")))?;
+    Ok(decoded.into_owned())
+}

@@ -1,0 +1,272 @@
+//! Single documents.
+
+use anyhow::Result;
+use reqwest::{Method, Response, StatusCode};
+use serde_json::json;
+
+use crate::place::{Place, header, problem, refused, told};
+
+pub(crate) async fn a_document_is_put_patched_deleted_and_put_again(place: Place) -> Result<()> {
+    let put = place
+        .put("guilds/red", r#"{"name":"Red","seats":3,"x":null}"#)
+        .await?;
+    assert_eq!(
+        (put.status(), header(&put, "revision")),
+        (StatusCode::CREATED, "1")
+    );
+    let got = place.get("guilds/red").await?;
+    assert_eq!(header(&got, "etag"), header(&put, "etag"));
+    assert_eq!(got.text().await?, r#"{"name":"Red","seats":3}"#);
+
+    let patch = place
+        .call(Method::PATCH, "guilds/red")
+        .body(r#"{"seats":null,"open":true}"#);
+    let patched = patch.send().await?;
+    assert_eq!(
+        (patched.status(), header(&patched, "revision")),
+        (StatusCode::OK, "2")
+    );
+    assert_eq!(
+        place.get("guilds%2Fred").await?.text().await?,
+        r#"{"name":"Red","open":true}"#
+    );
+
+    let deleted = place.call(Method::DELETE, "guilds/red").send().await?;
+    assert_eq!(
+        (deleted.status(), header(&deleted, "revision")),
+        (StatusCode::OK, "3")
+    );
+    assert_eq!(
+        place.get("guilds/red").await?.status(),
+        StatusCode::NOT_FOUND
+    );
+    for method in [Method::DELETE, Method::PATCH] {
+        let missing = place.call(method, "guilds/red").body("{}").send().await?;
+        assert_eq!(problem(missing).await?, "missing");
+    }
+    let again = place.put("guilds/red", "7").await?;
+    assert_eq!(
+        (again.status(), header(&again, "revision")),
+        (StatusCode::CREATED, "4")
+    );
+    place.close().await
+}
+
+/// K8, K11 of the research: a tag from before a deletion does not match after it.
+pub(crate) async fn conditions_are_checked_against_the_state_that_is_written(
+    place: Place,
+) -> Result<()> {
+    let first = place.put("a", "1").await?;
+    let tag = header(&first, "etag").to_owned();
+    let with = |method: Method, name: &'static str, value: String| {
+        place.call(method, "a").header(name, value).body("2").send()
+    };
+    let taken = with(Method::PUT, "if-none-match", "*".into()).await?;
+    assert_eq!(taken.status(), StatusCode::PRECONDITION_FAILED);
+    assert_eq!(header(&taken, "etag"), tag);
+    assert_eq!(problem(taken).await?, "condition");
+
+    let puts = (0..8).map(|_| with(Method::PUT, "if-match", format!("W/{tag}")));
+    let results = futures::future::join_all(puts).await;
+    let is_ok = |result: &reqwest::Result<Response>| {
+        result
+            .as_ref()
+            .is_ok_and(|response| response.status() == StatusCode::OK)
+    };
+    assert_eq!(results.iter().filter(|result| is_ok(result)).count(), 1);
+
+    let present = header(&place.get("a").await?, "etag").to_owned();
+    let unchanged = with(Method::GET, "if-none-match", present.clone()).await?;
+    assert_eq!(unchanged.status(), StatusCode::NOT_MODIFIED);
+    assert_eq!(
+        with(Method::GET, "if-none-match", tag).await?.status(),
+        StatusCode::OK
+    );
+    with(Method::DELETE, "if-match", present.clone())
+        .await?
+        .error_for_status()?;
+    let late = with(Method::PUT, "if-match", present).await?;
+    assert_eq!(late.status(), StatusCode::PRECONDITION_FAILED);
+    let anew = with(Method::PUT, "if-none-match", "*".into()).await?;
+    assert_eq!(anew.status(), StatusCode::CREATED);
+    place.close().await
+}
+
+/// Writers without a condition wait for one another, and no revision is lost or given twice.
+pub(crate) async fn concurrent_patches_are_all_made_and_counted(place: Place) -> Result<()> {
+    place.put("a", "{}").await?.error_for_status()?;
+    let patches = (0..32).map(|number| {
+        let patch = place
+            .call(Method::PATCH, "a")
+            .body(format!(r#"{{"n{number}":1}}"#));
+        async { anyhow::Ok(patch.send().await?.error_for_status()?) }
+    });
+    let mut revisions = Vec::new();
+    for patched in futures::future::join_all(patches).await {
+        revisions.push(header(&patched?, "revision").parse::<u64>()?);
+    }
+    revisions.sort_unstable();
+    assert_eq!(revisions, (2..=33).collect::<Vec<_>>());
+    let body: serde_json::Value = serde_json::from_str(&place.get("a").await?.text().await?)?;
+    assert_eq!(body.as_object().map(serde_json::Map::len), Some(32));
+    place.close().await
+}
+
+pub(crate) async fn bad_requests_are_problems_and_change_nothing(place: Place) -> Result<()> {
+    let anonymous = place.client.get(place.url("content/a")).send().await?;
+    assert_eq!(anonymous.status(), StatusCode::UNAUTHORIZED);
+    assert_eq!(header(&anonymous, "www-authenticate"), "Bearer");
+    for (path, body, expected) in [
+        ("a//b", "1", "path"),
+        ("a~/b~", "1", "path"),
+        ("a%7Bb", "1", "path"),
+        ("a", "{", "body"),
+        ("a", "null", "body"),
+        ("a", r#"{"x":1,"x":2}"#, "body"),
+    ] {
+        let refused = place.put(path, body).await?;
+        assert_eq!(
+            (refused.status(), problem(refused).await?.as_str()),
+            (StatusCode::BAD_REQUEST, expected),
+            "{path} {body}"
+        );
+    }
+    let long = place.put(&"a".repeat(254), "1").await?;
+    assert_eq!(
+        (long.status(), problem(long).await?.as_str()),
+        (StatusCode::URI_TOO_LONG, "path-too-long")
+    );
+    let large = place
+        .put("a", &format!("\"{}\"", "x".repeat(1 << 20)))
+        .await?;
+    assert_eq!(
+        (large.status(), problem(large).await?.as_str()),
+        (StatusCode::PAYLOAD_TOO_LARGE, "too-large")
+    );
+    let post = place.post("a~/b", "{}").await?;
+    assert_eq!(
+        (post.status(), header(&post, "allow")),
+        (
+            StatusCode::METHOD_NOT_ALLOWED,
+            "GET, HEAD, PUT, PATCH, DELETE"
+        )
+    );
+    let unknown = place.get("a?size=1").await?;
+    assert_eq!(refused(unknown).await?, (400, "request".to_owned()));
+    for (name, value, expected) in [
+        ("if-match", "abc", "request"),
+        ("hyper-storage-wait", "soon", "request"),
+    ] {
+        let refused = place
+            .call(Method::PUT, "a")
+            .header(name, value)
+            .body("1")
+            .send()
+            .await?;
+        assert_eq!(problem(refused).await?, expected);
+    }
+    let patch = place
+        .call(Method::PATCH, "a")
+        .header("content-type", "text/plain")
+        .body("{}");
+    assert_eq!(problem(patch.send().await?).await?, "media-type");
+    assert_eq!(problem(place.get("a").await?).await?, "missing");
+    place.close().await
+}
+
+/// B12, and RFC 6902 beside RFC 7396.
+pub(crate) async fn patches_of_three_kinds(place: Place) -> Result<()> {
+    place.put("a", r#"{"a":10,"b":8,"x":"hello"}"#).await?;
+    let patch = |of: &'static str, body: &'static str| {
+        let patch = place.call(Method::PATCH, "a").header("content-type", of);
+        patch.body(body).send()
+    };
+    let increment = "application/vnd.hyper-storage-increment+json";
+    let added = patch(increment, r#"{"a":3,"b":-2,"c":0.5}"#).await?;
+    assert_eq!(told(&added), (200, "2", ""));
+    let body = json!({"a":13,"b":6,"x":"hello","c":0.5});
+    assert_eq!(place.json("a").await?, body);
+    let wrong = patch(increment, r#"{"x":1}"#).await?;
+    assert_eq!(refused(wrong).await?, (409, "unfit".to_owned()));
+
+    let six902 = "application/json-patch+json";
+    let moved = patch(
+        six902,
+        r#"[{"op":"test","path":"/a","value":13.0},{"op":"move","from":"/x","path":"/y"}]"#,
+    )
+    .await?;
+    assert_eq!(told(&moved), (200, "3", ""));
+    let body = json!({"a":13,"b":6,"c":0.5,"y":"hello"});
+    assert_eq!(place.json("a").await?, body);
+    let failed = patch(six902, r#"[{"op":"test","path":"/a","value":1}]"#).await?;
+    assert_eq!(refused(failed).await?, (409, "unfit".to_owned()));
+    let malformed = patch(six902, r#"[{"op":"frob"}]"#).await?;
+    assert_eq!(refused(malformed).await?, (400, "body".to_owned()));
+    let list = patch("application/merge-patch+json", "[1]").await?;
+    assert_eq!(refused(list).await?, (400, "body".to_owned()));
+    assert_eq!(place.json("a").await?, body);
+    place.close().await
+}
+
+/// K26: an answer is lost, and the client sends the request again.
+pub(crate) async fn a_call_with_a_key_is_carried_out_once(place: Place) -> Result<()> {
+    let put = |body: &'static str| {
+        let put = place
+            .call(Method::PUT, "a")
+            .header("idempotency-key", "\"k-1\"");
+        put.body(body).send()
+    };
+    let first = put("1").await?;
+    assert_eq!(told(&first), (201, "1", ""));
+    place.put("a", "2").await?.error_for_status()?;
+    let again = put("1").await?;
+    assert_eq!(told(&again), (201, "1", ""));
+    assert_eq!(header(&again, "idempotent-replayed"), "true");
+    assert_eq!(
+        place.json("a").await?,
+        json!(2),
+        "nothing was written again"
+    );
+    let reused = refused(put("3").await?).await?;
+    assert_eq!(reused, (422, "idempotency-key-reused".to_owned()));
+    let place = place.reopened().await?;
+    let put = place
+        .call(Method::PUT, "a")
+        .header("idempotency-key", "k-1");
+    let again = put.body("1").send().await?;
+    assert_eq!(header(&again, "idempotent-replayed"), "true");
+    place.close().await
+}
+
+pub(crate) async fn a_document_with_a_time_to_live_ends(place: Place) -> Result<()> {
+    let put = |seconds: &'static str| {
+        let put = place
+            .call(Method::PUT, "a")
+            .header("hyper-storage-ttl", seconds);
+        put.body("1").send()
+    };
+    put("3600").await?.error_for_status()?;
+    assert_eq!(place.json("a").await?, json!(1));
+    put("1").await?.error_for_status()?;
+    let is_gone = async || Ok(place.get("a").await?.status() == StatusCode::NOT_FOUND);
+    storage_tests::until("the document has ended", is_gone).await?;
+    let again = place.put("a", "2").await?;
+    assert_eq!(told(&again), (201, "3", ""), "the revision goes on");
+    assert_eq!(
+        refused(put("soon").await?).await?,
+        (400, "request".to_owned())
+    );
+    place.close().await
+}
+
+pub(crate) async fn what_was_acknowledged_is_there_after_a_restart(place: Place) -> Result<()> {
+    let put = place
+        .call(Method::PUT, "a")
+        .header("hyper-storage-wait", "landed");
+    put.body("[1.50,null]").send().await?.error_for_status()?;
+    place.put("b", "2").await?.error_for_status()?;
+    let place = place.reopened().await?;
+    assert_eq!(place.get("a").await?.text().await?, "[1.50,null]");
+    assert_eq!(told(&place.put("b", "3").await?), (200, "2", ""));
+    place.close().await
+}

@@ -1,0 +1,198 @@
+//! Lists of collections.
+
+use anyhow::{Context as _, Result};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::place::{Place, header, json as body_of, refused, told};
+
+/// The ids of a list.
+fn ids(list: &Value) -> Vec<String> {
+    let items = list.as_array().into_iter().flatten();
+    let ids = items.filter_map(|item| item.get("id")?.as_str().map(str::to_owned));
+    ids.collect()
+}
+
+/// The ids of the list at a path.
+async fn listed(place: &Place, path: &str) -> Result<String> {
+    Ok(ids(&place.json(path).await?).join(","))
+}
+
+/// B40, D7: some items have landed, some have not, and some have landed in another state.
+pub(crate) async fn a_list_shows_unlanded_and_landed_items_in_order(place: Place) -> Result<()> {
+    for id in ["d", "b", "a"] {
+        let put = place.call(Method::PUT, &format!("a~/{id}"));
+        let put = put
+            .header("hyper-storage-wait", "landed")
+            .body(r#"{"n":1}"#);
+        put.send().await?.error_for_status()?;
+        place.put("other~/x", "{}").await?.error_for_status()?;
+    }
+    for round in 0..20 {
+        place.put("a~/c", "{}").await?.error_for_status()?;
+        assert_eq!(listed(&place, "a~").await?, "a,b,c,d", "{round}");
+        place
+            .patch("a~/b", &format!(r#"{{"n":{round}}}"#))
+            .await?
+            .error_for_status()?;
+        let list = place.json("a~").await?;
+        assert_eq!(
+            list.get(1).and_then(|item| item.get("n")),
+            Some(&json!(round))
+        );
+        place.delete("a~/c").await?.error_for_status()?;
+        assert_eq!(listed(&place, "a~").await?, "a,b,d", "{round}");
+    }
+    let empty = place.get("a~?size=0").await?;
+    assert_eq!(told(&empty), (200, "63", "3"));
+    assert_eq!(body_of(empty).await?, json!([]));
+    place.close().await
+}
+
+/// The path behind the prefix of a link to the next page.
+fn next_of(response: &reqwest::Response) -> Option<String> {
+    let link = header(response, "link").strip_prefix("</hyper-storage/content/")?;
+    Some(link.strip_suffix(">; rel=\"next\"")?.to_owned())
+}
+
+/// B42, K18, K19, D11.
+pub(crate) async fn pages_follow_each_other_whatever_changes_in_between(
+    place: Place,
+) -> Result<()> {
+    for number in 0..9 {
+        let body = format!(r#"{{"group":{}}}"#, number % 2);
+        place
+            .put(&format!("a~/{number}"), &body)
+            .await?
+            .error_for_status()?;
+    }
+    for (query, expected) in [
+        ("size=2", "0,1,2,3,4,5,6,7,8"),
+        ("size=3&sort=-id", "8,7,6,5,4,3,2,1,0"),
+        ("size=4&sort=group", "0,2,4,6,8,1,3,5,7"),
+        ("size=1&sort=-group,id", "1,3,5,7,0,2,4,6,8"),
+        ("size=2&filter=group%20%3D%201", "1,3,5,7"),
+        ("size=9", "0,1,2,3,4,5,6,7,8"),
+    ] {
+        let (mut seen, mut next) = (Vec::new(), Some(format!("a~?{query}")));
+        while let Some(path) = next {
+            let page = place.get(&path).await?.error_for_status()?;
+            next = next_of(&page);
+            seen.extend(ids(&body_of(page).await?));
+        }
+        assert_eq!(seen.join(","), expected, "{query}");
+    }
+    // The item of the cursor goes, and others come before and behind it.
+    let page = place.get("a~?size=3").await?;
+    let next = next_of(&page).context("a link")?;
+    place.delete("a~/2").await?.error_for_status()?;
+    for id in ["11", "21", "9"] {
+        place
+            .put(&format!("a~/{id}"), "{}")
+            .await?
+            .error_for_status()?;
+    }
+    assert_eq!(listed(&place, &next).await?, "21,3,4");
+    assert_eq!(
+        listed(&place, &next).await?,
+        "21,3,4",
+        "a link can be followed twice"
+    );
+    place.close().await
+}
+
+/// B41, B45.
+pub(crate) async fn filters_and_sorts_of_lists(place: Place) -> Result<()> {
+    for (id, body) in [
+        ("1", r#"{"b":-5,"t":"x"}"#),
+        ("2", r#"{"b":0}"#),
+        ("3", r#"{"b":100500,"t":""}"#),
+        ("4", r#"{"t":"y"}"#),
+        ("5", r#"{"b":12,"tags":["red","vip"]}"#),
+    ] {
+        place
+            .put(&format!("a~/{id}"), body)
+            .await?
+            .error_for_status()?;
+    }
+    for (query, expected) in [
+        ("filter=id%20%3E%20%223%22", "4,5"),
+        ("filter=id%20%3C%3D%20%222%22&sort=-id", "2,1"),
+        ("filter=%223%22%20%3D%20id", "3"),
+        ("filter=b%20%3E%20-6", "1,2,3,5"),
+        ("filter=b%20%3D%20null", "4"),
+        ("filter=tags%20has%20%22vip%22", "5"),
+        ("filter=t%20like%20%22%5E%5Bxy%5D%24%22", "1,4"),
+        // A missing member counts as null, which comes before all else (K16, F4, F5).
+        ("sort=b", "4,1,2,5,3"),
+        ("sort=-b", "3,5,2,1,4"),
+        ("sort_by=%2Bt,-id&per_page=3", "5,2,3"),
+    ] {
+        assert_eq!(
+            listed(&place, &format!("a~?{query}")).await?,
+            expected,
+            "{query}"
+        );
+    }
+    place.close().await
+}
+
+/// B44, K23, F14.
+pub(crate) async fn bad_queries_are_problems(place: Place) -> Result<()> {
+    for number in 0..5 {
+        place
+            .put(&format!("a~/{number}"), "{}")
+            .await?
+            .error_for_status()?;
+    }
+    let deep = format!("a~?filter={}", "(".repeat(4_000));
+    for (path, status, of) in [
+        ("a~?filter=id%20%3E", 400, "query"),
+        (&deep, 400, "query"),
+        ("a~?sort=a%20b", 400, "query"),
+        ("a~?size=1001", 400, "query"),
+        ("a~?size=x", 400, "request"),
+        ("a~?size=1&size=2", 400, "request"),
+        ("a~?cursor=zzz", 400, "query"),
+        ("a~?offset=3", 400, "request"),
+        ("a~?sort=x&size=1&skipMax=2", 422, "query-limit"),
+        ("a~?filter=x%20%3D%201&size=1&skipMax=4", 422, "query-limit"),
+    ] {
+        let refusal = place.get(path).await?;
+        assert_eq!(refused(refusal).await?, (status, of.to_owned()), "{path}");
+    }
+    let cursor = place.get("a~?size=1&sort=-id").await?;
+    let cursor = next_of(&cursor)
+        .context("a link")?
+        .replace("sort=%2Did", "sort=id");
+    assert_eq!(
+        refused(place.get(&cursor).await?).await?,
+        (400, "query".to_owned())
+    );
+    place.close().await
+}
+
+pub(crate) async fn a_list_with_links(place: Place) -> Result<()> {
+    for number in 0..3 {
+        place
+            .put(&format!("a~/{number}"), "{}")
+            .await?
+            .error_for_status()?;
+    }
+    let page = place.call(Method::GET, "a~?size=2");
+    let page = page.header("accept", "application/hal+json").send().await?;
+    assert_eq!(header(&page, "content-type"), "application/hal+json");
+    let page = body_of(page).await?;
+    let els = page.pointer("/_embedded/els").context("items")?;
+    assert_eq!(els, &json!([{"id":"0"},{"id":"1"}]));
+    let next = page.pointer("/_links/next/href").and_then(Value::as_str);
+    let next = next
+        .context("a link")?
+        .trim_start_matches("/hyper-storage/content/");
+    assert_eq!(listed(&place, next).await?, "2");
+    assert_eq!(
+        (page.get("count"), page.get("revision")),
+        (Some(&json!(3)), Some(&json!(3)))
+    );
+    place.close().await
+}

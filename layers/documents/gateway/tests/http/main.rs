@@ -1,0 +1,66 @@
+//! The gateway as a client of HTTP sees it. All cases run in the embedded mode, and on Redis and
+//! MariaDB with a worker.
+
+mod collections;
+mod documents;
+mod feeds;
+mod lists;
+mod place;
+
+macro_rules! cases {
+    ($($module:ident { $($case:ident)* })*) => {
+        mod embedded {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread")]
+                async fn $case() -> anyhow::Result<()> {
+                    crate::$module::$case(crate::place::Place::embedded().await?).await
+                })*
+            })*
+        }
+        mod servers {
+            $(mod $module {
+                $(#[tokio::test(flavor = "multi_thread")]
+                async fn $case() -> anyhow::Result<()> {
+                    crate::$module::$case(crate::place::Place::on_servers().await?).await
+                })*
+            })*
+        }
+    };
+}
+
+cases! {
+    documents {
+        a_document_is_put_patched_deleted_and_put_again
+        conditions_are_checked_against_the_state_that_is_written
+        concurrent_patches_are_all_made_and_counted
+        bad_requests_are_problems_and_change_nothing
+        what_was_acknowledged_is_there_after_a_restart
+        patches_of_three_kinds
+        a_call_with_a_key_is_carried_out_once
+        a_document_with_a_time_to_live_ends
+    }
+    collections {
+        items_are_put_patched_and_deleted_and_the_collection_counts
+        a_collection_is_deleted_in_one_step_and_begins_again
+        the_id_of_an_item_is_that_of_its_path
+        posts_get_ids_that_grow_in_the_order_of_their_commits
+        a_post_that_is_repeated_adds_no_second_item
+        conditions_of_items_are_those_of_the_item
+        concurrent_items_are_all_counted
+    }
+    lists {
+        a_list_shows_unlanded_and_landed_items_in_order
+        pages_follow_each_other_whatever_changes_in_between
+        filters_and_sorts_of_lists
+        bad_queries_are_problems
+        a_list_with_links
+    }
+    feeds {
+        the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
+        a_client_that_comes_back_gets_what_it_missed
+        an_item_that_leaves_a_filter_is_told
+        landed_changes_come_by_pages_each_once
+        a_transaction_is_accepted_and_then_landed
+        a_deleted_collection_is_told_to_followers_of_its_items
+    }
+}

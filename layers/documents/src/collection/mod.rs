@@ -1,0 +1,15 @@
+//! Collections: a head, and an owner for each item, all in one group.
+//!
+//! The ids of all owners begin with the path of the collection in braces. So they share a partition,
+//! and one step changes an item, the head's revision and the count.
+//!
+//! The id of an item's owner also has the *generation* of the collection. Deleting a collection
+//! raises it. So all items of the former generation are gone in that step, however many they are.
+
+mod head;
+mod items;
+mod post;
+
+pub(crate) use head::{Generations, Head, collection_of, ids_of, item_of, path_of};
+pub(crate) use items::ID;
+pub(crate) use post::Turns;

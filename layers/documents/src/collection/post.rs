@@ -1,0 +1,209 @@
+//! Posts: new items and documents whose ids the storage gives.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use storage_sdk::Part;
+
+use super::head::{Head, LAST};
+use super::items::{ItemWrite, repeated, with_id};
+use crate::attempts::Attempts;
+use crate::condition::Tags;
+use crate::edit::Edit;
+use crate::stored::REPEATS;
+use crate::{Call, Changed, Conditions, Documents, Error, Kind, Path, Place, Result};
+
+/// The digits of ids: in the order of their bytes.
+const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// The length of an id. Enough for any number below 2^55.
+const LENGTH: usize = 11;
+
+/// An id that grows with the number, compared as text.
+fn id_of(number: u64) -> String {
+    let digit = |place: usize| {
+        let bits = u32::try_from(place.saturating_mul(5)).unwrap_or(u32::MAX);
+        let digit = number.checked_shr(bits).unwrap_or_default() & 31;
+        let digit = usize::try_from(digit).unwrap_or_default();
+        DIGITS.get(digit).copied().map_or('0', char::from)
+    };
+    (0..LENGTH).rev().map(digit).collect()
+}
+
+/// Posts of one collection in this process, one after the other. Otherwise they would draw the same
+/// id, and all but one would have to draw again.
+#[derive(Debug, Default)]
+pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
+
+impl Turns {
+    fn of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(turn) = turns.get(path.as_str()).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(path.as_str().to_owned(), Arc::downgrade(&turn));
+        turn
+    }
+}
+
+impl Documents {
+    /// Adds an item to a collection, or a document below a path, under a new id. The body is an
+    /// object, whose member `id` becomes that id.
+    ///
+    /// The ids of a collection's items grow in the order of their commits. So a reader that asks for
+    /// greater ids than its last one misses no item.
+    ///
+    /// # Errors
+    /// As [`Documents::put`]. `Collection`: the path names an item.
+    ///
+    /// # Cancel safety
+    /// As [`Documents::edit`].
+    pub async fn post(&self, path: &Path, body: &[u8], call: &Call) -> Result<Changed> {
+        let edit = Edit::put(body)?;
+        match path.place() {
+            Place::Collection => self.post_item(path, &edit, call).await,
+            Place::Document => self.post_document(path, &edit, call).await,
+            Place::Item { .. } => {
+                let message = format!("{path} is an item; post to its collection");
+                Err(Error::new(Kind::Collection, message))
+            }
+        }
+    }
+
+    async fn post_item(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
+        let (collection, mut attempts) = (path.as_str(), Attempts::begin(path, call));
+        let turn = self.turns.of(path);
+        let _turn = turn.lock().await;
+        loop {
+            let (head, now) = (self.head(collection).await?, self.clock.now());
+            if let Some(done) = done_before(&head, call, now)? {
+                let id = done.i.as_deref().unwrap_or_default();
+                return Ok(repeated(&Path::item(collection, id)?, &head, done));
+            }
+            let number = head
+                .last
+                .map_or(0, |last| last.saturating_add(1))
+                .max(now.0 / 1_000);
+            let id = id_of(number);
+            let item = Path::item(collection, &id)?;
+            let (_, found) = self.find_item(collection, &id).await?;
+            let absent = Conditions {
+                if_match: None,
+                if_none_match: Some(Tags::Any),
+            };
+            if absent.check(found.tag()).is_err() || found.is_stored {
+                // Somebody has put an item under an id of this form.
+                self.skip_id(&head, (collection, number), attempts.left()?)
+                    .await?;
+                continue;
+            }
+            let edited = with_id(edit.of(None)?, &item, &id)?;
+            let once = call.once.as_ref();
+            let once = once.map(|once| head.repeats.with(once, now, true, (None, Some(&id))));
+            let once = once.transpose()?;
+            let write = ItemWrite {
+                path: &item,
+                collection,
+                id: &id,
+                call,
+            };
+            let of_head = |part: Part| {
+                let part = head.unchanged(drawn(&head, part, number));
+                match once {
+                    Some(once) => part.set(REPEATS, once),
+                    None => part,
+                }
+            };
+            let left = attempts.left()?;
+            let parts = (of_head, |part: Part| part);
+            let sent = self.send_item(&write, (&head, &found), edited, (now, left), parts);
+            if let Some(done) = attempts.ended(sent.await).await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Leaves an id out. Another writer that was faster did the same.
+    async fn skip_id(
+        &self,
+        head: &Head,
+        (collection, number): (&str, u64),
+        left: std::time::Duration,
+    ) -> Result<()> {
+        let owner = self.head_owner(collection)?;
+        let write = owner.transaction(|part| drawn(head, part, number));
+        match write.deadline(left).await {
+            Err(error) if !error.is_conflict() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// A document below a path. Its id is the time, or the next free one.
+    async fn post_document(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
+        if call.once.is_some() {
+            let message = "a document below a path is posted without an idempotency key; put it under an id of your own";
+            return Err(Error::new(Kind::Key, message));
+        }
+        let call = Call {
+            conditions: Conditions {
+                if_match: None,
+                if_none_match: Some(Tags::Any),
+            },
+            ..call.clone()
+        };
+        let mut number = self.clock.now().0;
+        loop {
+            let id = id_of(number);
+            let document = Path::item(path.as_str(), &id)?;
+            let with_id = edit.clone().with_id(&id)?;
+            match self.edit_document(&document, &with_id, &call).await {
+                Err(error) if matches!(error.kind(), Kind::Condition(_)) => {
+                    number = number.saturating_add(1);
+                }
+                done => return done,
+            }
+        }
+    }
+}
+
+fn done_before<'a>(
+    head: &'a Head,
+    call: &Call,
+    now: storage_sdk::Timestamp,
+) -> Result<Option<&'a crate::once::Done>> {
+    match &call.once {
+        Some(once) => head.repeats.find(once, now),
+        None => Ok(None),
+    }
+}
+
+/// The part of a head that gives a number, unless another writer gave one since.
+fn drawn(head: &Head, part: Part, number: u64) -> Part {
+    let part = match head.last {
+        Some(last) => part.if_equal(LAST, last.to_string()),
+        None => part.if_missing(LAST),
+    };
+    part.set(LAST, number.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_grow_with_their_numbers() {
+        let numbers = [
+            0,
+            1,
+            31,
+            32,
+            1_700_000_000_000,
+            1_700_000_000_001,
+            (1 << 55) - 1,
+        ];
+        let ids: Vec<String> = numbers.into_iter().map(id_of).collect();
+        assert!(ids.is_sorted_by(|one, next| one < next), "{ids:?}");
+        assert!(ids.iter().all(|id| id.len() == LENGTH));
+    }
+}

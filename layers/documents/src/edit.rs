@@ -1,0 +1,179 @@
+//! The changes that callers ask for, applied to the present body.
+
+use crate::collection::ID;
+use crate::documents::BODY_BYTES_MAX;
+use crate::increment::increment;
+use crate::json::Json;
+use crate::json_patch::JsonPatch;
+use crate::{Error, Kind, Method, Result};
+
+/// A change of a document or an item.
+#[derive(Debug, Clone)]
+pub struct Edit(Form);
+
+#[derive(Debug, Clone)]
+enum Form {
+    Put(Json),
+    Merge(Json),
+    Patch(JsonPatch),
+    Increment(Json),
+    Delete,
+}
+
+/// A change of the present body.
+#[derive(Debug, Clone)]
+pub(crate) struct Edited {
+    pub(crate) method: Method,
+    /// The whole body after the change. `None` deletes the document.
+    pub(crate) body: Option<Json>,
+    /// The body of the event.
+    pub(crate) told: Option<Json>,
+}
+
+impl Edit {
+    /// Creates or replaces. Members that are null are dropped, at every depth.
+    ///
+    /// # Errors
+    /// `Body`: the body is no JSON, or is null. `BodyTooLarge`.
+    pub fn put(body: &[u8]) -> Result<Self> {
+        let body = parsed(body)?.without_nulls();
+        if body == Json::Null {
+            let message = "the body is null; delete the document instead";
+            return Err(Error::new(Kind::Body, message));
+        }
+        Ok(Self(Form::Put(body)))
+    }
+
+    /// A merge patch (RFC 7396), which must be an object.
+    ///
+    /// # Errors
+    /// `Body`: the body is no JSON object. `BodyTooLarge`.
+    pub fn merge(patch: &[u8]) -> Result<Self> {
+        let patch = object(
+            patch,
+            "a merge patch must be an object; put the document to replace it",
+        )?;
+        Ok(Self(Form::Merge(patch)))
+    }
+
+    /// A JSON patch (RFC 6902).
+    ///
+    /// # Errors
+    /// `Body`: the body is no JSON patch. `BodyTooLarge`.
+    pub fn patch(patch: &[u8]) -> Result<Self> {
+        let patch = JsonPatch::parse(&parsed(patch)?);
+        let patch = patch.map_err(|error| Error::new(Kind::Body, error.to_string()))?;
+        Ok(Self(Form::Patch(patch)))
+    }
+
+    /// Adds to numbers: `{"gold":5}` adds 5 to the member `gold`. A member that is not there counts
+    /// as 0.
+    ///
+    /// # Errors
+    /// `Body`: the body is no JSON object. `BodyTooLarge`.
+    pub fn increment(patch: &[u8]) -> Result<Self> {
+        let patch = object(patch, "an increment must be an object with numbers")?;
+        Ok(Self(Form::Increment(patch)))
+    }
+
+    /// Deletes.
+    #[must_use]
+    pub fn delete() -> Self {
+        Self(Form::Delete)
+    }
+
+    /// The put of an object with an id.
+    pub(crate) fn with_id(self, id: &str) -> Result<Self> {
+        let Form::Put(body) = self.0 else {
+            return Ok(self);
+        };
+        let body = body.with_member(ID, Json::Text(id.to_owned()));
+        let no_object = || Error::new(Kind::Body, "a body that is posted is an object");
+        Ok(Self(Form::Put(body.ok_or_else(no_object)?)))
+    }
+
+    /// Whether the change can make a document that is not there.
+    pub(crate) fn creates(&self) -> bool {
+        matches!(self.0, Form::Put(_))
+    }
+
+    /// The change of a present body. `None` stands for no document.
+    ///
+    /// # Errors
+    /// `Unfit`: the change does not fit the body. `Body`: as [`Edit::put`].
+    pub(crate) fn of(&self, present: Option<Json>) -> Result<Edited> {
+        let present = present.unwrap_or(Json::Null);
+        let edited = |method, body: Json, told: Json| Edited {
+            method,
+            body: Some(body.without_nulls()),
+            told: Some(told),
+        };
+        Ok(match &self.0 {
+            Form::Put(body) => edited(Method::Put, body.clone(), body.clone()),
+            Form::Merge(patch) => {
+                edited(Method::Patch, present.merged(patch.clone()), patch.clone())
+            }
+            Form::Patch(patch) => {
+                let before = present.clone();
+                let after = patch.apply(present, BODY_BYTES_MAX).map_err(unfit)?;
+                told_as_patch(&before, after.without_nulls())?
+            }
+            Form::Increment(patch) => {
+                let (after, told) = increment(present, patch).map_err(unfit)?;
+                edited(Method::Patch, after, told)
+            }
+            Form::Delete => Edited {
+                method: Method::Delete,
+                body: None,
+                told: None,
+            },
+        })
+    }
+}
+
+/// A change that the feed tells as the merge patch between two bodies. If there is none, it tells
+/// the new body.
+fn told_as_patch(before: &Json, after: Json) -> Result<Edited> {
+    if after == Json::Null {
+        let message = "the patch leaves null; delete the document instead";
+        return Err(Error::new(Kind::Unfit, message));
+    }
+    let told = before.difference(&after);
+    Ok(Edited {
+        method: if told.is_some() {
+            Method::Patch
+        } else {
+            Method::Put
+        },
+        told: Some(told.unwrap_or_else(|| after.clone())),
+        body: Some(after),
+    })
+}
+
+fn unfit(error: impl std::fmt::Display) -> Error {
+    Error::new(Kind::Unfit, error.to_string())
+}
+
+fn object(body: &[u8], otherwise: &str) -> Result<Json> {
+    match parsed(body)? {
+        object @ Json::Object(_) => Ok(object),
+        _ => Err(Error::new(Kind::Body, otherwise)),
+    }
+}
+
+/// Parses a body within its limit.
+pub(crate) fn parsed(body: &[u8]) -> Result<Json> {
+    check_size(body.len())?;
+    Json::parse(body)
+        .map_err(|error| Error::new(Kind::Body, format!("the body is no JSON: {error}")))
+}
+
+pub(crate) fn check_size(bytes: usize) -> Result<()> {
+    if bytes <= BODY_BYTES_MAX {
+        return Ok(());
+    }
+    let message = format!(
+        "the body has {bytes} bytes; the limit is {BODY_BYTES_MAX}, so split it into several documents"
+    );
+    Err(Error::new(Kind::BodyTooLarge, message))
+}

@@ -1,0 +1,143 @@
+//! Writes of single documents.
+
+use serde_json::value::RawValue;
+use storage_sdk::{ByteOwner, Timestamp};
+
+use crate::attempts::Attempts;
+use crate::edit::{Edit, Edited, parsed};
+use crate::event::Note;
+use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
+use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
+
+impl Documents {
+    /// Reads the document, checks the conditions, and writes on condition of the version that was
+    /// read. So check and write are one step. If another writer was faster, it begins again.
+    pub(crate) async fn edit_document(
+        &self,
+        path: &Path,
+        edit: &Edit,
+        call: &Call,
+    ) -> Result<Changed> {
+        let (owner, mut attempts) = (self.owner(path)?, Attempts::begin(path, call));
+        loop {
+            let found = self.find(&owner).await?;
+            if let Some(done) = repeated(path, &found, call, self.clock.now())? {
+                return Ok(done);
+            }
+            let edited = edited(path, &found, edit, call)?;
+            let left = attempts.left()?;
+            let write = self.change(path, (&owner, &found), edited, call, left);
+            if let Some(done) = attempts.ended(write.await).await? {
+                return Ok(done);
+            }
+        }
+    }
+
+    /// Writes body, revision and event in one step, if the owner still has the version that was
+    /// found.
+    async fn change(
+        &self,
+        path: &Path,
+        (owner, found): (&ByteOwner, &Found),
+        edited: Edited,
+        call: &Call,
+        left: std::time::Duration,
+    ) -> Result<Changed> {
+        let (now, revision) = (self.clock.now(), found.revision.saturating_add(1));
+        let created = found.document.is_none();
+        let value = stored_value(found, &edited, call, now)?;
+        let told = edited.told.as_ref().map(raw).transpose()?;
+        let note = Note::of(edited.method, now, told.as_deref()).with_revision(revision);
+        let note = note.to_bytes()?;
+        let known = (Some(revision), None);
+        let once = call.once.as_ref();
+        let once = once.map(|once| found.repeats.with(once, now, created, known));
+        let once = once.transpose()?;
+        let write = owner.transaction(|part| {
+            let part = match value {
+                Some(value) => part.set(BODY, value),
+                None => part.remove(BODY),
+            };
+            let part = match once {
+                Some(once) => part.set(REPEATS, once),
+                None => part,
+            };
+            let part = part.set(REVISION, revision.to_string());
+            part.if_version(found.version).note(note)
+        });
+        let receipt = write.durability(call.durability).deadline(left).await?;
+        let position = receipt
+            .of(owner)
+            .and_then(|counters| counters.ack().position());
+        Ok(Changed {
+            path: path.clone(),
+            revision,
+            version: Some(receipt.version()),
+            created,
+            count: None,
+            event: position.map(|position| (owner.partition().0, position)),
+        })
+    }
+}
+
+/// The answer of a call that was carried out before, if this one is its repeat.
+fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<Option<Changed>> {
+    let Some(once) = &call.once else {
+        return Ok(None);
+    };
+    let done = found.repeats.find(once, now)?;
+    Ok(done.map(|done| Changed {
+        path: path.clone(),
+        revision: done.r.unwrap_or(found.revision),
+        version: None,
+        created: done.c,
+        count: None,
+        event: None,
+    }))
+}
+
+/// The change of the document that was found, if the conditions hold.
+pub(crate) fn edited(path: &Path, found: &Found, edit: &Edit, call: &Call) -> Result<Edited> {
+    call.conditions.check(found.tag())?;
+    let Some(document) = &found.document else {
+        if edit.creates() {
+            return edit.of(None);
+        }
+        return Err(Error::new(
+            Kind::Missing,
+            format!("there is no document {path}"),
+        ));
+    };
+    if edit.creates() {
+        return edit.of(None);
+    }
+    edit.of(Some(parsed(&document.body)?))
+}
+
+/// The value of the body after a change. `None` if the document is deleted.
+pub(crate) fn stored_value(
+    found: &Found,
+    edited: &Edited,
+    call: &Call,
+    now: Timestamp,
+) -> Result<Option<Vec<u8>>> {
+    let Some(body) = &edited.body else {
+        return Ok(None);
+    };
+    let before = found.document.as_ref();
+    let kept = before
+        .filter(|_| edited.method != crate::Method::Put)
+        .and_then(|document| document.ends);
+    let times = Times {
+        created: before.map_or(now, |document| document.created),
+        modified: now,
+        ends: call.lives.map(|lives| now.plus(lives)).or(kept),
+    };
+    value_of(times, &body.to_text()).map(Some)
+}
+
+/// A body as the event has it.
+pub(crate) fn raw(body: &crate::json::Json) -> Result<Box<RawValue>> {
+    let raw = RawValue::from_string(body.to_text());
+    raw.map_err(|error| Error::new(Kind::Body, error.to_string()))
+}
