@@ -1,6 +1,6 @@
 //! Notes on their way to the feed: the next ones of a partition, and those that have landed.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -314,6 +314,11 @@ impl LandedNotes {
     /// The partitions of these to ask about now. Each comes with whether it has a record.
     fn unasked(&self, quiet: &[(Partition, bool)]) -> Vec<Partition> {
         let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let idle: BTreeSet<Partition> = quiet.iter().map(|(partition, _)| *partition).collect();
+        for (at, (_, has_record)) in &mut *asked {
+            // A partition with work has its record.
+            *has_record |= !idle.contains(at);
+        }
         let mut due = Vec::new();
         for (partition, has_record) in quiet.iter().copied() {
             let (at, had_record) = asked.get(&partition).copied().unzip();

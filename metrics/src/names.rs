@@ -52,6 +52,14 @@ names! {
     Counter SESSIONS_LOST "sessions_lost" "Sessions that this process lost";
     Counter SESSIONS_DROPPED "sessions_dropped" "Sessions whose handle was dropped without an end";
 
+    // A gateway of documents.
+    Counter DOCUMENT_REQUESTS "document_requests" "Requests that a gateway of documents has answered";
+    Counter DOCUMENT_REFUSALS "document_refusals" "Requests that a gateway refused because of the request itself";
+    Counter DOCUMENT_FAILURES "document_failures" "Requests that a gateway could not carry out";
+    Gauge DOCUMENT_FEEDS "document_feeds" "Live feeds of documents that are open";
+    Counter DOCUMENT_EVENTS "document_events" "Events of the live feed that a gateway has heard";
+    Counter DOCUMENT_RESETS "document_resets" "Times that all followers of a gateway had to begin anew";
+
     // Any process.
     Counter RESTARTS "background_restarts" "Background tasks that panicked and were begun anew";
 }

@@ -111,7 +111,7 @@ pub struct Note {
     /// The owner's version before the write. `None` if the hot tier did not know it. A reader that
     /// has seen another version last has missed a change.
     pub previous: Option<Version>,
-    /// The new values of the counters that the write changed, in the order of its changes.
+    /// The new values of the counters that the write changed, sorted by the names of their fields.
     pub counters: Vec<i64>,
     /// The body that the writer gave.
     pub body: Bytes,

@@ -44,6 +44,17 @@ impl Storage {
     /// # Cancel safety
     /// Only reads.
     pub async fn metrics(&self) -> Result<String> {
+        self.metrics_with(&[]).await
+    }
+
+    /// As [`Storage::metrics`], with the figures of layers above the storage on the same page.
+    ///
+    /// # Errors
+    /// As [`Storage::metrics`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn metrics_with(&self, layers: &[&(dyn Measure + Sync)]) -> Result<String> {
         let hot = self.core.tiers.hot();
         let backlog = self
             .core
@@ -56,6 +67,7 @@ impl Storage {
         }
         self.stats_of(&backlog.unwrap_or_default())
             .measure(&mut page);
+        layers.iter().for_each(|layer| layer.measure(&mut page));
         Ok(page.text())
     }
 }

@@ -7,6 +7,7 @@ use storage_sdk::{
 };
 
 use crate::collection::{Generations, Turns};
+use crate::history::{self, History};
 use crate::stored::{BODY, DOCUMENT, Found, REPEATS, REVISION};
 use crate::{Call, Changed, Edit, Error, Kind, Path, Place, Result, Tag};
 
@@ -53,6 +54,7 @@ pub struct Documents {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) generations: Arc<Generations>,
     pub(crate) turns: Arc<Turns>,
+    pub(crate) history: Arc<[History]>,
 }
 
 impl Documents {
@@ -69,7 +71,14 @@ impl Documents {
             clock: Arc::new(SystemClock),
             generations: Arc::default(),
             turns: Arc::default(),
+            history: Arc::default(),
         })
+    }
+
+    /// The storage.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
     }
 
     /// Takes the times of documents and events from another clock.
@@ -165,7 +174,7 @@ impl Documents {
     }
 
     pub(crate) async fn find(&self, owner: &ByteOwner) -> Result<Found> {
-        let record = owner.get([BODY, REVISION, REPEATS]).await?;
+        let record = owner.get([BODY, REVISION, REPEATS, history::FIELD]).await?;
         Found::of(&record, self.clock.now())
     }
 }

@@ -18,6 +18,8 @@ enum Form {
     Patch(JsonPatch),
     Increment(Json),
     Delete,
+    /// Deletes a document whose time to live is over.
+    End,
 }
 
 /// A change of the present body.
@@ -82,6 +84,16 @@ impl Edit {
         Self(Form::Delete)
     }
 
+    /// Deletes a document that has ended by itself.
+    pub(crate) fn end() -> Self {
+        Self(Form::End)
+    }
+
+    /// Whether the change is the end of a document by itself.
+    pub(crate) fn is_end(&self) -> bool {
+        matches!(self.0, Form::End)
+    }
+
     /// The put of an object with an id.
     pub(crate) fn with_id(self, id: &str) -> Result<Self> {
         let Form::Put(body) = self.0 else {
@@ -122,7 +134,7 @@ impl Edit {
                 let (after, told) = increment(present, patch).map_err(unfit)?;
                 edited(Method::Patch, after, told)
             }
-            Form::Delete => Edited {
+            Form::Delete | Form::End => Edited {
                 method: Method::Delete,
                 body: None,
                 told: None,

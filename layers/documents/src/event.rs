@@ -136,9 +136,14 @@ impl Event {
             position: told.position,
         };
         if note.owner.logic_type() == HEAD {
-            let mut counters = note.counters.iter().copied().map(u64::try_from);
-            event.revision = counters.next()?.ok()?;
-            event.count = counters.next().and_then(std::result::Result::ok);
+            // Counters are sorted by the names of their fields: the count, and then the revision.
+            let (count, revision) = match note.counters.as_slice() {
+                [revision] => (None, *revision),
+                [count, revision] => (u64::try_from(*count).ok(), *revision),
+                _ => return None,
+            };
+            event.revision = u64::try_from(revision).ok()?;
+            event.count = count;
         }
         if let Some(previous) = body.p {
             event.previous = Version::new(previous);

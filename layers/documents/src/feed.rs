@@ -121,6 +121,16 @@ impl Documents {
         Ok(self.storage.feed_end().await?)
     }
 
+    /// The end of the feed in the hot tier: the last change that was acknowledged.
+    ///
+    /// # Errors
+    /// `Storage`: the hot tier is away.
+    pub async fn hot_end(&self) -> Result<Cursor> {
+        let count = self.storage.tiers().hot().partition_count();
+        let live = self.storage.live((0..count).map(Partition)).await?;
+        Ok(live.cursor())
+    }
+
     /// The changes between two places of the feed, from both tiers, and the places behind them.
     /// `None` if some can't be had any more. Then the follower begins anew.
     ///

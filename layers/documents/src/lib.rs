@@ -33,12 +33,16 @@
 //! | [`condition`] | [`Tag`], [`Conditions`]: entity tags and conditional requests |
 //! | [`once`] | [`Once`](once::Once): calls that are carried out once, however often they are sent |
 //! | [`event`] | [`Event`], [`Method`]: the changes that the feed tells |
+//! | [`history`] | [`History`](history::History): kept versions |
+//! | [`clean`] | [`Sweeper`](clean::Sweeper): ends documents, and removes items of deleted collections |
 //! | [`feed`] | [`Change`], pages of landed changes, and what a follower has missed |
 //! | [`json`], [`json_patch`] | bodies whose numbers keep their digits, and patches |
+//! | [`lines`] | [`Export`](lines::Export): documents as lines of JSON, to copy them |
 //! | [`error`] | [`Error`], [`Kind`] |
 
 mod attempts;
 pub mod call;
+pub mod clean;
 mod collection;
 pub mod condition;
 mod decimal;
@@ -48,9 +52,11 @@ pub mod error;
 pub mod event;
 pub mod feed;
 pub mod filter;
+pub mod history;
 pub mod increment;
 pub mod json;
 pub mod json_patch;
+pub mod lines;
 pub mod list;
 pub mod once;
 pub mod path;

@@ -1,11 +1,12 @@
 //! Writes of single documents.
 
 use serde_json::value::RawValue;
-use storage_sdk::{ByteOwner, Timestamp};
+use storage_sdk::{ByteOwner, Part, Timestamp};
 
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, parsed};
 use crate::event::Note;
+use crate::json::Json;
 use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
@@ -53,7 +54,9 @@ impl Documents {
         let once = call.once.as_ref();
         let once = once.map(|once| found.repeats.with(once, now, created, known));
         let once = once.transpose()?;
+        let kept = self.kept(path, found, &edited, (revision, now))?;
         let write = owner.transaction(|part| {
+            let part = kept(part);
             let part = match value {
                 Some(value) => part.set(BODY, value),
                 None => part.remove(BODY),
@@ -80,6 +83,29 @@ impl Documents {
     }
 }
 
+impl Documents {
+    /// The changes that keep the new version, if versions of the path are kept.
+    pub(crate) fn kept(
+        &self,
+        path: &Path,
+        found: &Found,
+        edited: &Edited,
+        (revision, now): (u64, Timestamp),
+    ) -> Result<impl FnOnce(Part) -> Part + use<>> {
+        let fields = match self.history_of(path) {
+            None => Vec::new(),
+            Some(history) => {
+                let document = found.document.as_ref();
+                let created = document.map_or(now, |document| document.created);
+                let body = edited.body.as_ref().map(Json::to_text);
+                history.keep(found.written, (revision, created, now), body.as_deref())?
+            }
+        };
+        let set = |part: Part, (field, value): (String, Vec<u8>)| part.set(&field, value);
+        Ok(move |part| fields.into_iter().fold(part, set))
+    }
+}
+
 /// The answer of a call that was carried out before, if this one is its repeat.
 fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<Option<Changed>> {
     let Some(once) = &call.once else {
@@ -99,6 +125,9 @@ fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<O
 /// The change of the document that was found, if the conditions hold.
 pub(crate) fn edited(path: &Path, found: &Found, edit: &Edit, call: &Call) -> Result<Edited> {
     call.conditions.check(found.tag())?;
+    if edit.is_end() && found.is_stored && found.document.is_none() {
+        return edit.of(None);
+    }
     let Some(document) = &found.document else {
         if edit.creates() {
             return edit.of(None);
@@ -108,6 +137,10 @@ pub(crate) fn edited(path: &Path, found: &Found, edit: &Edit, call: &Call) -> Re
             format!("there is no document {path}"),
         ));
     };
+    if edit.is_end() {
+        let message = format!("{path} has not ended");
+        return Err(Error::new(Kind::Missing, message));
+    }
     if edit.creates() {
         return edit.of(None);
     }
@@ -137,7 +170,7 @@ pub(crate) fn stored_value(
 }
 
 /// A body as the event has it.
-pub(crate) fn raw(body: &crate::json::Json) -> Result<Box<RawValue>> {
+pub(crate) fn raw(body: &Json) -> Result<Box<RawValue>> {
     let raw = RawValue::from_string(body.to_text());
     raw.map_err(|error| Error::new(Kind::Body, error.to_string()))
 }

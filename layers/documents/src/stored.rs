@@ -6,6 +6,7 @@ use storage_sdk::{Bytes, Record, Timestamp, Version};
 
 use crate::documents::Document;
 use crate::edit::check_size;
+use crate::history::written;
 use crate::once::Repeats;
 use crate::{Error, Kind, Result, Tag};
 
@@ -47,6 +48,8 @@ pub(crate) struct Found {
     pub(crate) revision: u64,
     pub(crate) version: Version,
     pub(crate) repeats: Repeats,
+    /// The number of versions that were kept so far.
+    pub(crate) written: u64,
 }
 
 impl Found {
@@ -58,6 +61,7 @@ impl Found {
             revision: counter(record, REVISION)?.unwrap_or_default(),
             version: record.version(),
             repeats: Repeats::of(record.get(REPEATS))?,
+            written: written(record)?,
         };
         if let Some(value) = record.get(BODY) {
             let document = document_of(value, found.revision, found.version)?;

@@ -3,6 +3,8 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use storage_documents::history::History;
+
 /// Documents over HTTP.
 #[derive(Debug, Clone, clap::Parser)]
 #[command(name = "document-gateway", version)]
@@ -25,10 +27,28 @@ pub struct Args {
     /// is drawn and printed
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// Keep versions of the paths below a prefix, for GET with ?revision=: PREFIX=VERSIONS or
+    /// PREFIX=VERSIONS,AGE such as guilds/=20,30d. Can be repeated
+    #[arg(long, value_name = "PREFIX=VERSIONS[,AGE]", value_parser = history)]
+    pub history: Vec<History>,
     /// The first name of the world, whose documents are served
     #[arg(long, default_value = "documents")]
     pub app: String,
     /// The second name of the world
     #[arg(long, default_value = "main")]
     pub region: String,
+}
+
+/// Reads `PREFIX=VERSIONS` or `PREFIX=VERSIONS,AGE`.
+fn history(text: &str) -> Result<History, String> {
+    let form = "write PREFIX=VERSIONS or PREFIX=VERSIONS,AGE, such as guilds/=20,30d";
+    let (prefix, kept) = text.rsplit_once('=').ok_or(form)?;
+    let (versions, age) = match kept.split_once(',') {
+        Some((versions, age)) => (versions, Some(age)),
+        None => (kept, None),
+    };
+    let versions = versions.parse().map_err(|_| form)?;
+    let age = age.map(humantime::parse_duration).transpose();
+    let age = age.map_err(|error| format!("the age: {error}"))?;
+    History::new(prefix, versions, age).map_err(|error| error.to_string())
 }

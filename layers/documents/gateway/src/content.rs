@@ -46,11 +46,15 @@ pub async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = Path::new(&path)?;
-    let query = Parameters::parse(query.as_deref())?;
+    let mut query = Parameters::parse(query.as_deref())?;
     if path.place() == Place::Collection {
         return list::page(&shared, &path, query, &headers).await;
     }
-    query.finish("a document takes none")?;
+    let revision = query.number(&["revision"])?;
+    query.finish("a document takes revision")?;
+    if let Some(revision) = revision {
+        return kept(&shared, &path, revision).await;
+    }
     let conditions = conditions(&headers)?;
     let found = shared.documents.get(&path).await?;
     let tag = found.as_ref().map(Document::tag);
@@ -60,6 +64,20 @@ pub async fn get(
     let document = found.ok_or_else(|| missing(&path))?;
     let response = json(StatusCode::OK, document.body.clone());
     Ok(with_revision(with_tag(response, tag), document.revision))
+}
+
+/// A document or item as it was at a revision.
+async fn kept(shared: &Shared, path: &Path, revision: usize) -> Result<Response, Problem> {
+    let revision = u64::try_from(revision).unwrap_or(u64::MAX);
+    let found = shared.documents.get_revision(path, revision).await?;
+    let not_kept = || {
+        let message =
+            format!("{path} was not there at revision {revision}, or that version is not kept");
+        Problem::new(problem::MISSING, message)
+    };
+    let document = found.ok_or_else(not_kept)?;
+    let response = json(StatusCode::OK, document.body.clone());
+    Ok(with_revision(response, document.revision))
 }
 
 /// 304, if the caller has the resource already.

@@ -14,6 +14,7 @@ use storage_sdk::{Kind, Storage};
 use tokio::sync::{broadcast, watch};
 use tokio::time::sleep;
 
+use crate::figures::Figures;
 use crate::follower::Follower;
 use crate::headers;
 use crate::parameters::Parameters;
@@ -37,6 +38,7 @@ pub struct Hub {
     /// How far clients were told. Changed under the lock that a client subscribes under, so that a
     /// new client knows where it begins.
     end: Arc<Mutex<Cursor>>,
+    figures: Figures,
 }
 
 /// What clients are told.
@@ -61,7 +63,7 @@ impl Hub {
     ///
     /// # Errors
     /// The hot tier can't be read.
-    pub async fn open(storage: &Storage) -> storage_sdk::Result<Self> {
+    pub async fn open(storage: &Storage, figures: Figures) -> storage_sdk::Result<Self> {
         let partitions = storage.tiers().hot().partition_count();
         let partitions = (0..partitions).map(storage_sdk::feed::Partition);
         let live = storage.live(partitions).await?;
@@ -69,6 +71,7 @@ impl Hub {
             told: broadcast::Sender::new(WAITING_MAX),
             draining: Arc::new(watch::Sender::new(false)),
             end: Arc::new(Mutex::new(live.cursor())),
+            figures,
         };
         tokio::spawn(hub.clone().read(live));
         Ok(hub)
@@ -94,11 +97,15 @@ impl Hub {
 
     /// Tells all clients. Without clients nobody listens, which is fine.
     fn tell(&self, events: Vec<LiveEvent>, end: &Cursor) {
+        self.figures.heard(events.len());
         let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         for event in events {
             let spread = match event {
                 LiveEvent::Event(event) => Spread::Event(Arc::new(event)),
-                _ => Spread::Reset(Arc::new(end.clone())),
+                _ => {
+                    self.figures.reset();
+                    Spread::Reset(Arc::new(end.clone()))
+                }
             };
             let _ = self.told.send(spread);
         }

@@ -8,6 +8,9 @@
 //! | [`content`] | the methods of `/content/{path}` |
 //! | [`list`] | pages of collections |
 //! | [`feed`], [`follower`] | the live feed as server-sent events, and one client of it |
+//! | [`lines`] | export and import |
+//! | [`sweep`] | the task that ends documents and removes items of deleted collections |
+//! | [`figures`] | the page of metrics |
 //! | [`changes`] | the landed feed by pages, and the state of one change |
 //! | [`headers`], [`parameters`] | what requests say beside their body |
 //! | [`problem`] | errors as `application/problem+json` |
@@ -16,10 +19,13 @@ pub mod args;
 pub mod changes;
 pub mod content;
 pub mod feed;
+pub mod figures;
 mod follower;
 mod headers;
+pub mod lines;
 mod list;
 mod parameters;
 pub mod problem;
 pub mod routes;
 pub mod serve;
+mod sweep;

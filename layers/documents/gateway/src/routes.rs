@@ -7,13 +7,14 @@ use axum::extract::{DefaultBodyLimit, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
 
 use crate::feed::Hub;
+use crate::figures::Figures;
 use crate::problem::{self, Problem};
-use crate::{changes, content, feed};
+use crate::{changes, content, feed, figures, lines};
 
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
@@ -27,6 +28,8 @@ pub struct Shared {
     pub hub: Hub,
     /// The token of callers.
     pub token: Arc<str>,
+    /// The counters of the gateway.
+    pub figures: Figures,
 }
 
 /// The router of all resources.
@@ -40,6 +43,12 @@ pub fn router(shared: Shared) -> Router {
         .route("/content/{*path}", content)
         .route("/feed", get(feed::live))
         .route("/_changes", get(changes::page))
+        .route("/_export", get(lines::export))
+        .route(
+            "/_import",
+            post(lines::import).layer(DefaultBodyLimit::disable()),
+        )
+        .route("/_metrics", get(figures::page))
         .route("/transactions/{id}", get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(
@@ -51,6 +60,10 @@ pub fn router(shared: Shared) -> Router {
         .route("/ready", get(ready))
         .fallback(no_resource)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            figures::count,
+        ))
         .with_state(shared)
 }
 
@@ -66,7 +79,7 @@ async fn no_resource() -> Problem {
     Problem::new(
         problem::NO_RESOURCE,
         format!(
-            "resources are {PREFIX}/content/{{path}}, /feed, /_changes and /transactions/{{id}} below {PREFIX}, and /ready"
+            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics and /transactions/{{id}} below {PREFIX}, and /ready"
         ),
     )
 }

@@ -8,11 +8,13 @@ use storage_documents::Documents;
 use storage_sdk::{Ids as _, RandomIds, Settings, Storage};
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::args::Args;
 use crate::feed::Hub;
+use crate::figures::Figures;
 use crate::routes::{self, Shared};
+use crate::sweep;
 
 /// The time for requests under way, and then for the storage, at the end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -26,6 +28,7 @@ pub struct Gateway {
     storage: Storage,
     stop: oneshot::Sender<()>,
     serving: JoinHandle<std::io::Result<()>>,
+    sweeping: AbortHandle,
 }
 
 impl Gateway {
@@ -38,11 +41,16 @@ impl Gateway {
         let listener = TcpListener::bind(args.listen).await;
         let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
         let token = token_of(args)?;
-        let hub = Hub::open(&storage).await?;
+        let figures = Figures::default();
+        let hub = Hub::open(&storage, figures.clone()).await?;
+        let documents = Documents::new(&storage, &args.app, &args.region)?;
+        let documents = documents.with_history(args.history.clone());
+        let sweeping = sweep::begin(&documents)?;
         let router = routes::router(Shared {
-            documents: Documents::new(&storage, &args.app, &args.region)?,
+            documents: documents.clone(),
             hub: hub.clone(),
             token: token.as_str().into(),
+            figures,
         });
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
@@ -58,6 +66,7 @@ impl Gateway {
             storage,
             stop,
             serving,
+            sweeping,
         })
     }
 
@@ -79,6 +88,7 @@ impl Gateway {
     /// Requests did not finish in time, or the storage could not be closed whole.
     pub async fn close(self) -> anyhow::Result<()> {
         self.hub.drain();
+        self.sweeping.abort();
         // The receiver goes only with the server.
         let _ = self.stop.send(());
         let served = tokio::time::timeout(GRACE, self.serving).await;

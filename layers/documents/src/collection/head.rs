@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use storage_sdk::{ByteOwner, Part, Record, Timestamp, Version};
 
+use crate::history;
 use crate::once::Repeats;
 use crate::stored::{BODY, DOCUMENT, Found, HEAD, ITEM, REPEATS, REVISION, counter};
 use crate::{Documents, Path, Result, Tag};
@@ -76,6 +77,15 @@ impl Head {
         self.count.map(|_| Tag::of(self.version))
     }
 
+    /// The condition that the collection has not changed at all since.
+    pub(crate) fn at_revision(&self, part: Part) -> Part {
+        if self.revision == 0 {
+            part.if_missing(REVISION)
+        } else {
+            part.if_equal(REVISION, self.revision.to_string())
+        }
+    }
+
     /// The condition that the collection was not deleted since.
     pub(crate) fn unchanged(&self, part: Part) -> Part {
         if self.generation == 0 {
@@ -114,6 +124,11 @@ pub(crate) fn path_of(owner: &storage_model::Owner) -> Option<Path> {
     }
 }
 
+/// The generation of an item's owner.
+pub(crate) fn generation_of(id: &str) -> Option<u64> {
+    id.split_once('}')?.1.split_once('/')?.0.parse().ok()
+}
+
 /// The item of an owner's id.
 pub(crate) fn item_of(id: &str) -> Option<&str> {
     Some(id.split_once('}')?.1.split_once('/')?.1)
@@ -150,7 +165,15 @@ impl Documents {
             self.head_owner(collection)?,
             self.item_owner(collection, guess, id)?,
         ];
-        let fields = [GENERATION, REVISION, COUNT, LAST, REPEATS, BODY];
+        let fields = [
+            GENERATION,
+            REVISION,
+            COUNT,
+            LAST,
+            REPEATS,
+            BODY,
+            history::FIELD,
+        ];
         let mut read = self.bytes.get_many(&owners, fields).await.into_iter();
         let (Some(head), Some(item)) = (read.next(), read.next()) else {
             return Err(storage_sdk_gave_too_few());
@@ -161,7 +184,7 @@ impl Documents {
         }
         self.generations.learn(collection, head.present());
         let owner = self.item_owner(collection, head.present(), id)?;
-        let item = owner.get([BODY, REPEATS]).await?;
+        let item = owner.get([BODY, REPEATS, history::FIELD]).await?;
         Ok((head, found(&item, now)?))
     }
 

@@ -95,6 +95,9 @@ impl Documents {
         let head_owner = self.head_owner(write.collection)?;
         let owner = self.item_owner(write.collection, head.present(), write.id)?;
         let value = stored_value(found, &edited, write.call, now)?;
+        let next = head.revision.saturating_add(1);
+        let kept = self.kept(write.path, found, &edited, (next, now))?;
+        let keeps = self.history_of(write.path).is_some();
         let told = edited.told.as_ref().map(raw).transpose()?;
         let note = Note::of(edited.method, now, told.as_deref());
         let note = note.with_item(write.id, known(found)).to_bytes()?;
@@ -104,14 +107,15 @@ impl Documents {
             .transaction()
             .owner(&head_owner, |part| {
                 let part = part.add(REVISION, 1).add(COUNT, more).note(note);
-                of_head(part)
+                // A kept version has the revision that the head had.
+                of_head(if keeps { head.at_revision(part) } else { part })
             })
             .owner(&owner, |part| {
                 let part = match value {
                     Some(value) => part.set(BODY, value),
                     None => part.remove(BODY),
                 };
-                of_item(part).if_version(found.version)
+                of_item(kept(part)).if_version(found.version)
             });
         let sent = transaction.durability(write.call.durability).deadline(left);
         let receipt = sent.await?;

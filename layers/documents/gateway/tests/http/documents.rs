@@ -248,10 +248,23 @@ pub(crate) async fn a_document_with_a_time_to_live_ends(place: Place) -> Result<
     put("3600").await?.error_for_status()?;
     assert_eq!(place.json("a").await?, json!(1));
     put("1").await?.error_for_status()?;
+    let item = place
+        .call(Method::PUT, "a~/1")
+        .header("hyper-storage-ttl", "1");
+    item.body("{}").send().await?.error_for_status()?;
+    place.put("a~/2", "{}").await?.error_for_status()?;
     let is_gone = async || Ok(place.get("a").await?.status() == StatusCode::NOT_FOUND);
     storage_tests::until("the document has ended", is_gone).await?;
-    let again = place.put("a", "2").await?;
-    assert_eq!(told(&again), (201, "3", ""), "the revision goes on");
+    // The sweeper comes: the revision goes on, and the collection counts the item no more (B30).
+    let is_swept = async || Ok(told(&place.get("a~").await?) == (200, "3", "1"));
+    storage_tests::until("the item was swept", is_swept).await?;
+    let deleted = r#""method":"feed:delete","path":"a~/1","revision":3,"count":1,"#;
+    let is_told = async || {
+        let changes = place.look("_changes?prefix=a~").await?;
+        Ok(changes.text().await?.contains(deleted))
+    };
+    storage_tests::until("the end was told", is_told).await?;
+    assert_eq!(place.put("a", "2").await?.status(), StatusCode::CREATED);
     assert_eq!(
         refused(put("soon").await?).await?,
         (400, "request".to_owned())
@@ -268,5 +281,46 @@ pub(crate) async fn what_was_acknowledged_is_there_after_a_restart(place: Place)
     let place = place.reopened().await?;
     assert_eq!(place.get("a").await?.text().await?, "[1.50,null]");
     assert_eq!(told(&place.put("b", "3").await?), (200, "2", ""));
+    place.close().await
+}
+
+/// A version is kept with its change, for the paths that the gateway was told.
+pub(crate) async fn earlier_versions_are_kept(place: Place) -> Result<()> {
+    for body in ["1", "2", "3"] {
+        place.put("kept/a", body).await?.error_for_status()?;
+    }
+    place.delete("kept/a").await?.error_for_status()?;
+    place.put("kept/a", "5").await?.error_for_status()?;
+    let at = async |path: &str, revision: u64| {
+        let found = place.get(&format!("{path}?revision={revision}")).await?;
+        let status = found.status().as_u16();
+        anyhow::Ok((status, found.text().await?))
+    };
+    assert_eq!(at("kept/a", 5).await?, (200, "5".to_owned()));
+    assert_eq!(at("kept/a", 3).await?, (200, "3".to_owned()));
+    for gone in [1, 2, 4, 6] {
+        assert_eq!(at("kept/a", gone).await?.0, 404, "{gone}");
+    }
+    place
+        .put("kept/b~/x", r#"{"n":1}"#)
+        .await?
+        .error_for_status()?;
+    place.put("kept/b~/y", "{}").await?.error_for_status()?;
+    place
+        .patch("kept/b~/x", r#"{"n":3}"#)
+        .await?
+        .error_for_status()?;
+    place.put("kept/b~/y", "{}").await?.error_for_status()?;
+    for (revision, n) in [(1, 1), (2, 1), (3, 3), (4, 3)] {
+        let found = at("kept/b~/x", revision).await?;
+        assert_eq!(
+            found,
+            (200, format!(r#"{{"id":"x","n":{n}}}"#)),
+            "{revision}"
+        );
+    }
+    assert_eq!(at("kept/b~/y", 1).await?.0, 404);
+    let none = place.get("other/x?revision=1").await?;
+    assert_eq!(refused(none).await?, (400, "query".to_owned()));
     place.close().await
 }

@@ -9,13 +9,13 @@ use serde_json::Value;
 use crate::place::{Place, header, json, problem, refused};
 
 /// The lines of a feed, as far as they have come.
-struct Feed {
+pub(crate) struct Feed {
     response: Response,
     text: String,
 }
 
 impl Feed {
-    async fn open(place: &Place, query: &str) -> Result<Self> {
+    pub(crate) async fn open(place: &Place, query: &str) -> Result<Self> {
         let response = place.look(&format!("feed{query}")).await?;
         let mut feed = Self {
             response: response.error_for_status()?,
@@ -36,7 +36,7 @@ impl Feed {
     }
 
     /// Waits until the feed has this text, for 30 s at most. Comments keep the feed alive meanwhile.
-    async fn until(&mut self, text: &str) -> Result<()> {
+    pub(crate) async fn until(&mut self, text: &str) -> Result<()> {
         let end = tokio::time::Instant::now() + Duration::from_secs(30);
         while !self.text.contains(text) {
             let chunk = tokio::time::timeout_at(end, self.response.chunk()).await;

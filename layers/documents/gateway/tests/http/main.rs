@@ -5,6 +5,7 @@ mod collections;
 mod documents;
 mod feeds;
 mod lists;
+mod operation;
 mod place;
 
 macro_rules! cases {
@@ -38,6 +39,7 @@ cases! {
         patches_of_three_kinds
         a_call_with_a_key_is_carried_out_once
         a_document_with_a_time_to_live_ends
+        earlier_versions_are_kept
     }
     collections {
         items_are_put_patched_and_deleted_and_the_collection_counts
@@ -62,5 +64,11 @@ cases! {
         landed_changes_come_by_pages_each_once
         a_transaction_is_accepted_and_then_landed
         a_deleted_collection_is_told_to_followers_of_its_items
+    }
+    operation {
+        figures_of_the_gateway_and_the_storage_are_on_one_page
+        an_export_is_imported_elsewhere
+        a_hundred_open_feeds_do_not_hold_up_the_end
+        the_calls_of_the_book_do_what_it_says
     }
 }

@@ -7,6 +7,7 @@ use document_gateway::args::Args;
 use document_gateway::serve::Gateway;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
+use storage_documents::history::History;
 use storage_tests::stack::Worker;
 use storage_tests::{Stack, World};
 use tempfile::TempDir;
@@ -44,6 +45,7 @@ impl Place {
             config: servers.as_ref().map(|_| file(SETTINGS)),
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             token_file: None,
+            history: vec![History::new("kept", 3, None)?],
             app: "documents".into(),
             region: "main".into(),
         };

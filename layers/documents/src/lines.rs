@@ -1,0 +1,210 @@
+//! Documents and items as lines of JSON, to copy them from one storage to another.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use storage_model::{Field, Row};
+use storage_sdk::Timestamp;
+use storage_sdk::feed::{Cursor, Position};
+use storage_sql::ItemPage;
+use tokio::time::{Instant, sleep};
+
+use crate::collection::{collection_of, generation_of, path_of};
+use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
+use crate::{Call, Changed, Document, Documents, Error, Kind, Path, Result};
+
+/// The rows of one step.
+const ROWS: usize = 256;
+/// How often an export looks whether earlier changes have landed.
+const EVERY: Duration = Duration::from_millis(50);
+
+/// A document or an item.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    path: String,
+    /// When it ends by itself: milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    ends: Option<u64>,
+    body: Box<RawValue>,
+}
+
+/// A pass over all documents and items below a prefix, in the order of their owners.
+#[derive(Debug)]
+pub struct Export {
+    documents: Documents,
+    prefix: String,
+    page: ItemPage,
+    /// The present generation of the collections that the pass has met.
+    generations: HashMap<String, u64>,
+    is_done: bool,
+}
+
+impl Documents {
+    /// Begins an export of all documents and items below a prefix. It waits until all changes have
+    /// landed that were acknowledged before. Later changes may or may not be in it.
+    ///
+    /// # Errors
+    /// `Storage`: a tier can't be read. `Contended`: the changes have not landed in this time.
+    pub async fn export(&self, prefix: &str, until: &Cursor, within: Duration) -> Result<Export> {
+        let end = Instant::now() + within;
+        while !self.has_landed(until).await? {
+            if Instant::now() >= end {
+                let message = "earlier changes have not landed in time; try again later";
+                return Err(Error::new(Kind::Contended, message));
+            }
+            sleep(EVERY).await;
+        }
+        Ok(Export {
+            documents: self.clone(),
+            prefix: prefix.to_owned(),
+            page: ItemPage {
+                scope: self.world.scope().clone(),
+                logic_type: DOCUMENT.to_owned(),
+                field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
+                from: prefix.to_owned(),
+                before: behind(prefix),
+                backwards: false,
+                limit: ROWS,
+            },
+            generations: HashMap::new(),
+            is_done: false,
+        })
+    }
+
+    async fn has_landed(&self, until: &Cursor) -> Result<bool> {
+        let landed = self.storage.feed_end().await?;
+        // Numbers go on in later epochs. The end of a partition without a note has number 0.
+        let mut places = until.positions();
+        Ok(places.all(|(partition, end)| {
+            let at = landed.of(partition).unwrap_or(Position::ZERO);
+            at.number >= end.number
+        }))
+    }
+
+    /// Puts the document or the item of one line of an export.
+    ///
+    /// # Errors
+    /// As [`Documents::put`]. `Body`: the line is none of an export.
+    ///
+    /// # Cancel safety
+    /// As [`Documents::edit`].
+    pub async fn import(&self, line: &[u8]) -> Result<Option<Changed>> {
+        let line: Line = serde_json::from_slice(line).map_err(|error| {
+            Error::new(
+                Kind::Body,
+                format!("the line is none of an export: {error}"),
+            )
+        })?;
+        let (path, now) = (Path::new(&line.path)?, self.clock.now());
+        let ends = line.ends.map(|ends| Timestamp(ends.saturating_mul(1_000)));
+        if ends.is_some_and(|ends| ends <= now) {
+            return Ok(None);
+        }
+        let call = Call {
+            lives: ends.map(|ends| ends.since(now)),
+            ..Call::default()
+        };
+        self.put(&path, line.body.get().as_bytes(), &call)
+            .await
+            .map(Some)
+    }
+}
+
+/// The text behind all that begin with a prefix.
+fn behind(prefix: &str) -> String {
+    format!("{prefix}\u{10ffff}")
+}
+
+impl Export {
+    /// The next lines, each with its line feed. `None` at the end.
+    ///
+    /// # Errors
+    /// `Storage`: a tier can't be read. `Corrupt`: a stored document is none that this layer wrote.
+    pub async fn next(&mut self) -> Result<Option<String>> {
+        while !self.is_done {
+            let cold = self.documents.storage.tiers().cold();
+            let rows = cold
+                .items(&self.page)
+                .await
+                .map_err(storage_sdk::Error::from)?;
+            let is_last = rows.len() < ROWS;
+            if let Some(last) = rows.last() {
+                self.page.from = format!("{}\0", last.owner.id());
+            }
+            let mut lines = String::new();
+            for row in &rows {
+                if let Some(line) = self.line(row).await? {
+                    lines.push_str(&line);
+                    lines.push('\n');
+                }
+            }
+            if is_last {
+                self.turn();
+            }
+            if !lines.is_empty() {
+                return Ok(Some(lines));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Goes on with the items behind the documents.
+    fn turn(&mut self) {
+        if self.page.logic_type == ITEM {
+            self.is_done = true;
+            return;
+        }
+        // A prefix can end inside of an item's id. Then its collection is read as a whole.
+        let collection = match self.prefix.rsplit_once("~/") {
+            Some((collection, id)) if !id.contains('/') => format!("{collection}~"),
+            _ => self.prefix.clone(),
+        };
+        let from = format!("{{{collection}");
+        self.page.logic_type = ITEM.to_owned();
+        self.page.before = behind(&from);
+        self.page.from = from;
+    }
+
+    /// The line of a row, unless the document is not there any more.
+    async fn line(&mut self, row: &Row) -> Result<Option<String>> {
+        let (Some(value), Some(path)) = (row.cell.live(), path_of(&row.owner)) else {
+            return Ok(None);
+        };
+        let document = document_of(value, 0, row.version)?;
+        let is_there = path.is_below(&self.prefix)
+            && !document.has_ended(self.documents.clock.now())
+            && self.is_present(row.owner.id()).await?;
+        if !is_there {
+            return Ok(None);
+        }
+        text_of(&path, &document).map(Some)
+    }
+
+    /// Whether an owner is one of the present generation of its collection.
+    async fn is_present(&mut self, id: &str) -> Result<bool> {
+        let (Some(collection), Some(generation)) = (collection_of(id), generation_of(id)) else {
+            return Ok(true);
+        };
+        if let Some(present) = self.generations.get(collection) {
+            return Ok(*present == generation);
+        }
+        // Items come collection by collection.
+        self.generations.clear();
+        let head = self.documents.head(collection).await?;
+        self.generations
+            .insert(collection.to_owned(), head.present());
+        Ok(head.present() == generation)
+    }
+}
+
+fn text_of(path: &Path, document: &Document) -> Result<String> {
+    let unreadable = |error: serde_json::Error| Error::new(Kind::Corrupt, error.to_string());
+    let line = Line {
+        path: path.as_str().to_owned(),
+        ends: document.ends.map(|ends| ends.0 / 1_000),
+        body: serde_json::from_slice(&document.body).map_err(unreadable)?,
+    };
+    serde_json::to_string(&line).map_err(unreadable)
+}
