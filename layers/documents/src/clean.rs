@@ -10,8 +10,16 @@ use crate::edit::Edit;
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
 use crate::{Call, Documents, Kind, Result};
 
-/// The rows of one step.
-const ROWS: usize = 128;
+/// The least and the most rows of one step, and about how many bytes it reads.
+const ROWS: std::ops::RangeInclusive<usize> = 16..=512;
+const BYTES: usize = 8 << 20;
+
+/// The rows of the next step, by the rows of this one.
+fn limit_of(bytes: usize, rows: usize) -> usize {
+    let average = bytes.checked_div(rows).unwrap_or(1).max(1);
+    let fits = BYTES.checked_div(average).unwrap_or(1);
+    fits.clamp(*ROWS.start(), *ROWS.end())
+}
 
 /// Passes over all documents and items, a page at a time.
 #[derive(Debug)]
@@ -48,7 +56,7 @@ impl Documents {
                 from: String::new(),
                 before: "\u{10ffff}".to_owned(),
                 backwards: false,
-                limit: ROWS,
+                limit: *ROWS.start(),
             },
             generations: HashMap::new(),
         })
@@ -60,7 +68,8 @@ impl Sweeper {
     /// revision rises, the collection counts it no more, and the feed tells it.
     ///
     /// # Errors
-    /// `Storage`: a tier can't be read or written. The next step repeats the page.
+    /// The last error of a document of the page. The others were swept, and the next pass tries this
+    /// one again. `Storage`: the page can't be read, and the next step repeats it.
     ///
     /// # Cancel safety
     /// Documents of the page may or may not be swept.
@@ -70,15 +79,21 @@ impl Sweeper {
             .items(&self.page)
             .await
             .map_err(storage_sdk::Error::from)?;
-        let mut swept = Swept::default();
+        let (mut swept, mut failed, mut bytes) = (Swept::default(), Ok(()), 0_usize);
         for row in &rows {
-            self.sweep(row, &mut swept).await?;
+            bytes = bytes.saturating_add(row.cell.value().len());
+            // One document that can't be swept keeps no other from it.
+            if let Err(error) = self.sweep(row, &mut swept).await {
+                failed = Err(error);
+            }
         }
+        let is_full = rows.len() == self.page.limit;
+        self.page.limit = limit_of(bytes, rows.len());
         match rows.last() {
-            Some(last) if rows.len() == ROWS => self.page.from = format!("{}\0", last.owner.id()),
+            Some(last) if is_full => self.page.from = format!("{}\0", last.owner.id()),
             _ => swept.is_whole = self.turn(),
         }
-        Ok(swept)
+        failed.map(|()| swept)
     }
 
     /// Goes on with the other kind of owners. Returns whether that begins another pass.
@@ -118,7 +133,8 @@ impl Sweeper {
         Ok(())
     }
 
-    /// Whether an owner is one of the present generation of its collection.
+    /// Whether an owner is one of the present generation of its collection, as the database knows it.
+    /// The hot tier can forget a deletion that has not landed, and then the items are needed again.
     async fn is_present(&mut self, id: &str) -> Result<bool> {
         let (Some(collection), Some(generation)) = (collection_of(id), generation_of(id)) else {
             return Ok(true);
@@ -126,9 +142,8 @@ impl Sweeper {
         if !self.generations.contains_key(collection) {
             // Items come collection by collection.
             self.generations.clear();
-            let head = self.documents.head(collection).await?;
-            self.generations
-                .insert(collection.to_owned(), head.present());
+            let landed = self.documents.landed_generation(collection).await?;
+            self.generations.insert(collection.to_owned(), landed);
         }
         // A later generation than the one that was read is present, too.
         Ok(self

@@ -32,6 +32,8 @@ impl Tag {
     fn parse(text: &str) -> Option<Self> {
         // A proxy that compresses marks the tag.
         let text = text.strip_suffix("-gzip").unwrap_or(text);
+        // The tag of a list with links.
+        let text = text.strip_suffix("-hal").unwrap_or(text);
         let digits = text
             .bytes()
             .all(|c| c.is_ascii_digit() || c.is_ascii_lowercase());

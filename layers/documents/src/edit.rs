@@ -30,6 +30,8 @@ pub(crate) struct Edited {
     pub(crate) body: Option<Json>,
     /// The body of the event.
     pub(crate) told: Option<Json>,
+    /// Whether the change is a put, which sets the time to live anew.
+    pub(crate) is_put: bool,
 }
 
 impl Edit {
@@ -119,6 +121,7 @@ impl Edit {
             method,
             body: Some(body.without_nulls()),
             told: Some(told),
+            is_put: matches!(self.0, Form::Put(_)),
         };
         Ok(match &self.0 {
             Form::Put(body) => edited(Method::Put, body.clone(), body.clone()),
@@ -138,6 +141,7 @@ impl Edit {
                 method: Method::Delete,
                 body: None,
                 told: None,
+                is_put: false,
             },
         })
     }
@@ -159,6 +163,7 @@ fn told_as_patch(before: &Json, after: Json) -> Result<Edited> {
         },
         told: Some(told.unwrap_or_else(|| after.clone())),
         body: Some(after),
+        is_put: false,
     })
 }
 

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use storage_model::Scope;
 use storage_sdk::feed::{Content, Event as Told, Note as CoreNote, Position};
 use storage_sdk::{Timestamp, Version};
 
@@ -111,12 +112,14 @@ impl<'a> Note<'a> {
 
 impl Event {
     /// The change that an event of the core's feed tells. `None` if it tells no change of a
-    /// document.
-    #[must_use]
-    pub fn of(told: &Told) -> Option<Self> {
+    /// document of this world.
+    pub(crate) fn of(told: &Told, world: &Scope) -> Option<Self> {
         let Content::Note(note) = &told.content else {
             return None;
         };
+        if note.owner.scope() != *world {
+            return None;
+        }
         let body: Note<'_> = match note.owner.logic_type() {
             DOCUMENT | HEAD => serde_json::from_slice(&note.body).ok()?,
             _ => return None,

@@ -8,6 +8,11 @@ use crate::{Documents, Error, Event, Kind, Path, Result};
 
 /// The most events of a page.
 pub const CHANGES_MAX: usize = 1_000;
+/// About how many bytes of bodies a page has at most, and what a follower gets anew.
+const PAGE_BYTES: usize = 8 << 20;
+const MISSED_BYTES: usize = 64 << 20;
+/// The most events of all paths that a page looks at.
+const READ_MAX: usize = 100_000;
 /// The most events that a follower gets anew.
 const MISSED_MAX: usize = 10_000;
 /// How often a follower's events are looked for in both tiers, while they land.
@@ -30,27 +35,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// The change that an event of the core's feed tells. `None` if it concerns no document.
-    #[must_use]
-    pub fn of(told: &Told) -> Option<Self> {
-        let partition = told.partition.0;
-        match &told.content {
-            Content::Note(_) => Event::of(told).map(|event| Self::Event(Box::new(event))),
-            Content::Resync { owner } => {
-                let path = crate::collection::path_of(owner)?;
-                Some(Self::Reset {
-                    partition,
-                    path: Some(path),
-                })
-            }
-            Content::Gap => Some(Self::Reset {
-                partition,
-                path: None,
-            }),
-            _ => None,
-        }
-    }
-
     /// Whether a follower of a prefix is told. A follower of an item is told of its collection, too.
     #[must_use]
     pub fn concerns(&self, prefix: &str) -> bool {
@@ -69,6 +53,8 @@ pub struct Changes {
     pub changes: Vec<Change>,
     /// Where the next page begins.
     pub next: Cursor,
+    /// Whether more changes are known. A page that lies behind many others can be empty.
+    pub more: bool,
 }
 
 /// The state of a change.
@@ -82,6 +68,28 @@ pub enum State {
 }
 
 impl Documents {
+    /// The change that an event of the core's feed tells. `None` if it concerns no document of this
+    /// world.
+    #[must_use]
+    pub fn change_of(&self, told: &Told) -> Option<Change> {
+        let (partition, world) = (told.partition.0, self.world.scope());
+        match &told.content {
+            Content::Note(_) => {
+                let event = Event::of(told, world)?;
+                Some(Change::Event(Box::new(event)))
+            }
+            Content::Resync { owner } if owner.scope() == *world => {
+                let path = Some(crate::collection::path_of(owner)?);
+                Some(Change::Reset { partition, path })
+            }
+            Content::Gap => Some(Change::Reset {
+                partition,
+                path: None,
+            }),
+            _ => None,
+        }
+    }
+
     /// Landed changes below a prefix, in the order of each partition: each once, and never taken
     /// back. Without a cursor, the page begins with the oldest change that is kept.
     ///
@@ -94,21 +102,31 @@ impl Documents {
         let mut page = Changes {
             changes: Vec::new(),
             next: since.clone(),
+            more: false,
         };
-        let mut reader = self.storage.changes(since);
+        let (mut reader, mut read, mut bytes) = (self.storage.changes(since), 0_usize, 0_usize);
         loop {
             let events = reader.try_next().await?;
             if events.is_empty() {
                 page.next = reader.cursor().clone();
                 return Ok(page);
             }
+            read = read.saturating_add(events.len());
             for event in events {
-                if page.changes.len() >= most.min(CHANGES_MAX) {
+                if page.changes.len() >= most.min(CHANGES_MAX) || bytes > PAGE_BYTES {
+                    page.more = true;
                     return Ok(page);
                 }
                 page.next.move_to(event.partition, event.position);
-                let change = Change::of(&event).filter(|change| change.concerns(prefix));
-                page.changes.extend(change);
+                let change = self.change_of(&event);
+                if let Some(change) = change.filter(|change| change.concerns(prefix)) {
+                    bytes = bytes.saturating_add(size_of(&event));
+                    page.changes.push(change);
+                }
+            }
+            if read > READ_MAX {
+                page.more = true;
+                return Ok(page);
             }
         }
     }
@@ -131,92 +149,49 @@ impl Documents {
         Ok(live.cursor())
     }
 
-    /// The changes between two places of the feed, from both tiers, and the places behind them.
-    /// `None` if some can't be had any more. Then the follower begins anew.
+    /// The changes below a prefix between two places of the feed, from both tiers, and the places
+    /// behind them. `None` if some can't be had any more, or if they are too many. Then the follower
+    /// begins anew.
     ///
     /// # Errors
     /// `Storage`: a tier can't be read.
     pub async fn missed(
         &self,
-        since: &Cursor,
-        until: &Cursor,
+        (since, until): (&Cursor, &Cursor),
+        prefix: &str,
     ) -> Result<Option<(Vec<Told>, Cursor)>> {
-        let mut at = BTreeMap::new();
+        let mut missed = Missed {
+            documents: self,
+            prefix,
+            at: BTreeMap::new(),
+            events: Vec::new(),
+            bytes: 0,
+        };
         for (partition, end) in until.positions() {
             let from = since.of(partition).unwrap_or(end);
             if from.epoch != end.epoch {
                 return Ok(None);
             }
-            at.insert(partition, from);
+            missed.at.insert(partition, from);
         }
-        let mut missed = Vec::new();
         for _ in 0..LOOKS {
-            if !self.read_landed(&mut at, &mut missed).await? || missed.len() > MISSED_MAX {
+            if !missed.read_landed().await? {
                 return Ok(None);
             }
-            self.read_unlanded(&mut at, until, &mut missed).await?;
+            missed.read_unlanded(until).await?;
+            if missed.is_too_much() {
+                return Ok(None);
+            }
+            let at = &missed.at;
             let is_whole = |(partition, end): (Partition, Position)| {
                 at.get(&partition).is_some_and(|at| *at >= end)
             };
             if until.positions().all(is_whole) {
-                return Ok(Some((missed, cursor_of(&at))));
+                let end = cursor_of(&missed.at);
+                return Ok(Some((missed.events, end)));
             }
         }
         Ok(None)
-    }
-
-    /// Reads landed events behind these places. Returns false if some were dropped for their age.
-    async fn read_landed(
-        &self,
-        at: &mut BTreeMap<Partition, Position>,
-        missed: &mut Vec<Told>,
-    ) -> Result<bool> {
-        let mut reader = self.storage.changes(cursor_of(at));
-        while missed.len() <= MISSED_MAX {
-            let events = match reader.try_next().await {
-                Err(error) if error.kind() == storage_sdk::Kind::CursorTooOld => return Ok(false),
-                // A place can be ahead of the landed feed. The stream has the events behind it.
-                events => events?,
-            };
-            if events.is_empty() {
-                break;
-            }
-            for event in events {
-                at.insert(event.partition, event.position);
-                missed.push(event);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Reads notes behind these places, as long as none is missing in between.
-    async fn read_unlanded(
-        &self,
-        at: &mut BTreeMap<Partition, Position>,
-        until: &Cursor,
-        missed: &mut Vec<Told>,
-    ) -> Result<()> {
-        for (partition, end) in until.positions() {
-            let Some(place) = at.get_mut(&partition) else {
-                continue;
-            };
-            while *place < end && missed.len() <= MISSED_MAX {
-                let notes = self.storage.unlanded(partition, *place).await?;
-                let mut is_next = false;
-                for event in notes.events {
-                    is_next = event.follows(*place);
-                    if !is_next {
-                        break;
-                    }
-                    *place = event.position;
-                    missed.push(event);
-                }
-                if !is_next {
-                    break;
-                }
-            }
-        }
-        Ok(())
     }
 
     /// The state of the change at a place of the feed. `None` if there is no such change, or if it
@@ -236,7 +211,8 @@ impl Documents {
         // ORDER: the notes before the database. A note that lands in between is there by then.
         let before = Position::new(position.epoch.0, position.number - 1);
         let notes = self.storage.unlanded(partition, before).await?;
-        if notes.events.iter().any(|event| event.position == position) {
+        let is_it = |event: &Told| event.position == position && self.change_of(event).is_some();
+        if notes.events.iter().any(is_it) {
             return Ok(Some(State::Accepted));
         }
         let cold = self.storage.tiers().cold();
@@ -253,8 +229,86 @@ impl Documents {
         }
         let events = cold.events(partition, before, 1).await;
         let events = events.map_err(storage_sdk::Error::from)?;
-        let is_there = events.iter().any(|event| event.position == position);
+        let is_there = events.iter().any(is_it);
         Ok((is_there && position <= last).then_some(State::Landed))
+    }
+}
+
+/// The events that a follower has missed.
+struct Missed<'a> {
+    documents: &'a Documents,
+    prefix: &'a str,
+    /// How far the events were read.
+    at: BTreeMap<Partition, Position>,
+    events: Vec<Told>,
+    bytes: usize,
+}
+
+impl Missed<'_> {
+    fn is_too_much(&self) -> bool {
+        self.events.len() > MISSED_MAX || self.bytes > MISSED_BYTES
+    }
+
+    fn add(&mut self, event: Told) {
+        self.at.insert(event.partition, event.position);
+        let change = self.documents.change_of(&event);
+        if change.is_some_and(|change| change.concerns(self.prefix)) {
+            self.bytes = self.bytes.saturating_add(size_of(&event));
+            self.events.push(event);
+        }
+    }
+
+    /// Reads landed events. Returns false if some were dropped for their age.
+    async fn read_landed(&mut self) -> Result<bool> {
+        let mut reader = self.documents.storage.changes(cursor_of(&self.at));
+        while !self.is_too_much() {
+            let events = match reader.try_next().await {
+                Err(error) if error.kind() == storage_sdk::Kind::CursorTooOld => return Ok(false),
+                // A place can be ahead of the landed feed. The stream has the events behind it.
+                events => events?,
+            };
+            if events.is_empty() {
+                break;
+            }
+            events.into_iter().for_each(|event| self.add(event));
+        }
+        Ok(true)
+    }
+
+    /// Reads notes behind the landed events, as long as none is missing in between.
+    async fn read_unlanded(&mut self, until: &Cursor) -> Result<()> {
+        for (partition, end) in until.positions() {
+            while !self.is_too_much() {
+                let place = self.at.get(&partition).copied().unwrap_or(end);
+                let notes = self.documents.storage.unlanded(partition, place).await?;
+                if place >= end || !self.add_notes(notes.events, place) {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds notes that follow a place without a gap. Returns whether all of them do.
+    fn add_notes(&mut self, notes: Vec<Told>, mut place: Position) -> bool {
+        let mut is_next = false;
+        for event in notes {
+            is_next = event.follows(place);
+            if !is_next {
+                return false;
+            }
+            place = event.position;
+            self.add(event);
+        }
+        is_next
+    }
+}
+
+/// The bytes of an event's body.
+fn size_of(told: &Told) -> usize {
+    match &told.content {
+        Content::Note(note) => note.body.len(),
+        _ => 0,
     }
 }
 

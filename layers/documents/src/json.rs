@@ -93,14 +93,17 @@ impl Json {
         let (Self::Object(before), Self::Object(members)) = (self, after) else {
             return None;
         };
+        // Large objects have many members, so they are found by name.
+        let known: HashMap<&str, &Self> = by_name(before);
+        let kept: HashMap<&str, &Self> = by_name(members);
         let gone = before
             .iter()
-            .filter(|(name, _)| after.member(name).is_none());
+            .filter(|(name, _)| !kept.contains_key(name.as_str()));
         let mut patch: Vec<(String, Self)> =
             gone.map(|(name, _)| (name.clone(), Self::Null)).collect();
         for (name, value) in members {
-            let change = match self.member(name) {
-                Some(present) if present == value => continue,
+            let change = match known.get(name.as_str()) {
+                Some(present) if *present == value => continue,
                 Some(present) => present.difference(value).unwrap_or_else(|| value.clone()),
                 None => value.clone(),
             };
@@ -171,6 +174,13 @@ impl Json {
             .filter_map(|(name, value)| Some((name, value?)));
         Self::Object(kept.collect())
     }
+}
+
+fn by_name(members: &[(String, Json)]) -> HashMap<&str, &Json> {
+    members
+        .iter()
+        .map(|(name, value)| (name.as_str(), value))
+        .collect()
 }
 
 /// The most levels of a value.

@@ -11,8 +11,10 @@ use storage_sdk::{Bytes, Timestamp};
 
 use crate::{Error, Kind, Result};
 
-/// The most calls that an owner remembers. The oldest is forgotten first.
+/// The most calls that a document or an item remembers. The oldest is forgotten first.
 pub const REMEMBERED_MAX: usize = 16;
+/// The most calls that a collection remembers.
+pub const REMEMBERED_BY_COLLECTIONS_MAX: usize = 64;
 /// How long a call is remembered.
 pub const REMEMBERED_FOR: Duration = Duration::from_hours(24);
 /// The most bytes of a key.
@@ -114,9 +116,10 @@ impl Repeats {
         now: Timestamp,
         created: bool,
         (revision, id): (Option<u64>, Option<&str>),
+        most: usize,
     ) -> Result<Vec<u8>> {
         let mut calls: Vec<&Done> = self.0.iter().filter(|done| !done.is_old(now)).collect();
-        let old = calls.len().saturating_sub(REMEMBERED_MAX - 1);
+        let old = calls.len().saturating_sub(most.saturating_sub(1));
         calls.drain(..old);
         let done = Done {
             k: once.key.clone(),
@@ -149,7 +152,7 @@ mod tests {
     #[test]
     fn a_call_is_remembered_for_a_day_and_its_key_serves_no_other() {
         let (now, hour) = (Timestamp(1_700_000_000_000_000), Duration::from_hours(1));
-        let value = Repeats::default().with(&once("a", "put"), now, true, (Some(3), None));
+        let value = Repeats::default().with(&once("a", "put"), now, true, (Some(3), None), 16);
         let calls = Repeats::of(Some(&Bytes::from(value.unwrap()))).unwrap();
         let found = calls.find(&once("a", "put"), now.plus(hour * 23)).unwrap();
         assert_eq!(found.and_then(|done| done.r), Some(3));
@@ -163,7 +166,13 @@ mod tests {
     fn an_owner_remembers_its_last_calls() {
         let (now, mut calls) = (Timestamp(1_700_000_000_000_000), Repeats::default());
         for number in 0..=REMEMBERED_MAX {
-            let value = calls.with(&once(&number.to_string(), ""), now, false, (None, None));
+            let value = calls.with(
+                &once(&number.to_string(), ""),
+                now,
+                false,
+                (None, None),
+                REMEMBERED_MAX,
+            );
             calls = Repeats::of(Some(&Bytes::from(value.unwrap()))).unwrap();
         }
         let is_known = |number: usize| calls.find(&once(&number.to_string(), ""), now).unwrap();

@@ -7,6 +7,7 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, parsed};
 use crate::event::Note;
 use crate::json::Json;
+use crate::once::REMEMBERED_MAX;
 use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
@@ -52,8 +53,11 @@ impl Documents {
         let note = note.to_bytes()?;
         let known = (Some(revision), None);
         let once = call.once.as_ref();
-        let once = once.map(|once| found.repeats.with(once, now, created, known));
-        let once = once.transpose()?;
+        let keys = |once| {
+            let most = REMEMBERED_MAX;
+            found.repeats.with(once, now, created, known, most)
+        };
+        let once = once.map(keys).transpose()?;
         let kept = self.kept(path, found, &edited, (revision, now))?;
         let write = owner.transaction(|part| {
             let part = kept(part);
@@ -159,7 +163,7 @@ pub(crate) fn stored_value(
     };
     let before = found.document.as_ref();
     let kept = before
-        .filter(|_| edited.method != crate::Method::Put)
+        .filter(|_| !edited.is_put)
         .and_then(|document| document.ends);
     let times = Times {
         created: before.map_or(now, |document| document.created),

@@ -45,7 +45,7 @@ pub async fn page(
     loop {
         let page = shared.documents.changes(cursor, &prefix, most).await?;
         let is_over = Instant::now() >= until || shared.hub.is_draining();
-        if !page.changes.is_empty() || is_over {
+        if !page.changes.is_empty() || is_over || page.more {
             return Ok(answer(&page));
         }
         cursor = page.next;
@@ -80,6 +80,8 @@ fn bounded(parameters: &mut Parameters, name: &str, most: usize) -> Result<Optio
 struct Page {
     results: Vec<Box<RawValue>>,
     last_seq: String,
+    /// Whether more changes are known.
+    pending: bool,
 }
 
 #[derive(Serialize)]
@@ -94,6 +96,7 @@ fn answer(changes: &Changes) -> Response {
     let page = Page {
         results: changes.changes.iter().filter_map(text_of).collect(),
         last_seq: changes.next.to_string(),
+        pending: changes.more,
     };
     // All parts can be written.
     let text = serde_json::to_string(&page).unwrap_or_default();

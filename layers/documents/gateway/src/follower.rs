@@ -40,6 +40,17 @@ pub(crate) struct Follower {
     id_sent: Option<Instant>,
 }
 
+/// What a client with a filter is told of an event.
+enum Shown {
+    Whole,
+    /// The document has left the filter.
+    Leave,
+    /// Nothing: it is left out, and the client knows that.
+    Not,
+    /// The document can't be read now.
+    Unknown,
+}
+
 impl Follower {
     pub(crate) fn new(shared: &Shared, prefix: String, filter: Option<Filter>) -> Self {
         let seat = shared.hub.seat();
@@ -71,7 +82,11 @@ impl Follower {
             let message = format!("{error}: send an id as the feed gave it, or none");
             Problem::new(problem::REQUEST, message)
         })?;
-        match self.documents.missed(&cursor, &self.seat.begins).await? {
+        match self
+            .documents
+            .missed((&cursor, &self.seat.begins), &self.prefix)
+            .await?
+        {
             Some((missed, place)) => {
                 self.missed = missed.into();
                 // Events that landed meanwhile can be beyond the place of the hub.
@@ -129,13 +144,17 @@ impl Follower {
     /// Adds the line of an event, if it concerns the client.
     async fn hear(&mut self, told: &Told) {
         self.place.move_to(told.partition, told.position);
-        let change = Change::of(told).filter(|change| change.concerns(&self.prefix));
+        let change = self
+            .documents
+            .change_of(told)
+            .filter(|change| change.concerns(&self.prefix));
         let (name, text) = match change {
             None => return,
             Some(Change::Event(event)) => match self.shown(&event).await {
-                None => return,
-                Some(true) => (event.method.to_string(), event.to_text()),
-                Some(false) => ("leave".to_owned(), event.without_body().to_text()),
+                Shown::Not => return,
+                Shown::Whole => (event.method.to_string(), event.to_text()),
+                Shown::Leave => ("leave".to_owned(), event.without_body().to_text()),
+                Shown::Unknown => ("reset".to_owned(), "{}".to_owned()),
             },
             Some(_) => ("reset".to_owned(), "{}".to_owned()),
         };
@@ -143,40 +162,44 @@ impl Follower {
         self.waiting.push_back(line);
     }
 
-    /// Whether the client gets an event, or is told that the document has left its filter. `None` if
-    /// it knows that already.
-    async fn shown(&mut self, event: &Event) -> Option<bool> {
+    /// What the client is told of an event.
+    async fn shown(&mut self, event: &Event) -> Shown {
         let Some(filter) = &self.filter else {
-            return Some(true);
+            return Shown::Whole;
         };
         let path = event.path.as_str();
         let matches = match (event.method, &event.body) {
             // A client that was told that the document has left needs no word of its end.
-            (Method::Delete, _) => return self.left.remove(path).is_none().then_some(true),
+            (Method::Delete, _) => {
+                return if self.left.remove(path).is_none() {
+                    Shown::Whole
+                } else {
+                    Shown::Not
+                };
+            }
             (Method::Put, Some(body)) => {
                 let body = Json::parse(body.get().as_bytes());
                 body.is_ok_and(|body| filter.matches(&body))
             }
-            _ => {
-                let present = self.documents.get(&event.path).await;
-                let body = present
-                    .ok()
-                    .flatten()
-                    .and_then(|document| Json::parse(&document.body).ok());
-                body.is_some_and(|body| filter.matches(&body))
-            }
+            _ => match self.documents.get(&event.path).await {
+                Ok(Some(present)) => {
+                    let body = Json::parse(&present.body);
+                    body.is_ok_and(|body| filter.matches(&body))
+                }
+                Ok(None) => false,
+                // Nobody knows whether it matches.
+                Err(_) => return Shown::Unknown,
+            },
         };
         if matches {
             self.left.remove(path);
-            return Some(true);
+            return Shown::Whole;
         }
         if self.left.len() >= KNOWN_MAX {
             self.left.clear();
         }
-        self.left
-            .insert(path.to_owned(), ())
-            .is_none()
-            .then_some(false)
+        let is_new = self.left.insert(path.to_owned(), ()).is_none();
+        if is_new { Shown::Leave } else { Shown::Not }
     }
 
     /// A line with this name, and the id that a client sends to go on behind it.

@@ -1,6 +1,6 @@
 //! Pages of collections.
 
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -8,12 +8,14 @@ use serde_json::value::RawValue;
 use storage_documents::list::Item;
 use storage_documents::{List, Path, Query, Tag};
 
-use crate::content::{COUNT, json, missing, unchanged, with_revision, with_tag};
+use crate::content::{COUNT, json, missing, unchanged, with_revision};
 use crate::headers::{self, conditions};
 use crate::parameters::Parameters;
 use crate::problem::Problem;
 use crate::routes::{PREFIX, Shared};
 
+/// The header of preferences that were followed.
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// The type of a list with links.
 const HAL: &str = "application/hal+json";
 
@@ -40,22 +42,24 @@ pub(crate) async fn page(
     if let Some(cursor) = parameters.take(&["cursor"]) {
         query = query.after(&cursor)?;
     }
-    if prefers_landed(headers)? {
+    let landed = prefers_landed(headers)?;
+    if landed {
         query = query.landed();
     }
     parameters.finish("a collection takes size, sort, filter, skipMax and cursor")?;
     let conditions = conditions(headers)?;
     let list = shared.documents.list(path, &query).await?;
     let list = list.ok_or_else(|| missing(path))?;
-    if let Some(unchanged) = unchanged(&conditions, Some(list.tag()))? {
+    let tag = Some(list.tag()).filter(|_| !landed);
+    if let Some(unchanged) = unchanged(&conditions, tag)? {
         return Ok(unchanged);
     }
-    Ok(answer(&list, &link, headers))
+    Ok(answer(&list, &link, headers, landed))
 }
 
 /// Whether the caller wants landed changes alone.
 fn prefers_landed(headers: &HeaderMap) -> Result<bool, Problem> {
-    let prefer = headers::text(headers, &axum::http::HeaderName::from_static("prefer"))?;
+    let prefer = headers::text(headers, &HeaderName::from_static("prefer"))?;
     let mut parts = prefer.unwrap_or_default().split([',', ';']);
     Ok(parts.any(|part| part.trim() == "consistency=landed"))
 }
@@ -122,7 +126,15 @@ struct Embedded<'a> {
     els: Vec<&'a RawValue>,
 }
 
-fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap) -> Response {
+/// A list changes with its collection. Its two forms have different tags.
+fn weak_tag(tag: Tag, is_hal: bool) -> Option<HeaderValue> {
+    let tag = tag.to_string();
+    let form = if is_hal { "-hal" } else { "" };
+    let text = format!("W/\"{}{form}\"", tag.trim_matches('"'));
+    HeaderValue::from_str(&text).ok()
+}
+
+fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Response {
     let bodies: Vec<&RawValue> = list.items.iter().filter_map(body_of).collect();
     let next = list.next.as_deref().map(|cursor| link.next(cursor));
     let accepts_hal = headers
@@ -146,7 +158,14 @@ fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap) -> Response {
     if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
         headers.insert(header::LINK, next);
     }
-    let response = with_tag(response, Some(Tag::of(list.version)));
+    let tag = weak_tag(list.tag(), accepts_hal);
+    if let Some(tag) = tag.filter(|_| !landed) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    if landed {
+        let applied = HeaderValue::from_static("consistency=landed");
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
     with_revision(response, list.revision)
 }
 

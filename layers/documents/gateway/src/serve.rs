@@ -76,6 +76,12 @@ impl Gateway {
         self.address
     }
 
+    /// The storage that is served from.
+    #[must_use]
+    pub fn storage(&self) -> &Storage {
+        &self.storage
+    }
+
     /// The token of callers.
     #[must_use]
     pub fn token(&self) -> &str {

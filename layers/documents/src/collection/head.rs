@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
+use storage_model::Field;
 use storage_sdk::{ByteOwner, Part, Record, Timestamp, Version};
 
 use crate::history;
@@ -155,6 +156,20 @@ impl Documents {
         let head = Head::of(&self.head_owner(collection)?.get(fields).await?)?;
         self.generations.learn(collection, head.present());
         Ok(head)
+    }
+
+    /// The generation of a collection in the database. 0 if it has none there.
+    pub(crate) async fn landed_generation(&self, collection: &str) -> Result<u64> {
+        let owner = self.head_owner(collection)?;
+        let field = Field::new(GENERATION).map_err(storage_sdk::Error::from)?;
+        let cold = self.storage.tiers().cold();
+        let rows = cold
+            .load_fields(owner.owner(), std::slice::from_ref(&field))
+            .await;
+        let rows = rows.map_err(storage_sdk::Error::from)?;
+        let value = rows.first().and_then(|row| row.cell.live());
+        let number = value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
+        Ok(number.unwrap_or_default())
     }
 
     /// The state of an item and of its collection. One round trip, unless the collection was deleted

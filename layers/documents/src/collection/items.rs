@@ -9,7 +9,7 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
-use crate::once::Done;
+use crate::once::{Done, REMEMBERED_BY_COLLECTIONS_MAX, REMEMBERED_MAX};
 use crate::single::{edited, raw, stored_value};
 use crate::stored::{BODY, Found, REPEATS, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
@@ -72,8 +72,11 @@ impl Documents {
         let part = |part: Part| head.unchanged(part);
         let once = write.call.once.as_ref();
         let created = found.document.is_none();
-        let once = once.map(|once| found.repeats.with(once, now, created, (None, None)));
-        let once = once.transpose()?;
+        let keys = |once| {
+            let (known, most) = ((None, None), REMEMBERED_MAX);
+            found.repeats.with(once, now, created, known, most)
+        };
+        let once = once.map(keys).transpose()?;
         let item = |part: Part| match once {
             Some(once) => part.set(REPEATS, once),
             None => part,
@@ -149,7 +152,10 @@ impl Documents {
         }
         let (owner, mut attempts) = (self.head_owner(path.as_str())?, Attempts::begin(path, call));
         loop {
-            let head = self.head(path.as_str()).await?;
+            let (head, now) = (self.head(path.as_str()).await?, self.clock.now());
+            if let Some(done) = done_before(&head, call, now)? {
+                return Ok(repeated(path, &head, done));
+            }
             call.conditions.check(head.tag())?;
             match (method, head.count) {
                 (Method::Put, Some(_)) => return Ok(unchanged(path, &head)),
@@ -159,9 +165,11 @@ impl Documents {
                 }
                 _ => {}
             }
-            let note = Note::of(method, self.clock.now(), None).to_bytes()?;
+            let note = Note::of(method, now, None).to_bytes()?;
+            let keys = head.keys_with(call, (now, method == Method::Put), None)?;
             let write = owner.transaction(|part| {
                 let part = part.add(REVISION, 1).note(note).if_version(head.version);
+                let part = with_keys(part, keys);
                 match method {
                     Method::Delete => {
                         let next = head.present().saturating_add(1).to_string();
@@ -213,6 +221,42 @@ fn unchanged(path: &Path, head: &Head) -> Changed {
         created: false,
         count: head.count,
         event: None,
+    }
+}
+
+/// The earlier call of a collection that this one repeats.
+pub(super) fn done_before<'a>(
+    head: &'a Head,
+    call: &Call,
+    now: Timestamp,
+) -> Result<Option<&'a Done>> {
+    match &call.once {
+        Some(once) => head.repeats.find(once, now),
+        None => Ok(None),
+    }
+}
+
+impl Head {
+    /// The keys that the collection remembers after a call. `None` if the call has no key.
+    pub(super) fn keys_with(
+        &self,
+        call: &Call,
+        (now, created): (Timestamp, bool),
+        id: Option<&str>,
+    ) -> Result<Option<Vec<u8>>> {
+        let keys = |once| {
+            let most = REMEMBERED_BY_COLLECTIONS_MAX;
+            self.repeats.with(once, now, created, (None, id), most)
+        };
+        call.once.as_ref().map(keys).transpose()
+    }
+}
+
+/// The part of a head that remembers keys. Its other conditions see to it that they are the last.
+pub(super) fn with_keys(part: Part, keys: Option<Vec<u8>>) -> Part {
+    match keys {
+        Some(keys) => part.set(REPEATS, keys),
+        None => part,
     }
 }
 

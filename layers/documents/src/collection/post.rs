@@ -6,11 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use storage_sdk::Part;
 
 use super::head::{Head, LAST};
-use super::items::{ItemWrite, repeated, with_id};
+use super::items::{ItemWrite, done_before, repeated, with_id, with_keys};
 use crate::attempts::Attempts;
 use crate::condition::Tags;
 use crate::edit::Edit;
-use crate::stored::REPEATS;
 use crate::{Call, Changed, Conditions, Documents, Error, Kind, Path, Place, Result};
 
 /// The digits of ids: in the order of their bytes.
@@ -81,6 +80,7 @@ impl Documents {
                 let id = done.i.as_deref().unwrap_or_default();
                 return Ok(repeated(&Path::item(collection, id)?, &head, done));
             }
+            call.conditions.check(head.tag())?;
             let number = head
                 .last
                 .map_or(0, |last| last.saturating_add(1))
@@ -99,9 +99,7 @@ impl Documents {
                 continue;
             }
             let edited = with_id(edit.of(None)?, &item, &id)?;
-            let once = call.once.as_ref();
-            let once = once.map(|once| head.repeats.with(once, now, true, (None, Some(&id))));
-            let once = once.transpose()?;
+            let keys = head.keys_with(call, (now, true), Some(&id))?;
             let write = ItemWrite {
                 path: &item,
                 collection,
@@ -110,10 +108,11 @@ impl Documents {
             };
             let of_head = |part: Part| {
                 let part = head.unchanged(drawn(&head, part, number));
-                match once {
-                    Some(once) => part.set(REPEATS, once),
-                    None => part,
-                }
+                let part = match call.conditions == Conditions::default() {
+                    true => part,
+                    false => part.if_version(head.version),
+                };
+                with_keys(part, keys)
             };
             let left = attempts.left()?;
             let parts = (of_head, |part: Part| part);
@@ -141,6 +140,10 @@ impl Documents {
 
     /// A document below a path. Its id is the time, or the next free one.
     async fn post_document(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
+        if call.conditions != Conditions::default() {
+            let message = "a document below a path is posted without If-Match and If-None-Match";
+            return Err(Error::new(Kind::Tags, message));
+        }
         if call.once.is_some() {
             let message = "a document below a path is posted without an idempotency key; put it under an id of your own";
             return Err(Error::new(Kind::Key, message));
@@ -164,17 +167,6 @@ impl Documents {
                 done => return done,
             }
         }
-    }
-}
-
-fn done_before<'a>(
-    head: &'a Head,
-    call: &Call,
-    now: storage_sdk::Timestamp,
-) -> Result<Option<&'a crate::once::Done>> {
-    match &call.once {
-        Some(once) => head.repeats.find(once, now),
-        None => Ok(None),
     }
 }
 

@@ -87,7 +87,9 @@ impl Documents {
         };
         let last = page.items.last().filter(|_| page.more);
         Ok(Some(List {
-            next: last.map(|(key, item)| query.cursor_behind(key, &item.id)),
+            next: last
+                .map(|(key, item)| query.cursor_behind(key, &item.id))
+                .transpose()?,
             items: page.items.into_iter().map(|(_, item)| item).collect(),
             revision: head.revision,
             count,

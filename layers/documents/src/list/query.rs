@@ -20,6 +20,9 @@ pub const SKIP_MAX: usize = 10_000;
 /// The items of a page, unless a query says otherwise.
 const SIZE: usize = 100;
 
+/// The most bytes of a cursor.
+const CURSOR_MAX: usize = 6 << 10;
+
 /// A query of a collection.
 #[derive(Debug, Clone)]
 pub struct Query {
@@ -127,11 +130,19 @@ impl Query {
     }
 
     /// The cursor behind an item.
-    pub(super) fn cursor_behind(&self, key: &[Json], id: &str) -> String {
+    ///
+    /// # Errors
+    /// `QueryLimit`: the values of the sort are too long for a link.
+    pub(super) fn cursor_behind(&self, key: &[Json], id: &str) -> Result<String> {
         let text = |text: &str| Json::Text(text.to_owned());
         let mut parts = vec![text(&self.digest), text(id)];
         parts.extend_from_slice(key);
-        URL_SAFE_NO_PAD.encode(Json::Array(parts).to_text())
+        let cursor = URL_SAFE_NO_PAD.encode(Json::Array(parts).to_text());
+        if cursor.len() > CURSOR_MAX {
+            let message = "the values that the list is sorted by are too long for a link to the next page; sort by another member";
+            return Err(Error::new(Kind::QueryLimit, message));
+        }
+        Ok(cursor)
     }
 
     /// Whether the order is that of the ids, or its reverse.

@@ -134,7 +134,8 @@ impl<'a> Scan<'a> {
                 if !is_ours {
                     continue;
                 }
-                let path = Event::of(event).map(|event| event.path.place());
+                let world = self.documents.world.scope();
+                let path = Event::of(event, world).map(|event| event.path.place());
                 if let Some(Place::Item { id, .. }) = path {
                     self.fresh.insert(self.owner_id(&id));
                 }

@@ -222,3 +222,71 @@ pub(crate) async fn concurrent_items_are_all_counted(place: Place) -> Result<()>
     assert_eq!(told(&place.get("a~").await?), (200, "48", "16"));
     place.close().await
 }
+
+/// D14: a put that meets the end of its collection is one of the collection after it.
+pub(crate) async fn items_that_meet_a_deletion_are_those_after_it(place: Place) -> Result<()> {
+    place.put("a~/0", "{}").await?.error_for_status()?;
+    let puts = (1..=40).map(|id| {
+        let place = &place;
+        async move {
+            let put = place
+                .put(&format!("a~/{id:02}"), "{}")
+                .await?
+                .error_for_status()?;
+            anyhow::Ok((header(&put, "revision").parse::<u64>()?, format!("{id:02}")))
+        }
+    });
+    let deletes = async {
+        let mut last = 0;
+        for _ in 0..4 {
+            let gone = place.delete("a~").await?;
+            if gone.status().is_success() {
+                last = header(&gone, "revision").parse::<u64>()?;
+            }
+        }
+        anyhow::Ok(last)
+    };
+    let (made, last) = futures::future::join(join_all(puts), deletes).await;
+    place.put("a~/99", "{}").await?.error_for_status()?;
+    let (made, last) = (made.into_iter().collect::<Result<Vec<_>>>()?, last?);
+    let later = made.into_iter().filter(|(at, _)| *at > last);
+    let mut later: Vec<String> = later.map(|(_, id)| id).collect();
+    later.push("99".into());
+    later.sort();
+    let list = place.get("a~").await?;
+    assert_eq!(header(&list, "count"), later.len().to_string());
+    let list = place.json("a~").await?;
+    let ids = list.as_array().into_iter().flatten();
+    let ids: Vec<&str> = ids.filter_map(|item| item.get("id")?.as_str()).collect();
+    assert_eq!(ids, later);
+    place.close().await
+}
+
+/// K8: the conditions of a post are those of its collection.
+pub(crate) async fn a_post_has_conditions_and_a_key_of_a_deletion_serves_once(
+    place: Place,
+) -> Result<()> {
+    place.put("a~/1", "{}").await?.error_for_status()?;
+    let tag = header(&place.get("a~").await?, "etag").to_owned();
+    let post = |tag: String| {
+        let post = place.call(Method::POST, "a~").header("if-match", tag);
+        post.body("{}").send()
+    };
+    assert_eq!(post(tag.clone()).await?.status(), StatusCode::CREATED);
+    assert_eq!(
+        refused(post(tag).await?).await?,
+        (412, "condition".to_owned())
+    );
+    let delete = || {
+        place
+            .call(Method::DELETE, "a~")
+            .header("idempotency-key", "k")
+            .send()
+    };
+    delete().await?.error_for_status()?;
+    place.put("a~/2", "{}").await?.error_for_status()?;
+    let again = delete().await?.error_for_status()?;
+    assert_eq!(header(&again, "idempotent-replayed"), "true");
+    assert_eq!(place.json("a~").await?, json!([{"id":"2"}]));
+    place.close().await
+}

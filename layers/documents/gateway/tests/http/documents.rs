@@ -324,3 +324,47 @@ pub(crate) async fn earlier_versions_are_kept(place: Place) -> Result<()> {
     assert_eq!(refused(none).await?, (400, "query".to_owned()));
     place.close().await
 }
+
+/// B28, K23, K24, D23: reads with conditions, and paths in many spellings.
+pub(crate) async fn one_path_has_one_document_however_it_is_written(place: Place) -> Result<()> {
+    place.put("a~/1", "{}").await?.error_for_status()?;
+    for path in ["a~/1", "a%7E/1", "a%7e%2F1", "%61~/%31"] {
+        assert_eq!(place.get(path).await?.status(), StatusCode::OK, "{path}");
+    }
+    for path in ["a~%2F", "a%257E/1", "a~%00", "a~/1%2f%2f2", "%ff"] {
+        assert_eq!(
+            place.get(path).await?.status(),
+            StatusCode::BAD_REQUEST,
+            "{path}"
+        );
+    }
+    let tag = header(&place.put("a", "1").await?, "etag").to_owned();
+    let get = |tag: String| place.call(Method::GET, "a").header("if-match", tag).send();
+    assert_eq!(get(tag.clone()).await?.status(), StatusCode::OK);
+    place.put("a", r#""Hello""#).await?.error_for_status()?;
+    assert_eq!(
+        refused(get(tag).await?).await?,
+        (412, "condition".to_owned())
+    );
+    assert_eq!(place.json("a").await?, json!("Hello"));
+    place.close().await
+}
+
+/// A patch leaves the time to live as it is, whatever it makes of the body.
+pub(crate) async fn a_patch_leaves_the_time_to_live(place: Place) -> Result<()> {
+    let put = place
+        .call(Method::PUT, "a")
+        .header("hyper-storage-ttl", "2");
+    put.body("[1]").send().await?.error_for_status()?;
+    let patch = place
+        .call(Method::PATCH, "a")
+        .header("content-type", "application/json-patch+json");
+    let patch = patch
+        .body(r#"[{"op":"add","path":"/-","value":2}]"#)
+        .send()
+        .await?;
+    assert_eq!(told(&patch), (200, "2", ""));
+    let is_gone = async || Ok(place.get("a").await?.status() == StatusCode::NOT_FOUND);
+    storage_tests::until("it has ended", is_gone).await?;
+    place.close().await
+}

@@ -247,3 +247,54 @@ pub(crate) async fn a_deleted_collection_is_told_to_followers_of_its_items(
     assert!(!feed.text.contains("a~/2"), "{}", feed.text);
     place.close().await
 }
+
+/// F11, B46, D2: the events of an item are a chain beside those of its neighbours.
+pub(crate) async fn the_events_of_an_item_are_a_chain(place: Place) -> Result<()> {
+    let mut tags = vec![Value::Null];
+    for round in 0..3 {
+        let put = place.put("a~/1", &format!(r#"{{"n":{round}}}"#)).await?;
+        tags.push(header(&put.error_for_status()?, "etag").into());
+        for _ in 0..2 {
+            place.put("a~/2", "{}").await?.error_for_status()?;
+        }
+    }
+    let gone = place.delete("a~/1").await?.error_for_status()?;
+    tags.push(header(&gone, "etag").into());
+    let chain = async || {
+        let page = json(place.look("_changes?prefix=a~%2F1").await?).await?;
+        let events = page
+            .get("results")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
+        let of = |event: &Value, name| event.get(name).cloned().unwrap_or_default();
+        let links = events
+            .iter()
+            .map(|event| [of(event, "prev"), of(event, "etag"), of(event, "count")]);
+        anyhow::Ok(links.collect::<Vec<_>>())
+    };
+    storage_tests::until("all are told", async || Ok(chain().await?.len() == 4)).await?;
+    let counts = [1, 2, 2, 1].map(Value::from);
+    let links = tags.windows(2).zip(counts);
+    let expected: Vec<[Value; 3]> = links
+        .filter_map(|(pair, count)| Some([pair.first()?.clone(), pair.last()?.clone(), count]))
+        .collect();
+    assert_eq!(chain().await?, expected);
+    place.close().await
+}
+
+/// A gateway of another world on the same storage tells nothing of this one.
+pub(crate) async fn feeds_tell_the_documents_of_their_world_alone(place: Place) -> Result<()> {
+    let theirs = place.theirs()?;
+    let mut feed = Feed::open(&place, "").await?;
+    let path = storage_documents::Path::new("x")?;
+    theirs
+        .put(&path, b"1", &storage_documents::Call::default())
+        .await?;
+    place.put("y", "2").await?.error_for_status()?;
+    feed.until(r#""path":"y""#).await?;
+    assert!(!feed.text.contains(r#""path":"x""#), "{}", feed.text);
+    let page = place.look("_changes?wait=20").await?.text().await?;
+    assert!(!page.contains(r#""path":"x""#), "{page}");
+    place.close().await
+}

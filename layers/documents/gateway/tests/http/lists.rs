@@ -196,3 +196,85 @@ pub(crate) async fn a_list_with_links(place: Place) -> Result<()> {
     );
     place.close().await
 }
+
+/// K18, B42, D11: pages over missing and mixed keys, and items that move meanwhile.
+pub(crate) async fn pages_of_mixed_keys_and_moving_items(place: Place) -> Result<()> {
+    for (id, body) in [
+        ("1", "{}"),
+        ("2", r#"{"k":null}"#),
+        ("3", r#"{"k":5}"#),
+        ("4", r#"{"k":"5"}"#),
+        ("5", "{}"),
+        ("6", r#"{"k":[5.0]}"#),
+    ] {
+        place
+            .put(&format!("m~/{id}"), body)
+            .await?
+            .error_for_status()?;
+    }
+    for size in 1..=7 {
+        for (sort, expected) in [("k", "1,2,5,3,4,6"), ("-k", "6,4,3,5,2,1")] {
+            let first = format!("m~?sort={sort}&size={size}");
+            let (mut seen, mut next) = (Vec::new(), Some(first));
+            while let Some(path) = next {
+                let page = place.get(&path).await?.error_for_status()?;
+                next = next_of(&page);
+                seen.extend(ids(&body_of(page).await?));
+            }
+            assert_eq!(seen.join(","), expected, "{sort} {size}");
+        }
+    }
+    assert!(next_of(&place.get("m~?size=6").await?).is_none());
+    for id in 1..=9 {
+        place
+            .put(&format!("a~/{id}"), &format!(r#"{{"n":{id}}}"#))
+            .await?
+            .error_for_status()?;
+    }
+    let page = place.get("a~?size=3&sort=n").await?;
+    let next = next_of(&page).context("a link")?;
+    let mut seen = ids(&body_of(page).await?);
+    // From before the cursor to behind it, and the other way.
+    place
+        .patch("a~/1", r#"{"n":99}"#)
+        .await?
+        .error_for_status()?;
+    place
+        .patch("a~/9", r#"{"n":0}"#)
+        .await?
+        .error_for_status()?;
+    seen.extend(ids(&place
+        .json(&next.replace("size=3", "size=100"))
+        .await?));
+    assert_eq!(seen.join(","), "1,2,3,4,5,6,7,8,1");
+    place.close().await
+}
+
+/// K23: no text of a caller becomes a part of a statement.
+pub(crate) async fn names_with_quotes_are_names(place: Place) -> Result<()> {
+    place
+        .put("q'--~/it's", r#"{"a'--":1}"#)
+        .await?
+        .error_for_status()?;
+    for query in [
+        "",
+        "?sort=%60a'--%60",
+        "?filter=id%20%3E%20%22'%20OR%201%3D1%20--%22",
+        "?filter=id%20%3D%20%22it's%22",
+    ] {
+        assert_eq!(
+            listed(&place, &format!("q'--~{query}")).await?,
+            "it's",
+            "{query}"
+        );
+    }
+    for query in ["?sort=a'--", "?filter=%00"] {
+        let refusal = place.get(&format!("q'--~{query}")).await?;
+        assert_eq!(
+            refused(refusal).await?,
+            (400, "query".to_owned()),
+            "{query}"
+        );
+    }
+    place.close().await
+}

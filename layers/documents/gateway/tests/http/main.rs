@@ -40,6 +40,8 @@ cases! {
         a_call_with_a_key_is_carried_out_once
         a_document_with_a_time_to_live_ends
         earlier_versions_are_kept
+        one_path_has_one_document_however_it_is_written
+        a_patch_leaves_the_time_to_live
     }
     collections {
         items_are_put_patched_and_deleted_and_the_collection_counts
@@ -49,6 +51,8 @@ cases! {
         a_post_that_is_repeated_adds_no_second_item
         conditions_of_items_are_those_of_the_item
         concurrent_items_are_all_counted
+        items_that_meet_a_deletion_are_those_after_it
+        a_post_has_conditions_and_a_key_of_a_deletion_serves_once
     }
     lists {
         a_list_shows_unlanded_and_landed_items_in_order
@@ -56,6 +60,8 @@ cases! {
         filters_and_sorts_of_lists
         bad_queries_are_problems
         a_list_with_links
+        pages_of_mixed_keys_and_moving_items
+        names_with_quotes_are_names
     }
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
@@ -64,6 +70,8 @@ cases! {
         landed_changes_come_by_pages_each_once
         a_transaction_is_accepted_and_then_landed
         a_deleted_collection_is_told_to_followers_of_its_items
+        the_events_of_an_item_are_a_chain
+        feeds_tell_the_documents_of_their_world_alone
     }
     operation {
         figures_of_the_gateway_and_the_storage_are_on_one_page

@@ -7,6 +7,7 @@ use document_gateway::args::Args;
 use document_gateway::serve::Gateway;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
+use storage_documents::Documents;
 use storage_documents::history::History;
 use storage_tests::stack::Worker;
 use storage_tests::{Stack, World};
@@ -71,6 +72,11 @@ impl Place {
             worker.stop().await?;
         }
         Ok(())
+    }
+
+    /// The documents of another world of the same storage.
+    pub(crate) fn theirs(&self) -> Result<Documents> {
+        Ok(Documents::new(self.gateway.storage(), "theirs", "main")?)
     }
 
     pub(crate) fn url(&self, rest: &str) -> String {
