@@ -26,7 +26,7 @@ impl Feed {
     }
 
     /// The id of the last event that had one.
-    fn last_id(&self) -> &str {
+    pub(crate) fn last_id(&self) -> &str {
         let id = self
             .text
             .lines()

@@ -6,6 +6,7 @@ mod documents;
 mod feeds;
 mod lists;
 mod operation;
+mod outages;
 mod place;
 
 macro_rules! cases {

@@ -32,7 +32,12 @@ impl Place {
 
     /// On Redis and MariaDB, with a worker.
     pub(crate) async fn on_servers() -> Result<Self> {
-        let (world, folder) = (World::fresh().await?, tempfile::tempdir()?);
+        Self::on(World::fresh().await?).await
+    }
+
+    /// On other servers, with a worker.
+    pub(crate) async fn on(world: World) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
         std::fs::write(folder.path().join(SETTINGS), &world.text)?;
         let stack = Stack::with(world).await?;
         let worker = stack.worker();
@@ -40,24 +45,20 @@ impl Place {
     }
 
     async fn of(folder: TempDir, servers: Option<(Stack, Worker)>) -> Result<Self> {
-        let file = |name: &str| folder.path().join(name);
-        let args = Args {
-            embedded: servers.is_none().then(|| file("data.db")),
-            config: servers.as_ref().map(|_| file(SETTINGS)),
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-            token_file: None,
-            history: vec![History::new("kept", 3, None)?],
-            app: "documents".into(),
-            region: "main".into(),
-        };
         // Another test of this process may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
+        let args = args_of(&folder, servers.is_some())?;
         Ok(Self {
-            folder,
-            servers,
             gateway: Gateway::open(&args).await?,
             client: Client::new(),
+            folder,
+            servers,
         })
+    }
+
+    /// Another gateway on the same servers.
+    pub(crate) async fn another(&self) -> Result<Gateway> {
+        Gateway::open(&args_of(&self.folder, true)?).await
     }
 
     /// Ends the gateway, and opens another one over the same data.
@@ -124,6 +125,20 @@ impl Place {
     pub(crate) async fn json(&self, path: &str) -> Result<Value> {
         json(self.get(path).await?.error_for_status()?).await
     }
+}
+
+/// A gateway on the folder's settings file, or on its data file alone.
+fn args_of(folder: &TempDir, on_servers: bool) -> Result<Args> {
+    let file = |name: &str| folder.path().join(name);
+    Ok(Args {
+        embedded: (!on_servers).then(|| file("data.db")),
+        config: on_servers.then(|| file(SETTINGS)),
+        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+        token_file: None,
+        history: vec![History::new("kept", 3, None)?],
+        app: "documents".into(),
+        region: "main".into(),
+    })
 }
 
 pub(crate) async fn json(response: Response) -> Result<Value> {

@@ -1,0 +1,121 @@
+//! Several gateways, and servers that are away or lost. On Redis and MariaDB alone.
+
+use anyhow::Result;
+use futures::future::join_all;
+use reqwest::{Method, RequestBuilder, StatusCode};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
+use storage_tests::{World, stack};
+
+use crate::feeds::Feed;
+use crate::place::{Place, header, refused, told};
+
+/// K8, K9, D8, D19: what is one step in one gateway is one step in two.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_gateways_are_as_one() -> Result<()> {
+    let place = Place::on_servers().await?;
+    let other = place.another().await?;
+    let to = |number: usize, method: Method, path: &str| -> RequestBuilder {
+        let gateway = if number.is_multiple_of(2) {
+            &place.gateway
+        } else {
+            &other
+        };
+        let url = format!("http://{}/hyper-storage/content/{path}", gateway.address());
+        let request = place.client.request(method, url);
+        request.bearer_auth(gateway.token()).body("{}")
+    };
+    let puts = (0..8).map(|number| {
+        let put = to(number, Method::PUT, "a");
+        put.header("if-none-match", "*").send()
+    });
+    let is_made = |put: &reqwest::Result<reqwest::Response>| {
+        put.as_ref()
+            .is_ok_and(|put| put.status() == StatusCode::CREATED)
+    };
+    assert_eq!(
+        join_all(puts)
+            .await
+            .iter()
+            .filter(|put| is_made(put))
+            .count(),
+        1
+    );
+
+    let mut posts = Vec::new();
+    let posted = (0..24).map(|number| to(number, Method::POST, "a~").send());
+    for posted in join_all(posted).await {
+        let posted = posted?.error_for_status()?;
+        let revision: u64 = header(&posted, "revision").parse()?;
+        posts.push((revision, header(&posted, "location").to_owned()));
+    }
+    posts.sort();
+    assert!(posts.is_sorted_by(|one, next| one.1 < next.1), "{posts:?}");
+    let patches = (0..24).map(|number| to(number, Method::PATCH, "a").send());
+    for patched in join_all(patches).await {
+        patched?.error_for_status()?;
+    }
+    assert_eq!(
+        told(&place.get("a").await?),
+        (200, "25", ""),
+        "no revision is lost"
+    );
+    assert_eq!(told(&place.get("a~").await?), (200, "24", "24"));
+
+    // A follower of one gateway hears of the other's changes.
+    let mut feed = Feed::open(&place, "?prefix=b").await?;
+    to(1, Method::PUT, "b").send().await?.error_for_status()?;
+    feed.until("feed:put").await?;
+    other.close().await?;
+    place.close().await
+}
+
+/// K4, K5, K10, D2: Redis is emptied under open feeds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lost_redis_resets_feeds_and_gives_no_tag_again() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let place = Place::on(world).await?;
+    let mut feed = Feed::open(&place, "?prefix=a").await?;
+    let first = place.put("a", "1").await?.error_for_status()?;
+    let tag = header(&first, "etag").to_owned();
+    feed.until(r#""revision":1,"#).await?;
+    let id = feed.last_id().to_owned();
+    redis.call(&["FLUSHALL"]).await?;
+    let again = place.put("a", "2").await?.error_for_status()?;
+    assert_ne!(header(&again, "etag"), tag);
+    feed.until("event: reset").await?;
+    let mut late = Feed::open(&place, &format!("?prefix=a&since={id}")).await?;
+    late.until("event: reset").await?;
+    let stale = place.call(Method::PUT, "a").header("if-match", tag);
+    let stale = stale.body("3").send().await?;
+    assert_eq!(refused(stale).await?, (412, "condition".to_owned()));
+    drop((feed, late));
+    place.close().await
+}
+
+/// D25: writes and feeds go on without the database. A list says why it can't be had.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_is_away_documents_are_served_and_lists_say_why_not() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    let limits = "statement_timeout = \"1s\"\nacquire_timeout = \"1s\"\n[landing]";
+    world.text = world.text.replace("[landing]", limits);
+    let place = Place::on(world).await?;
+    place.put("a~/1", "{}").await?.error_for_status()?;
+    let mut feed = Feed::open(&place, "?prefix=a~").await?;
+    mariadb.pause()?;
+    assert_eq!(place.get("a~/1").await?.status(), StatusCode::OK);
+    place
+        .patch("a~/1", r#"{"n":1}"#)
+        .await?
+        .error_for_status()?;
+    feed.until("feed:patch").await?;
+    let list = place.get("a~").await?;
+    assert_eq!(header(&list, "retry-after"), "1");
+    assert_eq!(refused(list).await?, (503, "storage".to_owned()));
+    mariadb.resume()?;
+    let is_back = async || Ok(place.get("a~").await?.status() == StatusCode::OK);
+    storage_tests::until("lists are back", is_back).await?;
+    drop(feed);
+    place.close().await
+}
