@@ -13,6 +13,7 @@
 //! | [`calls`] | the numbered calls of stores: a search of its own |
 //! | [`feed`] | the feed of noted writes: a search of its own |
 //! | [`groups`] | transactions over several owners that land together: a search of its own |
+//! | [`lists`] | lists of a collection, and the counts of its head: a search of its own |
 //! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
 //! | [`sessions`] | the holder of an owner: a search of its own |
 //! | `world` | the state |
@@ -35,6 +36,7 @@ mod flush;
 pub mod groups;
 pub mod hooks;
 mod land;
+pub mod lists;
 mod load;
 mod names;
 pub mod pairing;

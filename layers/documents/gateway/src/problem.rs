@@ -178,6 +178,15 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A request whose end nobody waited for. Its change may or may not be made.
+    #[must_use]
+    pub fn unknown(detail: impl Into<String>) -> Self {
+        Self {
+            outcome: outcome(Outcome::Unknown),
+            ..Self::new(STORAGE, detail)
+        }
+    }
+
     /// Names the methods that the resource has.
     #[must_use]
     pub fn allow(self, methods: &'static str) -> Self {

@@ -1,6 +1,7 @@
 //! The resources, and who may use them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
@@ -16,6 +17,8 @@ use crate::figures::Figures;
 use crate::problem::{self, Problem};
 use crate::{changes, content, feed, figures, lines};
 
+/// The time of a request. Longer than any wait that a request can ask for.
+const TIME: Duration = Duration::from_secs(90);
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
 
@@ -38,7 +41,8 @@ pub fn router(shared: Shared) -> Router {
         .put(content::put)
         .patch(content::patch)
         .delete(content::delete)
-        .post(content::post);
+        .post(content::post)
+        .layer(middleware::from_fn(in_time));
     let resources = Router::new()
         .route("/content/{*path}", content)
         .route("/feed", get(feed::live))
@@ -86,6 +90,17 @@ async fn no_resource() -> Problem {
 
 async fn wrong_method() -> Problem {
     Problem::new(problem::METHOD, "see the header Allow")
+}
+
+/// A request with its whole body has a bounded time. So a client that stands still holds nothing.
+async fn in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let message = format!("the request took more than {} s", TIME.as_secs());
+            Problem::unknown(message).into_response()
+        }
+    }
 }
 
 async fn only_with_token(State(shared): State<Shared>, request: Request, next: Next) -> Response {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use storage_model::Field;
-use storage_sdk::{ByteOwner, Part, Record, Timestamp, Version};
+use storage_sdk::{ByteOwner, Part, Record, Version};
 
 use crate::history;
 use crate::once::Repeats;
@@ -191,33 +191,19 @@ impl Documents {
         ];
         let mut read = self.bytes.get_many(&owners, fields).await.into_iter();
         let (Some(head), Some(item)) = (read.next(), read.next()) else {
-            return Err(storage_sdk_gave_too_few());
+            return Err(unanswered());
         };
         let (head, now) = (Head::of(&head?)?, self.clock.now());
         if head.present() == guess {
-            return Ok((head, found(&item?, now)?));
+            return Ok((head, Found::of(&item?, now)?));
         }
         self.generations.learn(collection, head.present());
         let owner = self.item_owner(collection, head.present(), id)?;
         let item = owner.get([BODY, REPEATS, history::FIELD]).await?;
-        Ok((head, found(&item, now)?))
-    }
-
-    /// Whether a path lies in a collection or is one, and the collection's path.
-    #[must_use]
-    pub fn collection_of(path: &Path) -> Option<String> {
-        match path.place() {
-            crate::Place::Collection => Some(path.as_str().to_owned()),
-            crate::Place::Item { collection, .. } => Some(collection),
-            crate::Place::Document => None,
-        }
+        Ok((head, Found::of(&item, now)?))
     }
 }
 
-fn found(item: &Record, now: Timestamp) -> Result<Found> {
-    Found::of(item, now)
-}
-
-fn storage_sdk_gave_too_few() -> crate::Error {
+fn unanswered() -> crate::Error {
     crate::Error::new(crate::Kind::Corrupt, "a read of two owners answered less")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use storage_sdk::{ByteOwner, Part, Timestamp, Version};
+use storage_sdk::{ByteOwner, Part, Timestamp};
 
 use super::head::{COUNT, GENERATION, Head};
 use crate::attempts::Attempts;
@@ -103,7 +103,7 @@ impl Documents {
         let keeps = self.history_of(write.path).is_some();
         let told = edited.told.as_ref().map(raw).transpose()?;
         let note = Note::of(edited.method, now, told.as_deref());
-        let note = note.with_item(write.id, known(found)).to_bytes()?;
+        let note = note.with_item(write.id, found.version).to_bytes()?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let transaction = self
             .world
@@ -188,11 +188,6 @@ impl Documents {
             }
         }
     }
-}
-
-/// The version before, for followers. An item that was deleted has a version, too.
-fn known(found: &Found) -> Version {
-    found.version
 }
 
 /// The answer to a change of a collection, by the counters of its head.

@@ -5,6 +5,7 @@ mod feed;
 mod form;
 mod groups;
 mod hooks;
+mod lists;
 mod pairing;
 mod protocol;
 mod sessions;

@@ -1,0 +1,80 @@
+//! A list shows every acknowledged change, and a collection counts its items.
+
+use storage_protocol::lists::{Broken, Lists};
+use storage_protocol::search;
+
+/// Far above the need of any search.
+const STATES_MAX: usize = 10_000_000;
+
+const EMPTY: Lists = Lists {
+    changes: 3,
+    writers: 2,
+    stored: false,
+    apart: false,
+    paged: false,
+    broken: None,
+};
+const STORED: Lists = Lists {
+    stored: true,
+    ..EMPTY
+};
+const PAGED: Lists = Lists {
+    paged: true,
+    ..STORED
+};
+const APART: Lists = Lists {
+    apart: true,
+    ..STORED
+};
+const LONG: Lists = Lists {
+    changes: 4,
+    writers: 1,
+    ..STORED
+};
+
+#[test]
+fn in_every_interleaving_a_list_shows_each_item_as_it_was_while_the_list_was_read() {
+    for (name, bounds) in [
+        ("empty", EMPTY),
+        ("stored", STORED),
+        ("paged", PAGED),
+        ("apart", APART),
+        ("long", LONG),
+    ] {
+        let found = search(&bounds, STATES_MAX);
+        println!("{name}: {found}");
+        assert!(
+            found.complete && found.counterexample.is_none(),
+            "{name}: {found}"
+        );
+    }
+}
+
+#[test]
+fn every_rule_of_lists_that_is_broken_has_a_counterexample() {
+    for (broken, bounds) in [
+        (Broken::RowsFirst, STORED),
+        (Broken::NoOverlay, STORED),
+        (Broken::AnyGeneration, STORED),
+        (Broken::HeadOfRow, STORED),
+        (Broken::HeadLast, STORED),
+        (Broken::NoteApart, STORED),
+        (Broken::TrimFirst, STORED),
+        (Broken::NoteUnlinked, APART),
+        (Broken::AnyHead, STORED),
+        (Broken::AnyItem, STORED),
+        (Broken::CountWritten, STORED),
+        (Broken::DeleteUnconditional, STORED),
+        (Broken::DeleteUnraised, STORED),
+    ] {
+        let found = search(
+            &Lists {
+                broken: Some(broken),
+                ..bounds
+            },
+            STATES_MAX,
+        );
+        println!("{broken:?}: {found}");
+        assert!(found.counterexample.is_some(), "{broken:?}: {found}");
+    }
+}
