@@ -14,14 +14,14 @@
 //! generation.
 //!
 //! Other searches have the parts that lists rely on. Here a read of a cold owner is one step, and
-//! one worker lands the partition. No tier forgets anything, and no row is rejected. A list reads
-//! all notes in one step.
+//! one worker lands the partition. A hash expires as soon as it has landed. No tier forgets
+//! anything, and no row is rejected. A list reads all notes in one step.
 //!
 //! | module | concept |
 //! | --- | --- |
 //! | `world` | the state, and the conditions that hold in each |
 //! | `writer` | changes of items and of the collection |
-//! | `landing` | landings, trims, and hashes that expire |
+//! | `landing` | landings and trims |
 //! | `reader` | lists, and the conditions on what they show |
 
 #![expect(
@@ -55,6 +55,8 @@ pub enum Broken {
     NoteApart,
     /// Notes are trimmed before the commit that lands them.
     TrimFirst,
+    /// Marks are cleared before the commit that lands their owners.
+    SettleFirst,
     /// A note lands with the row of the head, whether or not the item's row lands.
     NoteUnlinked,
     /// A write of an item does not depend on the generation.
@@ -80,6 +82,8 @@ pub struct Lists {
     pub stored: bool,
     /// Whether owners of one change may land one by one. The notes wait for them.
     pub apart: bool,
+    /// Whether lists are read.
+    pub lists: bool,
     /// Whether a list reads the items on two pages.
     pub paged: bool,
     /// The rule that is broken.
@@ -115,7 +119,9 @@ impl Model for Lists {
             writer::steps(self, world, number, take);
         }
         landing::steps(self, world, take);
-        reader::steps(self, world, take);
+        if self.lists {
+            reader::steps(self, world, take);
+        }
     }
 
     fn violation(&self, world: &World) -> Option<String> {

@@ -1,4 +1,4 @@
-//! Landings of owners and notes, trims of the stream, and hashes that expire.
+//! Landings of owners and notes, and trims of the stream.
 
 use super::world::{Cell, Head, Note, OWNERS, Owner, World};
 use super::{Broken, Lists, Take, step};
@@ -24,26 +24,31 @@ pub(super) fn steps(bounds: &Lists, world: &World, take: Take<'_>) {
                 settle(&mut next, &batch);
                 take(step("worker", 0, "settles"), Ok(next));
             } else {
+                let mut early = next;
+                settle(&mut early, &batch);
+                if bounds.is(Broken::SettleFirst) && early.head.hot != next.head.hot {
+                    early.batch = Some(batch);
+                    take(step("worker", 0, "settles before the commit"), Ok(early));
+                }
                 commit(&mut next, batch);
                 take(step("worker", 0, "commits"), Ok(next));
             }
         }
     }
     trim(bounds, world, take);
-    expire(world, take);
 }
 
 /// Reads owners in one step. Without torn transactions, all owners are linked by the head.
 fn begin(bounds: &Lists, world: &World, take: Take<'_>) {
     let marked: Vec<usize> = (0..OWNERS)
-        .filter(|owner| world.items[*owner].is_marked)
+        .filter(|owner| world.items[*owner].hot.is_some())
         .collect();
     // The first bit stands for the head.
     let all = (1_u32 << (marked.len() + 1)) - 1;
     let first = if bounds.apart { 0 } else { all };
     for set in first..=all {
         let mut batch = Batch {
-            head: world.head.hot.filter(|_| world.head.is_marked),
+            head: world.head.hot,
             items: [None; OWNERS],
             until: world.landed,
             is_committed: false,
@@ -108,7 +113,7 @@ fn land<T: Copy>(owner: &mut Owner<T>, cell: Option<Cell<T>>) {
     }
 }
 
-/// Clears the marks of owners that were not written since they were read.
+/// Clears the marks of owners that were not written since they were read. Their hashes expire.
 fn settle(world: &mut World, batch: &Batch) {
     clear(&mut world.head, batch.head);
     for (owner, cell) in world.items.iter_mut().zip(batch.items) {
@@ -118,7 +123,7 @@ fn settle(world: &mut World, batch: &Batch) {
 
 fn clear<T: PartialEq>(owner: &mut Owner<T>, cell: Option<Cell<T>>) {
     if cell.is_some() && owner.hot == cell {
-        owner.is_marked = false;
+        owner.hot = None;
     }
 }
 
@@ -130,18 +135,5 @@ fn trim(bounds: &Lists, world: &World, take: Take<'_>) {
     next.notes[..=usize::from(until)].fill(Note::None);
     if next != *world {
         take(step("worker", 0, "trims the notes"), Ok(next));
-    }
-}
-
-fn expire(world: &World, take: Take<'_>) {
-    let mut next = *world;
-    if !world.head.is_marked && next.head.hot.take().is_some() {
-        take(step("time", 0, "ends the hash of the head"), Ok(next));
-    }
-    for (number, owner) in world.items.iter().enumerate() {
-        let mut next = *world;
-        if !owner.is_marked && next.items[number].hot.take().is_some() {
-            take(step("time", number, "ends the hash of an item"), Ok(next));
-        }
     }
 }

@@ -30,10 +30,9 @@ pub(super) struct Cell<T> {
 /// An owner in both tiers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) struct Owner<T> {
+    /// The hash. It is marked, and it expires as soon as the mark is cleared.
     pub(super) hot: Option<Cell<T>>,
     pub(super) row: Option<Cell<T>>,
-    /// The owner has changes that have not landed.
-    pub(super) is_marked: bool,
 }
 
 impl<T: Copy> Owner<T> {
@@ -44,10 +43,9 @@ impl<T: Copy> Owner<T> {
 
     pub(super) fn write(&mut self, version: u8, value: T) {
         self.hot = Some(Cell { version, value });
-        self.is_marked = true;
     }
 
-    /// Whether a change has landed once this owner lands as well.
+    /// Whether the row has this change or a later one.
     pub(super) fn has_landed(&self, version: u8) -> bool {
         self.row.is_some_and(|row| row.version >= version)
     }

@@ -1,213 +1,156 @@
-//! Changes: each reads, and then changes head, item and notes in one step, or nothing.
+//! Changes of items and of the collection. A client reads, and then changes head, item and notes in
+//! one step, or nothing.
 
-use super::world::{Cell, GENERATIONS, Head, ITEMS, Note, World, owner_of};
+use super::world::{Cell, GENERATIONS, Head, ITEMS, Note, World, live, owner_of};
 use super::{Broken, Lists, Take, step};
 
-/// A change that a client makes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Change {
-    Put(usize),
-    Remove(usize),
-    Create,
-    Delete,
-}
-
-const CHANGES: [Change; 6] = [
-    Change::Put(0),
-    Change::Put(1),
-    Change::Remove(0),
-    Change::Remove(1),
-    Change::Create,
-    Change::Delete,
-];
-
-impl Change {
-    fn item(self) -> Option<usize> {
-        match self {
-            Self::Put(item) | Self::Remove(item) => Some(item),
-            Self::Create | Self::Delete => None,
-        }
-    }
-
-    /// Whether there is anything to change, by the head that was read.
-    fn fits(self, head: &Head) -> bool {
-        match self {
-            Self::Put(_) => true,
-            Self::Remove(_) => head.count.is_some(),
-            Self::Create => head.count.is_none(),
-            Self::Delete => head.count.is_some() && head.present() < GENERATIONS,
-        }
-    }
-
-    fn reads(self) -> &'static str {
-        match self {
-            Self::Put(0) => "reads the head, to put item 0",
-            Self::Put(_) => "reads the head, to put item 1",
-            Self::Remove(0) => "reads the head, to remove item 0",
-            Self::Remove(_) => "reads the head, to remove item 1",
-            Self::Create => "reads the head, to create the collection",
-            Self::Delete => "reads the head, to delete the collection",
-        }
-    }
-
-    fn applies(self) -> &'static str {
-        match self {
-            Self::Put(_) => "puts the item",
-            Self::Remove(_) => "removes the item",
-            Self::Create => "creates the collection",
-            Self::Delete => "deletes the collection",
-        }
-    }
-}
+const PUTS: [&str; ITEMS] = ["puts item 0", "puts item 1"];
+const REMOVES: [&str; ITEMS] = ["removes item 0", "removes item 1"];
+const BEGINS: [&str; ITEMS] = ["reads the head for item 0", "reads the head for item 1"];
 
 /// How far a client is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub(super) enum Writer {
     #[default]
     Idle,
-    /// The client has read the head. An item is still to be read.
-    Half(Change, Cell<Head>),
-    /// The client has read all. The item's state, if it is a change of one.
-    Ready(Change, Cell<Head>, Option<Cell<bool>>),
-    /// The note of this version is still to be left.
+    /// The client has read the head. This item is still to be read.
+    Half(usize, Head),
+    /// The client has read the head and this item.
+    Item(usize, Head, Option<Cell<bool>>),
+    /// The client has read the head, and creates or deletes the collection.
+    Collection(Cell<Head>),
+    /// The note of this change is still to be left.
     Noting(u8, Note),
 }
 
-pub(super) fn steps(bounds: &Lists, world: &World, number: usize, take: Take<'_>) {
-    let mut next = *world;
-    let slot = &mut next.writers[number];
-    let what = match world.writers[number] {
-        Writer::Idle => return begin(bounds, world, number, take),
-        Writer::Half(change, head) => {
-            let item = change.item().unwrap_or_default();
-            let owner = world.items[owner_of(head.value.present(), item)];
-            *slot = if owner.live().is_none() && matches!(change, Change::Remove(_)) {
-                Writer::Idle
-            } else {
-                Writer::Ready(change, head, owner.newest())
-            };
-            "reads the item"
-        }
-        Writer::Ready(change, head, item) => {
-            *slot = Writer::Idle;
-            if !holds(bounds, world, change, (head, item)) {
-                take(step("client", number, "finds a conflict"), Ok(next));
-                return;
-            }
-            let note = apply(bounds, &mut next, change, (head.value, item));
-            leave(bounds, &mut next, number, note);
-            change.applies()
-        }
-        Writer::Noting(version, note) => {
-            *slot = Writer::Idle;
-            next.notes[usize::from(version)] = note;
-            "leaves the note"
-        }
+pub(super) fn steps(bounds: &Lists, world: &World, client: usize, take: Take<'_>) {
+    let mut give = |what, writer, mut next: World| {
+        next.writers[client] = writer;
+        take(step("client", client, what), Ok(next));
     };
-    take(step("client", number, what), Ok(next));
-}
-
-fn begin(bounds: &Lists, world: &World, number: usize, take: Take<'_>) {
-    let head = world.newest_head();
     let is_left = world.version < bounds.changes;
-    for change in CHANGES {
-        if !is_left || !change.fits(&head.value) {
-            continue;
+    match world.writers[client] {
+        Writer::Idle if is_left => {
+            let head = world.newest_head();
+            for (item, what) in BEGINS.into_iter().enumerate() {
+                give(what, Writer::Half(item, known(bounds, head.value)), *world);
+            }
+            if head.value.present() < GENERATIONS {
+                let writer = Writer::Collection(head);
+                give("reads the head for the collection", writer, *world);
+            }
         }
-        let mut next = *world;
-        let known = known(bounds, change, head);
-        next.writers[number] = match change.item() {
-            Some(_) => Writer::Half(change, known),
-            None => Writer::Ready(change, known, None),
-        };
-        take(step("client", number, change.reads()), Ok(next));
+        Writer::Half(item, head) => {
+            let found = world.items[owner_of(head.present(), item)].newest();
+            give("reads the item", Writer::Item(item, head, found), *world);
+        }
+        Writer::Item(item, head, found)
+            if is_left && may_write(bounds, world, item, (head, found)) =>
+        {
+            let (next, writer) = write(bounds, world, item, (head, found), true);
+            give(PUTS[item], writer, next);
+            if live(found).is_some() {
+                let (next, writer) = write(bounds, world, item, (head, found), false);
+                give(REMOVES[item], writer, next);
+            }
+        }
+        Writer::Collection(head) if is_left && may_change(bounds, world, head) => {
+            let (what, next, writer) = change(bounds, world, head.value);
+            give(what, writer, next);
+        }
+        Writer::Item(..) | Writer::Collection(_) => give("finds a change", Writer::Idle, *world),
+        Writer::Noting(version, note) => {
+            let mut next = *world;
+            next.notes[usize::from(version)] = note;
+            give("leaves the note", Writer::Idle, next);
+        }
+        Writer::Idle => {}
     }
 }
 
-/// The part of the head that a change depends on. Fewer states differ without the rest.
-fn known(bounds: &Lists, change: Change, head: Cell<Head>) -> Cell<Head> {
-    let Head {
-        generation, count, ..
-    } = head.value;
-    let depends_on_version = change.item().is_none();
-    let depends_on_count = bounds.is(Broken::CountWritten);
-    Cell {
-        version: if depends_on_version { head.version } else { 0 },
-        value: Head {
-            generation,
-            count: count.filter(|_| depends_on_count),
-            revision: 0,
-        },
+/// The part of the head that a write of an item depends on. Fewer states differ without the rest.
+fn known(bounds: &Lists, head: Head) -> Head {
+    Head {
+        generation: head.generation,
+        count: head.count.filter(|_| bounds.is(Broken::CountWritten)),
+        revision: 0,
     }
 }
 
-/// Whether the conditions of a change hold.
-fn holds(
+/// The conditions of a write of an item.
+fn may_write(
     bounds: &Lists,
     world: &World,
-    change: Change,
-    (head, item): (Cell<Head>, Option<Cell<bool>>),
+    item: usize,
+    (head, found): (Head, Option<Cell<bool>>),
 ) -> bool {
-    let now = world.newest_head();
-    if world.version >= bounds.changes {
-        return false;
-    }
-    let Some(number) = change.item() else {
-        let is_any = bounds.is(Broken::DeleteUnconditional) && change == Change::Delete;
-        return is_any || now.version == head.version;
-    };
-    let found = world.items[owner_of(head.value.present(), number)].newest();
-    let version = |cell: Option<Cell<bool>>| cell.map(|cell| cell.version);
-    (bounds.is(Broken::AnyHead) || now.value.generation == head.value.generation)
-        && (bounds.is(Broken::AnyItem) || version(found) == version(item))
+    let now = world.items[owner_of(head.present(), item)].newest();
+    let is_present = world.newest_head().value.generation == head.generation;
+    let is_same = now.map(|cell| cell.version) == found.map(|cell| cell.version);
+    (is_present || bounds.is(Broken::AnyHead)) && (is_same || bounds.is(Broken::AnyItem))
 }
 
-/// Changes head and item. Returns the note.
-fn apply(
+/// Puts or removes an item.
+fn write(
     bounds: &Lists,
-    world: &mut World,
-    change: Change,
-    (read, item): (Head, Option<Cell<bool>>),
-) -> Note {
-    world.version += 1;
-    let (version, mut head) = (world.version, world.newest_head().value);
-    head.revision += 1;
-    let Some(number) = change.item() else {
-        match change {
-            Change::Delete => {
-                let raise = u8::from(!bounds.is(Broken::DeleteUnraised));
-                (head.generation, head.count) = (read.present() + raise, None);
-                world.truth = [None; ITEMS];
-            }
-            _ => (head.generation, head.count) = (head.present(), Some(0)),
-        }
-        world.head.write(version, head);
-        return Note::Head;
-    };
-    let is_put = matches!(change, Change::Put(_));
-    let more = i8::from(is_put) - i8::from(item.is_some_and(|item| item.value));
+    world: &World,
+    item: usize,
+    (read, found): (Head, Option<Cell<bool>>),
+    is_put: bool,
+) -> (World, Writer) {
+    let mut next = *world;
+    let mut head = next.newest_head().value;
     let count = if bounds.is(Broken::CountWritten) {
         read.count
     } else {
         head.count
     };
-    (head.generation, head.count) = (head.present(), Some(count.unwrap_or_default() + more));
-    world.head.write(version, head);
-    let owner = owner_of(read.present(), number);
-    world.items[owner].write(version, is_put);
-    world.truth[number] = is_put.then_some(version);
-    Note::Item(owner)
+    let more = i8::from(is_put) - i8::from(live(found).is_some());
+    head.generation = head.present();
+    head.count = Some(count.unwrap_or_default() + more);
+    let owner = owner_of(read.present(), item);
+    next.items[owner].write(next.version + 1, is_put);
+    next.truth[item] = is_put.then_some(next.version + 1);
+    let writer = finish(bounds, &mut next, head, Note::Item(owner));
+    (next, writer)
 }
 
-/// Leaves the note of the last change, and tells the list's oracle of it.
-fn leave(bounds: &Lists, world: &mut World, number: usize, note: Note) {
-    if bounds.is(Broken::NoteApart) {
-        world.writers[number] = Writer::Noting(world.version, note);
+/// The conditions of a change of the collection.
+fn may_change(bounds: &Lists, world: &World, head: Cell<Head>) -> bool {
+    let deletes = head.value.count.is_some();
+    let is_any = deletes && bounds.is(Broken::DeleteUnconditional);
+    is_any || world.newest_head().version == head.version
+}
+
+/// Creates the collection, or deletes it.
+fn change(bounds: &Lists, world: &World, read: Head) -> (&'static str, World, Writer) {
+    let mut next = *world;
+    let mut head = next.newest_head().value;
+    let what = if read.count.is_none() {
+        (head.generation, head.count) = (head.present(), Some(0));
+        "creates the collection"
     } else {
-        world.notes[usize::from(world.version)] = note;
-    }
+        let raise = u8::from(!bounds.is(Broken::DeleteUnraised));
+        (head.generation, head.count) = (read.present() + raise, None);
+        next.truth = [None; ITEMS];
+        "deletes the collection"
+    };
+    let writer = finish(bounds, &mut next, head, Note::Head);
+    (what, next, writer)
+}
+
+/// Writes the head and the note of a change. A list that is under way may show the change.
+fn finish(bounds: &Lists, world: &mut World, head: Head, note: Note) -> Writer {
+    world.version += 1;
+    let (version, revision) = (world.version, head.revision + 1);
+    world.head.write(version, Head { revision, ..head });
     let truth = world.truth;
     if let Some(list) = &mut world.list {
         list.remember(&truth);
     }
+    if bounds.is(Broken::NoteApart) {
+        return Writer::Noting(version, note);
+    }
+    world.notes[usize::from(version)] = note;
+    Writer::Idle
 }

@@ -8,13 +8,15 @@ const STATES_MAX: usize = 10_000_000;
 
 const EMPTY: Lists = Lists {
     changes: 3,
-    writers: 2,
+    writers: 1,
     stored: false,
     apart: false,
+    lists: true,
     paged: false,
     broken: None,
 };
 const STORED: Lists = Lists {
+    changes: 4,
     stored: true,
     ..EMPTY
 };
@@ -24,12 +26,23 @@ const PAGED: Lists = Lists {
 };
 const APART: Lists = Lists {
     apart: true,
+    changes: 3,
     ..STORED
 };
-const LONG: Lists = Lists {
-    changes: 4,
-    writers: 1,
+const WRITERS: Lists = Lists {
+    writers: 2,
+    changes: 3,
     ..STORED
+};
+const COUNTS: Lists = Lists {
+    lists: false,
+    writers: 2,
+    ..STORED
+};
+const COUNTS_EMPTY: Lists = Lists {
+    lists: false,
+    writers: 2,
+    ..EMPTY
 };
 
 #[test]
@@ -39,7 +52,9 @@ fn in_every_interleaving_a_list_shows_each_item_as_it_was_while_the_list_was_rea
         ("stored", STORED),
         ("paged", PAGED),
         ("apart", APART),
-        ("long", LONG),
+        ("two clients", WRITERS),
+        ("counts", COUNTS),
+        ("counts of an empty collection", COUNTS_EMPTY),
     ] {
         let found = search(&bounds, STATES_MAX);
         println!("{name}: {found}");
@@ -60,12 +75,13 @@ fn every_rule_of_lists_that_is_broken_has_a_counterexample() {
         (Broken::HeadLast, STORED),
         (Broken::NoteApart, STORED),
         (Broken::TrimFirst, STORED),
+        (Broken::SettleFirst, STORED),
         (Broken::NoteUnlinked, APART),
-        (Broken::AnyHead, STORED),
-        (Broken::AnyItem, STORED),
-        (Broken::CountWritten, STORED),
-        (Broken::DeleteUnconditional, STORED),
-        (Broken::DeleteUnraised, STORED),
+        (Broken::AnyHead, COUNTS),
+        (Broken::AnyItem, COUNTS),
+        (Broken::CountWritten, COUNTS),
+        (Broken::DeleteUnconditional, COUNTS),
+        (Broken::DeleteUnraised, COUNTS),
     ] {
         let found = search(
             &Lists {
