@@ -46,7 +46,7 @@ impl List {
         }
     }
 
-    /// An item that the list shows as it never was meanwhile.
+    /// An item in a state that it never had while the list was read.
     fn violation(&self) -> Option<String> {
         (0..ITEMS).find_map(|item| {
             let shown: Vec<u8> = (1..=GENERATIONS)
@@ -58,7 +58,12 @@ impl List {
                 _ => return Some(format!("the list shows item {item} twice")),
             };
             let had = self.had[item] & (1 << version) != 0;
-            (!had).then(|| format!("the list shows item {item} as {shown:?}, which it was not"))
+            (!had).then(|| match version {
+                0 => format!("the list lacks item {item}, which was there all the time"),
+                _ => {
+                    format!("the list shows version {version} of item {item}, which it had before")
+                }
+            })
         })
     }
 }
