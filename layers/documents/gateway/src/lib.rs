@@ -6,13 +6,14 @@
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
-//! | [`list`] | pages of collections |
-//! | [`feed`], [`follower`] | the live feed as server-sent events, and one client of it |
+//! | `list` | pages of collections |
+//! | [`feed`], `follower` | the live feed as server-sent events, and one client of it |
 //! | [`lines`] | export and import |
-//! | [`sweep`] | the task that ends documents and removes items of deleted collections |
+//! | `sweep` | the task that ends documents and removes items of deleted collections |
 //! | [`figures`] | the page of metrics |
 //! | [`changes`] | the landed feed by pages, and the state of one change |
-//! | [`headers`], [`parameters`] | what requests say beside their body |
+//! | `openapi` | the description of the resources |
+//! | `headers`, `parameters` | what requests say beside their body |
 //! | [`problem`] | errors as `application/problem+json` |
 
 pub mod args;
@@ -24,6 +25,7 @@ mod follower;
 mod headers;
 pub mod lines;
 mod list;
+mod openapi;
 mod parameters;
 pub mod problem;
 pub mod routes;

@@ -166,6 +166,14 @@ pub const ALL: [Type; 23] = [
     CORRUPT,
 ];
 
+impl Type {
+    /// The name of the type in an answer.
+    #[must_use]
+    pub fn urn(self) -> String {
+        format!("urn:document-gateway:{}", self.name)
+    }
+}
+
 /// An answer that says why a request failed.
 #[derive(Debug, Clone)]
 pub struct Problem {
@@ -261,7 +269,7 @@ struct Body<'a> {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let body = Body {
-            r#type: format!("urn:document-gateway:{}", self.of.name),
+            r#type: self.of.urn(),
             title: self.of.title,
             status: self.of.status.as_u16(),
             detail: &self.detail,

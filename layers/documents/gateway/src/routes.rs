@@ -15,7 +15,7 @@ use storage_documents::documents::BODY_BYTES_MAX;
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::problem::{self, Problem};
-use crate::{changes, content, feed, figures, lines};
+use crate::{changes, content, feed, figures, lines, openapi};
 
 /// The time of a request. Longer than any wait that a request can ask for.
 const TIME: Duration = Duration::from_secs(90);
@@ -59,8 +59,11 @@ pub fn router(shared: Shared) -> Router {
             shared.clone(),
             only_with_token,
         ));
+    let open = get(openapi::description);
+    let open = Router::new().route("/openapi.json", open);
+    let open = open.method_not_allowed_fallback(wrong_method);
     Router::new()
-        .nest(PREFIX, resources)
+        .nest(PREFIX, resources.merge(open))
         .route("/ready", get(ready))
         .fallback(no_resource)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
@@ -83,7 +86,7 @@ async fn no_resource() -> Problem {
     Problem::new(
         problem::NO_RESOURCE,
         format!(
-            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics and /transactions/{{id}} below {PREFIX}, and /ready"
+            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics, /openapi.json and /transactions/{{id}} below {PREFIX}, and /ready"
         ),
     )
 }

@@ -5,6 +5,7 @@ mod collections;
 mod documents;
 mod feeds;
 mod lists;
+mod openapi;
 mod operation;
 mod outages;
 mod place;
@@ -73,6 +74,9 @@ cases! {
         a_deleted_collection_is_told_to_followers_of_its_items
         the_events_of_an_item_are_a_chain
         feeds_tell_the_documents_of_their_world_alone
+    }
+    openapi {
+        the_description_names_every_resource_and_problem
     }
     operation {
         figures_of_the_gateway_and_the_storage_are_on_one_page
