@@ -94,11 +94,13 @@ impl Documents {
     /// back. Without a cursor, the page begins with the oldest change that is kept.
     ///
     /// # Errors
-    /// `Storage`: the database is away, or changes behind the cursor were dropped for their age.
+    /// `Query`: the cursor lies ahead of the feed. `Storage`: the database is away, or changes behind
+    /// the cursor were dropped for their age.
     ///
     /// # Cancel safety
     /// Nothing changes.
     pub async fn changes(&self, since: Cursor, prefix: &str, most: usize) -> Result<Changes> {
+        self.check_cursor(&since).await?;
         let mut page = Changes {
             changes: Vec::new(),
             next: since.clone(),
@@ -129,6 +131,22 @@ impl Documents {
                 return Ok(page);
             }
         }
+    }
+
+    /// A cursor that lies ahead of the feed is none that the feed gave. Or the database is older than
+    /// the cursor.
+    async fn check_cursor(&self, since: &Cursor) -> Result<()> {
+        let end = self.storage.feed_end().await?;
+        for (partition, place) in since.positions() {
+            let last = end.of(partition);
+            if last.is_none_or(|last| place.number > last.number) {
+                let message = format!(
+                    "the cursor lies ahead of the feed at {partition}:{place}; begin without a cursor, and read the documents again"
+                );
+                return Err(Error::new(Kind::Query, message));
+            }
+        }
+        Ok(())
     }
 
     /// The end of the landed feed.
@@ -169,7 +187,8 @@ impl Documents {
         };
         for (partition, end) in until.positions() {
             let from = since.of(partition).unwrap_or(end);
-            if from.epoch != end.epoch {
+            let is_ahead = from > end && !self.was_written(partition, from).await?;
+            if from.epoch != end.epoch || is_ahead {
                 return Ok(None);
             }
             missed.at.insert(partition, from);
@@ -192,6 +211,12 @@ impl Documents {
             }
         }
         Ok(None)
+    }
+
+    /// Whether the hot tier has reached a place. Another gateway can have told of it first.
+    async fn was_written(&self, partition: Partition, place: Position) -> Result<bool> {
+        let notes = self.storage.unlanded(partition, place).await?;
+        Ok(notes.last >= place)
     }
 
     /// The state of the change at a place of the feed. `None` if there is no such change, or if it

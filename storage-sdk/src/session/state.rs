@@ -44,7 +44,9 @@ pub enum LossReason {
     /// The session had lapsed or was forgotten, and another writer changed the owner.
     ///
     /// This reason also appears if the hot tier was replaced and the database holds a part of a
-    /// save with an unknown outcome. Such an owner looks like the work of another writer.
+    /// save with an unknown outcome. Such an owner looks like the work of another writer. And it
+    /// appears if the hot tier had lost a write when the session was opened, and came back with it
+    /// before the session saved anything. The session never saw that write, so it overwrites nothing.
     Changed,
     /// The hot tier does not know the session any more. The session had lapsed for too long, or an
     /// operator ended it. Or the hot tier lost it, and this server did not claim it within a lease.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use axum::extract::{Path as Segment, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
@@ -13,7 +13,7 @@ use storage_sdk::feed::{Cursor, Position};
 use tokio::time::{Instant, sleep};
 
 use crate::content::json;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, PathText};
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
 
@@ -129,7 +129,7 @@ struct Transaction<'a> {
 /// There is no such change, or the storage can't answer.
 pub async fn transaction(
     State(shared): State<Shared>,
-    Segment(id): Segment<String>,
+    PathText(id): PathText,
 ) -> Result<Response, Problem> {
     let unknown = || {
         let message = format!("there is no transaction {id:?}, or it was lost with the hot tier");

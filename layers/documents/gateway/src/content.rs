@@ -1,17 +1,22 @@
 //! The methods of `/content/{path}`.
 
+use std::time::Duration;
+
 use axum::body::Bytes;
 use axum::extract::rejection::BytesRejection;
-use axum::extract::{Path as Segment, RawQuery, State};
+use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use storage_documents::event::id_of;
-use storage_documents::{Changed, Conditions, Document, Edit, Path, Place, Tag};
+use storage_documents::feed::State as Known;
+use storage_documents::{Call, Changed, Conditions, Document, Edit, Path, Place, Tag};
+use storage_sdk::Durability;
+use tokio::time::{Instant, sleep};
 
 use crate::headers::{self, call, conditions};
 use crate::list;
-use crate::parameters::Parameters;
+use crate::parameters::{Parameters, PathText};
 use crate::problem::{self, Problem};
 use crate::routes::{PREFIX, Shared};
 
@@ -24,6 +29,8 @@ const TRANSACTION: HeaderName = HeaderName::from_static("hyper-storage-transacti
 /// The header of an answer that repeats an earlier one.
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 
+/// How often the end of a wait is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The types of patches.
 pub(crate) const PATCH_TYPES: [&str; 5] = [
     "application/json",
@@ -41,7 +48,7 @@ type Body = Result<Bytes, BytesRejection>;
 /// The document is missing, a condition does not hold, or the storage can't answer.
 pub async fn get(
     State(shared): State<Shared>,
-    Segment(path): Segment<String>,
+    PathText(path): PathText,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
@@ -106,10 +113,12 @@ pub(crate) fn unchanged(
 /// The body is no JSON, a condition does not hold, or the storage can't answer.
 pub async fn put(
     State(shared): State<Shared>,
-    Segment(path): Segment<String>,
+    PathText(path): PathText,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    no_parameters(query.as_deref())?;
     let (path, body) = (Path::new(&path)?, read(body)?);
     let call = call(&headers, &[b"put", path.as_str().as_bytes(), &body])?;
     let changed = if path.place() == Place::Collection {
@@ -121,6 +130,7 @@ pub async fn put(
     } else {
         shared.documents.put(&path, &body, &call).await?
     };
+    settled(&shared, &call, &changed).await?;
     Ok(answer(put_status(&changed), &changed))
 }
 
@@ -138,10 +148,12 @@ fn put_status(changed: &Changed) -> StatusCode {
 /// As [`put`]. The document is missing, or the type of the patch is not known.
 pub async fn patch(
     State(shared): State<Shared>,
-    Segment(path): Segment<String>,
+    PathText(path): PathText,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    no_parameters(query.as_deref())?;
     let (path, body) = (Path::new(&path)?, read(body)?);
     let of = patch_type(&headers)?;
     let request: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
@@ -156,6 +168,7 @@ pub async fn patch(
         _ => Edit::merge(&body)?,
     };
     let changed = shared.documents.edit(&path, &edit, &call).await?;
+    settled(&shared, &call, &changed).await?;
     Ok(answer(StatusCode::OK, &changed))
 }
 
@@ -165,12 +178,15 @@ pub async fn patch(
 /// The document is missing, a condition does not hold, or the storage can't answer.
 pub async fn delete(
     State(shared): State<Shared>,
-    Segment(path): Segment<String>,
+    PathText(path): PathText,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
+    no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
     let call = call(&headers, &[b"delete", path.as_str().as_bytes()])?;
     let changed = shared.documents.delete(&path, &call).await?;
+    settled(&shared, &call, &changed).await?;
     Ok(answer(StatusCode::OK, &changed))
 }
 
@@ -180,10 +196,12 @@ pub async fn delete(
 /// As [`put`]. The path names an item.
 pub async fn post(
     State(shared): State<Shared>,
-    Segment(path): Segment<String>,
+    PathText(path): PathText,
+    RawQuery(query): RawQuery,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
+    no_parameters(query.as_deref())?;
     let (path, body) = (Path::new(&path)?, read(body)?);
     if matches!(path.place(), Place::Item { .. }) {
         let message = format!("{path} is an item; post to its collection");
@@ -191,12 +209,42 @@ pub async fn post(
     }
     let call = call(&headers, &[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
+    settled(&shared, &call, &changed).await?;
     let mut response = answer(StatusCode::CREATED, &changed);
-    let place = format!("{PREFIX}/content/{}", changed.path);
+    let place = url_of(&changed.path);
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
     Ok(response)
+}
+
+/// A change that waits until it has landed is answered once its event has landed, too.
+async fn settled(shared: &Shared, call: &Call, changed: &Changed) -> Result<(), Problem> {
+    let (Durability::Landed { timeout }, Some((partition, place))) =
+        (call.durability, changed.event)
+    else {
+        return Ok(());
+    };
+    let end = Instant::now() + timeout;
+    while shared.documents.state(partition, place).await? != Some(Known::Landed) {
+        if Instant::now() >= end {
+            let message = "the change is in the database, but its event is not yet";
+            return Err(Problem::applied(message));
+        }
+        sleep(LOOK_EVERY).await;
+    }
+    Ok(())
+}
+
+/// A write takes no parameters.
+fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
+    Parameters::parse(query)?.finish("a write takes none")
+}
+
+/// The URL of a path. Brackets have no place in a URL.
+pub(crate) fn url_of(path: &Path) -> String {
+    let path = path.as_str().replace('[', "%5B").replace(']', "%5D");
+    format!("{PREFIX}/content/{path}")
 }
 
 pub(crate) fn missing(path: &Path) -> Problem {

@@ -8,14 +8,16 @@ use serde_json::value::RawValue;
 use storage_documents::list::Item;
 use storage_documents::{List, Path, Query, Tag};
 
-use crate::content::{COUNT, json, missing, unchanged, with_revision};
+use crate::content::{COUNT, json, missing, unchanged, url_of, with_revision};
 use crate::headers::{self, conditions};
 use crate::parameters::Parameters;
 use crate::problem::Problem;
-use crate::routes::{PREFIX, Shared};
+use crate::routes::Shared;
 
 /// The header of preferences that were followed.
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+/// The headers that a list depends on.
+const VARY: HeaderValue = HeaderValue::from_static("accept, prefer");
 /// The type of a list with links.
 const HAL: &str = "application/hal+json";
 
@@ -49,9 +51,16 @@ pub(crate) async fn page(
     parameters.finish("a collection takes size, sort, filter, skipMax and cursor")?;
     let conditions = conditions(headers)?;
     let list = shared.documents.list(path, &query).await?;
-    let list = list.ok_or_else(|| missing(path))?;
+    let Some(list) = list else {
+        conditions.check(None)?;
+        return Err(missing(path));
+    };
     let tag = Some(list.tag()).filter(|_| !landed);
-    if let Some(unchanged) = unchanged(&conditions, tag)? {
+    if let Some(mut unchanged) = unchanged(&conditions, tag)? {
+        let headers_of = unchanged.headers_mut();
+        headers_of
+            .extend(weak_tag(list.tag(), accepts_hal(headers)).map(|tag| (header::ETAG, tag)));
+        headers_of.insert(header::VARY, VARY);
         return Ok(unchanged);
     }
     Ok(answer(&list, &link, headers, landed))
@@ -86,7 +95,7 @@ impl<'a> Link<'a> {
 
     /// The URL of the page behind a cursor.
     fn next(&self, cursor: &str) -> String {
-        let mut url = format!("{PREFIX}/content/{}?cursor={cursor}", self.path);
+        let mut url = format!("{}?cursor={cursor}", url_of(self.path));
         for (name, value) in [("filter", &self.filter), ("sort", &self.sort)] {
             if !value.is_empty() {
                 let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
@@ -126,6 +135,12 @@ struct Embedded<'a> {
     els: Vec<&'a RawValue>,
 }
 
+/// Whether the caller accepts a list with links.
+fn accepts_hal(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(header::ACCEPT).iter();
+    accepted.any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(HAL)))
+}
+
 /// A list changes with its collection. Its two forms have different tags.
 fn weak_tag(tag: Tag, is_hal: bool) -> Option<HeaderValue> {
     let tag = tag.to_string();
@@ -137,10 +152,7 @@ fn weak_tag(tag: Tag, is_hal: bool) -> Option<HeaderValue> {
 fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Response {
     let bodies: Vec<&RawValue> = list.items.iter().filter_map(body_of).collect();
     let next = list.next.as_deref().map(|cursor| link.next(cursor));
-    let accepts_hal = headers
-        .get_all(header::ACCEPT)
-        .iter()
-        .any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(HAL)));
+    let accepts_hal = accepts_hal(headers);
     // All parts can be written.
     let text = if accepts_hal {
         serde_json::to_string(&hal(list, link, bodies, next.clone()))
@@ -150,7 +162,7 @@ fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Re
     let mut response = json(StatusCode::OK, text.unwrap_or_default().into());
     let headers = response.headers_mut();
     headers.insert(COUNT, HeaderValue::from(list.count));
-    headers.insert(header::VARY, HeaderValue::from_static("accept, prefer"));
+    headers.insert(header::VARY, VARY);
     if accepts_hal {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HAL));
     }
@@ -170,7 +182,7 @@ fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Re
 }
 
 fn hal<'a>(list: &List, link: &Link<'_>, els: Vec<&'a RawValue>, next: Option<String>) -> Hal<'a> {
-    let own = format!("{PREFIX}/content/{}", link.path);
+    let own = url_of(link.path);
     Hal {
         _links: Links {
             own: Target { href: own },

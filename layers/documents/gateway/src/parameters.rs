@@ -1,8 +1,24 @@
-//! The parameters of a request: `?name=value&…`.
+//! The parameters of a request: the path of its resource, and `?name=value&…`.
 
+use axum::extract::{FromRequestParts, Path};
+use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
 
 use crate::problem::{self, Problem};
+
+/// The part of a URL that names a resource.
+#[derive(Debug)]
+pub struct PathText(pub String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let refused = |_| Problem::new(problem::PATH, "the path is no UTF-8");
+        path.map(|Path(text)| Self(text)).map_err(refused)
+    }
+}
 
 /// The parameters that were not taken yet.
 #[derive(Debug, Default)]

@@ -195,6 +195,15 @@ impl Problem {
         }
     }
 
+    /// A request whose change is made, but not as safe as it asked for.
+    #[must_use]
+    pub fn applied(detail: impl Into<String>) -> Self {
+        Self {
+            outcome: outcome(Outcome::Applied),
+            ..Self::new(STORAGE, detail)
+        }
+    }
+
     /// Names the methods that the resource has.
     #[must_use]
     pub fn allow(self, methods: &'static str) -> Self {
@@ -236,6 +245,13 @@ impl From<Error> for Problem {
             Kind::QueryLimit => QUERY_LIMIT,
             Kind::Storage(error) if error.kind() == storage_sdk::Kind::CursorTooOld => TOO_OLD,
             Kind::Storage(error) if error.kind() == storage_sdk::Kind::Overloaded => OVERLOADED,
+            // The storage can't give this durability at all.
+            Kind::Storage(error)
+                if error.kind() == storage_sdk::Kind::Durability
+                    && error.outcome() == Outcome::NotApplied =>
+            {
+                REQUEST
+            }
             _ => STORAGE,
         };
         let mut problem = Self::new(of, error.to_string());

@@ -6,7 +6,7 @@
 //! | S1 | a save is of the session that holds the owner; a plain write finds none |
 //! | S2 | a session begins with the owner's last state, and replaces only the session that it names |
 //! | S5 | a holder that has beaten within a lease does not lapse |
-//! | S6 | a session is lost only to another session or write, to a grace that ended before it came, or to a save that was lost in part |
+//! | S6 | a session is lost only to another session or write, to a write that it never saw and that Redis came back with, to a grace that ended before it came, or to a save that was lost in part |
 //! | S7 | no save overwrites writes that came after its session was opened; the values at the end of a session are stored |
 //! | S8 | nothing is opened or saved within a lease of a new epoch, and an earlier session claims nothing that a later one holds |
 
@@ -75,9 +75,9 @@ pub(super) struct Sessions {
     /// The number of openings and writes before each session was opened.
     opened: BTreeMap<Fence, usize>,
     /// Whether each session may be lost, because others took or wrote the owner after it was
-    /// opened.
+    /// opened, or because Redis came back with a write that it had lost by then.
     doomed: BTreeMap<Fence, bool>,
-    /// The greatest version that each session knows.
+    /// The greatest version that each session knows: the one that it began with, or that of a save.
     told: BTreeMap<Fence, u64>,
     /// The fields as the last applied save of each session leaves them.
     left: BTreeMap<Fence, BTreeMap<String, Option<Vec<u8>>>>,
@@ -95,6 +95,20 @@ impl Sessions {
         let version = |write: &Option<Written>| write.as_ref().map_or(0, |write| write.version);
         if version(&row) > version(&self.tenancy.last) {
             self.tenancy.last = row;
+        }
+        self.doom_by_what_came_back();
+    }
+
+    /// Redis came back with a write that it had lost when a session was opened. The session never
+    /// saw it, and did not begin with its version or a later one. So it may be lost to that write,
+    /// although the write is from before it.
+    fn doom_by_what_came_back(&mut self) {
+        let Some(last) = &self.tenancy.last else {
+            return;
+        };
+        for (fence, doomed) in &mut self.doomed {
+            let told = self.told.get(fence).copied().unwrap_or_default();
+            *doomed |= last.by.as_ref() != Some(fence) && last.version > told;
         }
     }
 
@@ -125,6 +139,16 @@ impl Sessions {
             .last
             .as_ref()
             .is_some_and(|last| last.by.as_ref() == Some(fence) && last.version > told)
+    }
+
+    /// A session was opened, and begins with this version of the owner.
+    fn begins(&mut self, fence: &Fence, version: u64, epoch: u64) {
+        self.doom(Some(fence), |_| true);
+        self.doomed.insert(fence.clone(), false);
+        self.told.insert(fence.clone(), version);
+        self.steps += 1;
+        self.opened.insert(fence.clone(), self.steps);
+        self.goes_on(fence, epoch);
     }
 
     /// A save of a session was applied.
@@ -383,6 +407,7 @@ impl Book {
             .chunks_exact(2)
             .filter_map(|pair| Some((bytes(pair.first()?)?, bytes(pair.get(1)?)?)))
             .collect();
+        let version = version_of(&hash).unwrap_or_default();
         let names = executed
             .argv
             .get(4)
@@ -410,11 +435,7 @@ impl Book {
         let left = told.fields.keys().map(live).collect();
         let sessions = &mut told.sessions;
         sessions.left.insert(fence.clone(), left);
-        sessions.doom(Some(&fence), |_| true);
-        sessions.doomed.insert(fence.clone(), false);
-        sessions.steps += 1;
-        sessions.opened.insert(fence.clone(), sessions.steps);
-        sessions.goes_on(&fence, scene.epoch());
+        sessions.begins(&fence, version, scene.epoch());
         let takes = names
             .map(|names| format!(" in the place of {}", shown(&names)))
             .unwrap_or_default();
@@ -620,6 +641,15 @@ fn is_as_left(told: &Told, fence: &Fence) -> bool {
     })
 }
 
+/// The version of an owner, by its hash.
+fn version_of(hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<u64> {
+    text(hash.get(b":v".as_slice())?)?
+        .split(' ')
+        .next()?
+        .parse()
+        .ok()
+}
+
 /// The fault of a session's first state.
 fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<String> {
     for (field, line) in &told.fields {
@@ -632,9 +662,7 @@ fn begins_wrongly(told: &Told, hash: &BTreeMap<Vec<u8>, Vec<u8>>) -> Option<Stri
             ));
         }
     }
-    let version: u64 = hash
-        .get(b":v".as_slice())
-        .and_then(|version| text(version)?.split(' ').next()?.parse().ok())?;
+    let version = version_of(hash)?;
     (!told.rewound && version != told.version).then(|| {
         format!(
             "S2: a session begins with version {version}, though {} was given last",
@@ -773,5 +801,69 @@ impl History {
                 ),
             );
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fence(version: u64) -> Fence {
+        (version, format!("{version:032x}"))
+    }
+
+    /// An owner whose session 10 has saved version 20, and a copy of Redis from then.
+    fn saved() -> (Sessions, Tenancy) {
+        let mut sessions = Sessions::default();
+        sessions.begins(&fence(10), 0, 1);
+        sessions.wrote(20, Some(fence(10)));
+        let kept = sessions.tenancy.clone();
+        (sessions, kept)
+    }
+
+    fn may_be_lost(sessions: &Sessions, version: u64) -> bool {
+        sessions.doomed.get(&fence(version)).copied().unwrap()
+    }
+
+    #[test]
+    fn a_session_may_be_lost_to_a_write_that_was_forgotten_when_it_began_and_that_came_back() {
+        let (mut sessions, kept) = saved();
+        sessions.rewind(Tenancy::default(), 0);
+        sessions.begins(&fence(30), 0, 2);
+        sessions.rewind(Tenancy::default(), 0);
+        assert!(!may_be_lost(&sessions, 30), "an empty Redis has no writes");
+        sessions.rewind(kept, 0);
+        assert!(may_be_lost(&sessions, 30));
+    }
+
+    #[test]
+    fn a_session_may_be_lost_to_such_a_write_in_the_rows() {
+        let (mut sessions, _) = saved();
+        sessions.rewind(Tenancy::default(), 0);
+        sessions.begins(&fence(30), 0, 2);
+        sessions.rewind(Tenancy::default(), 20);
+        assert!(may_be_lost(&sessions, 30));
+    }
+
+    #[test]
+    fn a_session_is_not_lost_to_a_write_that_it_began_with() {
+        let (mut sessions, kept) = saved();
+        sessions.begins(&fence(30), 20, 1);
+        sessions.rewind(kept, 20);
+        assert!(!may_be_lost(&sessions, 30));
+    }
+
+    #[test]
+    fn a_session_is_not_lost_to_its_own_save_or_to_a_write_below_it() {
+        let (mut sessions, forgotten) = saved();
+        sessions.rewind(Tenancy::default(), 0);
+        sessions.begins(&fence(30), 0, 2);
+        sessions.wrote(40, Some(fence(30)));
+        let own = sessions.tenancy.clone();
+        sessions.rewind(own, 0);
+        assert!(!may_be_lost(&sessions, 30), "the answer may be on its way");
+        sessions.told.insert(fence(30), 40);
+        sessions.rewind(forgotten, 0);
+        assert!(!may_be_lost(&sessions, 30), "it goes on over older ones");
     }
 }

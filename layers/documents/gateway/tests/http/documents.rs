@@ -338,6 +338,16 @@ pub(crate) async fn one_path_has_one_document_however_it_is_written(place: Place
             "{path}"
         );
     }
+    for method in [Method::PUT, Method::POST, Method::PATCH, Method::DELETE] {
+        let wrong = place.call(method, "a~?size=1").body("{}").send().await?;
+        assert_eq!(refused(wrong).await?, (400, "request".to_owned()));
+    }
+    let posted = place.post("x%5B1%5D~", "{}").await?.error_for_status()?;
+    let url = header(&posted, "location");
+    assert!(
+        url.starts_with("/hyper-storage/content/x%5B1%5D~/"),
+        "{url}"
+    );
     let tag = header(&place.put("a", "1").await?, "etag").to_owned();
     let get = |tag: String| place.call(Method::GET, "a").header("if-match", tag).send();
     assert_eq!(get(tag.clone()).await?.status(), StatusCode::OK);

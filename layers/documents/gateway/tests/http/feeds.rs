@@ -209,6 +209,10 @@ pub(crate) async fn landed_changes_come_by_pages_each_once(place: Place) -> Resu
     assert!(now.status().is_success());
     let wrong = place.look("_changes?since=x").await?;
     assert_eq!(refused(wrong).await?, (400, "request".to_owned()));
+    for ahead in ["1:1-99999", "7:0-20026", "999999:1-1"] {
+        let wrong = place.look(&format!("_changes?since={ahead}")).await?;
+        assert_eq!(refused(wrong).await?, (400, "query".to_owned()), "{ahead}");
+    }
     place.close().await
 }
 
@@ -224,6 +228,13 @@ pub(crate) async fn a_transaction_is_accepted_and_then_landed(place: Place) -> R
     assert!(["accepted", "landed"].contains(&state().await?.as_str()));
     let landed = async || Ok(state().await? == "landed");
     storage_tests::until("it has landed", landed).await?;
+    let landed = place
+        .call(Method::PUT, "a")
+        .header("hyper-storage-wait", "landed");
+    let landed = landed.body("2").send().await?.error_for_status()?;
+    let id = header(&landed, "hyper-storage-transaction");
+    let found = json(place.look(&format!("transactions/{id}")).await?).await?;
+    assert_eq!(found.get("state").and_then(Value::as_str), Some("landed"));
     for unknown in ["0.1.999999", "x", "99999.1.1", "0.1.0"] {
         let found = place.look(&format!("transactions/{unknown}")).await?;
         assert_eq!(
