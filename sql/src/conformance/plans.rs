@@ -54,6 +54,8 @@ pub fn planned(table: &str) -> Vec<Planned> {
 fn with_samples(text: &str) -> String {
     let query = text.replace("LIMIT ?", "LIMIT 10");
     let mut query = query.replace("INTERVAL ? SECOND", "INTERVAL 60 SECOND");
+    // The end of a range lies behind its beginning. An empty range has no plan.
+    query = query.replace("owner_id < ?", "owner_id < _binary'01950'");
     for (column, sample) in SAMPLES {
         for (before, after) in [
             (" = ", ""),
