@@ -67,6 +67,7 @@ storage_sql::conformance_cases!(
     modelled_database,
     modelled(),
     skipped: {
+        items_come_in_pages_from_either_end: "the simulator plays no documents",
         old_events_are_dropped_from_the_beginning: "the model keeps no time of an event",
         a_database_that_goes_on_keeps_its_identity: ONE_STORE,
         raising_waits_for_a_landing_under_way: ONE_STORE,
