@@ -95,7 +95,9 @@ async fn a_worker_serves_every_figure_of_its_table_and_says_that_it_is_well() ->
     let own = stack.storage.metrics().await?;
     // Every name of the table is a figure of the worker, of the SDK, or of both. Those of a gateway
     // have a test of their own.
-    let ours = names::ALL.iter().filter(|name| !name.name.starts_with("document_"));
+    let ours = names::ALL
+        .iter()
+        .filter(|name| !name.name.starts_with("document_"));
     for name in ours {
         let line = format!("# TYPE storage_{} ", name.name);
         assert!(
