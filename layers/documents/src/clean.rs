@@ -10,9 +10,10 @@ use crate::edit::Edit;
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
 use crate::{Call, Documents, Kind, Result};
 
-/// The least and the most rows of one step, and about how many bytes it reads.
-const ROWS: std::ops::RangeInclusive<usize> = 16..=512;
-const BYTES: usize = 8 << 20;
+/// The least and the most rows of one step, and about how many bytes it reads. A sweeper passes over
+/// all documents again and again, so it reads little at a time.
+const ROWS: std::ops::RangeInclusive<usize> = 4..=256;
+const BYTES: usize = 1 << 20;
 
 /// The rows of the next step, by the rows of this one.
 fn limit_of(bytes: usize, rows: usize) -> usize {

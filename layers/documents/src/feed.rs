@@ -94,13 +94,11 @@ impl Documents {
     /// back. Without a cursor, the page begins with the oldest change that is kept.
     ///
     /// # Errors
-    /// `Query`: the cursor lies ahead of the feed. `Storage`: the database is away, or changes behind
-    /// the cursor were dropped for their age.
+    /// `Storage`: the database is away, or changes behind the cursor were dropped for their age.
     ///
     /// # Cancel safety
     /// Nothing changes.
     pub async fn changes(&self, since: Cursor, prefix: &str, most: usize) -> Result<Changes> {
-        self.check_cursor(&since).await?;
         let mut page = Changes {
             changes: Vec::new(),
             next: since.clone(),
@@ -133,9 +131,12 @@ impl Documents {
         }
     }
 
-    /// A cursor that lies ahead of the feed is none that the feed gave. Or the database is older than
-    /// the cursor.
-    async fn check_cursor(&self, since: &Cursor) -> Result<()> {
+    /// Checks a cursor that somebody gives. One that lies ahead of the feed is none that the feed
+    /// gave. Or the database is older than the cursor.
+    ///
+    /// # Errors
+    /// `Query`: the cursor lies ahead of the feed. `Storage`: the database is away.
+    pub async fn check_cursor(&self, since: &Cursor) -> Result<()> {
         let end = self.storage.feed_end().await?;
         for (partition, place) in since.positions() {
             let last = end.of(partition);
@@ -343,15 +344,4 @@ fn cursor_of(at: &BTreeMap<Partition, Position>) -> Cursor {
         cursor.move_to(*partition, *position);
     }
     cursor
-}
-
-impl Error {
-    /// Whether changes behind a cursor were dropped for their age.
-    #[must_use]
-    pub fn is_too_old(&self) -> bool {
-        let Kind::Storage(error) = self.kind() else {
-            return false;
-        };
-        error.kind() == storage_sdk::Kind::CursorTooOld
-    }
 }

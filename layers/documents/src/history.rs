@@ -3,6 +3,9 @@
 //! Each change writes the new body into the next slot of a ring, in the same step. So a version is
 //! kept if and only if its change was made. It costs the bytes of each kept body, in both tiers.
 //!
+//! Versions are numbered. A change that keeps none leaves its number out, so a hole is seen: a
+//! gateway can run without kept versions for a while, or keep fewer.
+//!
 //! Writers of items in one collection wait for each other if versions are kept, since each version
 //! has the collection's revision.
 
@@ -32,6 +35,8 @@ pub struct History {
 /// One version.
 #[derive(Serialize, Deserialize)]
 struct Kept {
+    /// The number of the version among those of its owner.
+    s: u64,
     /// The revision, and when it was made: milliseconds since 1970.
     r: u64,
     m: u64,
@@ -80,17 +85,14 @@ impl History {
             .map(|body| RawValue::from_string(body.to_owned()))
             .transpose();
         let kept = Kept {
+            s: written,
             r: revision,
             m: now.0 / 1_000,
             c: created.0 / 1_000,
             b: body.map_err(unwritable)?,
         };
         let value = serde_json::to_vec(&kept).map_err(unwritable)?;
-        let next = written.saturating_add(1).to_string().into_bytes();
-        Ok(vec![
-            (self.slot(written), value),
-            (WRITTEN.to_owned(), next),
-        ])
+        Ok(vec![(self.slot(written), value), next(written)])
     }
 
     /// The version that was the present one at a revision.
@@ -101,7 +103,7 @@ impl History {
                 versions.push(read(value)?);
             }
         }
-        versions.sort_by_key(|kept| kept.r);
+        versions.sort_by_key(|kept| kept.s);
         let place = versions.iter().rposition(|kept| kept.r <= wanted);
         let Some((kept, next)) = place
             .and_then(|place| Some((versions.get(place)?, versions.get(place.saturating_add(1)))))
@@ -112,7 +114,12 @@ impl History {
             let replaced = Timestamp(next.m.saturating_mul(1_000));
             self.age.is_some_and(|age| now.since(replaced) > age)
         };
-        if next.is_some_and(is_old) {
+        // A version between the two was not kept, and may be the one that is wanted.
+        let is_hole = match next {
+            Some(next) => next.s != kept.s.saturating_add(1),
+            None => written(record)? != kept.s.saturating_add(1),
+        };
+        if next.is_some_and(is_old) || is_hole && kept.r != wanted {
             return Ok(None);
         }
         Ok(kept.b.as_ref().map(|body| Document {
@@ -123,6 +130,20 @@ impl History {
             modified: Timestamp(kept.m.saturating_mul(1_000)),
             ends: None,
         }))
+    }
+}
+
+/// The field that counts one more version.
+fn next(written: u64) -> (String, Vec<u8>) {
+    let next = written.saturating_add(1).to_string();
+    (WRITTEN.to_owned(), next.into_bytes())
+}
+
+/// The fields of a change whose version is not kept.
+pub(crate) fn left_out(written: u64) -> Vec<(String, Vec<u8>)> {
+    match written {
+        0 => Vec::new(),
+        _ => vec![next(written)],
     }
 }
 
@@ -183,10 +204,9 @@ impl Documents {
         if revision > present {
             return Ok(None);
         }
-        let slots: Vec<String> = (0..history.versions)
-            .map(|slot| history.slot(slot.into()))
-            .collect();
-        let record = owner.get(slots.iter().map(String::as_str)).await?;
+        let slots = (0..history.versions).map(|slot| history.slot(slot.into()));
+        let fields: Vec<String> = slots.chain([WRITTEN.to_owned()]).collect();
+        let record = owner.get(fields.iter().map(String::as_str)).await?;
         history.find(&record, revision, self.clock.now())
     }
 }

@@ -6,6 +6,7 @@ use storage_sdk::{ByteOwner, Part, Timestamp};
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, parsed};
 use crate::event::Note;
+use crate::history;
 use crate::json::Json;
 use crate::once::REMEMBERED_MAX;
 use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
@@ -85,9 +86,7 @@ impl Documents {
             event: position.map(|position| (owner.partition().0, position)),
         })
     }
-}
 
-impl Documents {
     /// The changes that keep the new version, if versions of the path are kept.
     pub(crate) fn kept(
         &self,
@@ -97,7 +96,7 @@ impl Documents {
         (revision, now): (u64, Timestamp),
     ) -> Result<impl FnOnce(Part) -> Part + use<>> {
         let fields = match self.history_of(path) {
-            None => Vec::new(),
+            None => history::left_out(found.written),
             Some(history) => {
                 let document = found.document.as_ref();
                 let created = document.map_or(now, |document| document.created);

@@ -58,11 +58,16 @@ async fn since(documents: &Documents, given: Option<String>) -> Result<Cursor, P
     match given.as_deref() {
         None | Some("") => Ok(Cursor::default()),
         Some("now") => Ok(documents.changes_end().await?),
-        Some(text) => text.parse().map_err(|error| {
-            let message =
-                format!("since: {error}; send last_seq of an earlier page, now, or nothing");
-            Problem::new(problem::REQUEST, message)
-        }),
+        Some(text) => {
+            let refused = |error| {
+                let message =
+                    format!("since: {error}; send last_seq of an earlier page, now, or nothing");
+                Problem::new(problem::REQUEST, message)
+            };
+            let cursor = text.parse().map_err(refused)?;
+            documents.check_cursor(&cursor).await?;
+            Ok(cursor)
+        }
     }
 }
 

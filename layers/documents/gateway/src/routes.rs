@@ -17,8 +17,9 @@ use crate::figures::Figures;
 use crate::problem::{self, Problem};
 use crate::{changes, content, feed, figures, lines, openapi};
 
-/// The time of a request. Longer than any wait that a request can ask for.
-const TIME: Duration = Duration::from_secs(90);
+/// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
+/// and as long for its event.
+const TIME: Duration = Duration::from_secs(150);
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use storage_sdk::Part;
+use storage_sdk::{Durability, Part};
 
 use super::head::{Head, LAST};
 use super::items::{ItemWrite, done_before, repeated, with_id, with_keys};
@@ -72,8 +72,12 @@ impl Documents {
 
     async fn post_item(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
         let (collection, mut attempts) = (path.as_str(), Attempts::begin(path, call));
+        // A post that waits for more than Redis must not hold up the others.
         let turn = self.turns.of(path);
-        let _turn = turn.lock().await;
+        let _turn = match call.durability {
+            Durability::Cached => Some(turn.lock().await),
+            _ => None,
+        };
         loop {
             let (head, now) = (self.head(collection).await?, self.clock.now());
             if let Some(done) = done_before(&head, call, now)? {
