@@ -5,8 +5,8 @@ use std::fmt;
 
 use bigdecimal::{BigDecimal, Zero};
 
-use crate::decimal::{DIGITS_MAX, EXPONENT_MAX, decimal, to_json};
 use crate::json::{Json, RawNumber};
+use crate::number::{DIGITS_MAX, EXPONENT_MAX, decimal, to_json};
 
 /// The reason why an increment was refused. The member is a JSON pointer (RFC 6901).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -220,7 +220,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::decimal::is_equal;
+    use crate::number::compare;
 
     fn json(text: &str) -> Json {
         Json::parse(text.as_bytes()).unwrap()
@@ -341,7 +341,7 @@ mod tests {
             (r#"{"a":1e10000}"#, r#"{"a":1e-10000}"#, "/a"),
             (r#"{"a":1e1000}"#, r#"{"a":1}"#, "/a"),
             (r#"{"a":99e9999}"#, r#"{"a":1e9999}"#, "/a"),
-            (&long, r#"{"a":1}"#, "/a"),
+            (&long, r#"{"a":2}"#, "/a"),
         ] {
             let error = raised(document, patch).unwrap_err();
             assert!(
@@ -393,7 +393,7 @@ mod tests {
             let (Json::Number(old), Json::Number(new)) = (&old[0].1, &new[0].1) else {
                 panic!("no numbers");
             };
-            prop_assert!(is_equal(old, new), "{} {}", document, twice);
+            prop_assert!(compare(old.text(), new.text()).is_eq(), "{} {}", document, twice);
         }
 
         #[test]

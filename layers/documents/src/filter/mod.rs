@@ -60,7 +60,7 @@
 //! | --- | --- |
 //! | `token`, `parse`, `expr` | from a text to an expression |
 //! | `eval`, `operators`, `functions`, `like` | the value of an expression for an item |
-//! | `number`, `arithmetic`, `order` | exact decimals, and the order of all values |
+//! | `arithmetic`, `order` | calculations, and the order of all values |
 //! | `bounds` | [`Bounds`]: the range that a filter leaves of a member |
 //! | `sort` | [`Sort`]: an order of items |
 //! | `error` | [`FilterError`], [`EvalError`] |
@@ -72,7 +72,6 @@ mod eval;
 mod expr;
 mod functions;
 mod like;
-mod number;
 mod operators;
 mod order;
 mod parse;
@@ -85,12 +84,12 @@ pub use bounds::Bounds;
 pub use error::{EvalError, FilterError};
 pub use eval::WORK_MAX;
 pub use like::PATTERN_BYTES_MAX;
-pub use number::{DIGITS_MAX, EXPONENT_MAX, decimal};
 pub use order::compare;
 pub use parse::{DEPTH_MAX, NODES_MAX, TEXT_BYTES_MAX};
 pub use sort::{FIELDS_MAX, Sort};
 
 use crate::json::Json;
+pub use crate::number::{DIGITS_MAX, EXPONENT_MAX};
 use eval::Evaluation;
 use expr::Expr;
 

@@ -9,8 +9,9 @@ use super::error::EvalError;
 use super::eval::{Evaluation, Result, comparison, weight, wrong};
 use super::expr::{Binary, Expr};
 use super::order::compare;
-use super::{arithmetic, like, number};
+use super::{arithmetic, like};
 use crate::json::Json;
+use crate::number;
 
 /// The steps of a search for each byte of a text. A pattern of the largest size can take as long as
 /// this for a byte, and an evaluation then ends after 256 KiB.
@@ -128,14 +129,14 @@ impl<'a> Evaluation<'a> {
             Binary::Divide => arithmetic::quotient(&left, &right)?,
             _ => arithmetic::remainder(&left, &right)?,
         };
-        number::number(&result)
+        number::within_limits(&result).ok_or(EvalError::Number)
     }
 
     /// The value of an expression that must be a number, with the other sign.
     pub(super) fn negated(&mut self, expr: &'a Expr) -> Result<Json> {
         let value = self.value(expr)?;
         self.spend(weight(&value))?;
-        number::number(&-decimal("-", &value)?)
+        number::within_limits(&-decimal("-", &value)?).ok_or(EvalError::Number)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::number;
 use crate::json::Json;
+use crate::number;
 
 /// Compares any two values: null < false < true < number < text < list < object.
 ///

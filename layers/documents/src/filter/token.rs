@@ -4,8 +4,8 @@ use bigdecimal::BigDecimal;
 use bigdecimal::num_bigint::BigInt;
 
 use super::error::FilterError;
-use super::number::{self, DIGITS_MAX, EXPONENT_MAX};
 use crate::json::Json;
+use crate::number::{self, DIGITS_MAX, EXPONENT_MAX};
 
 /// A piece of the text, and its place in bytes.
 #[derive(Debug)]
