@@ -1,11 +1,9 @@
 //! The sweeper: ends documents whose time to live is over, and removes items of deleted collections.
 
-use std::collections::HashMap;
-
 use storage_model::{Field, Row};
 use storage_sql::ItemPage;
 
-use crate::collection::{collection_of, generation_of, path_of};
+use crate::collection::{Landed, path_of};
 use crate::edit::Edit;
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
 use crate::{Call, Documents, Kind, Result};
@@ -27,8 +25,7 @@ fn limit_of(bytes: usize, rows: usize) -> usize {
 pub struct Sweeper {
     documents: Documents,
     page: ItemPage,
-    /// The present generation of the collection that the pass is in.
-    generations: HashMap<String, u64>,
+    landed: Landed,
 }
 
 /// A step of a [`Sweeper`].
@@ -59,7 +56,7 @@ impl Documents {
                 backwards: false,
                 limit: *ROWS.start(),
             },
-            generations: HashMap::new(),
+            landed: Landed::default(),
         })
     }
 }
@@ -103,12 +100,12 @@ impl Sweeper {
         let next = if is_whole { DOCUMENT } else { ITEM };
         self.page.logic_type = next.to_owned();
         self.page.from = String::new();
-        self.generations.clear();
         is_whole
     }
 
     async fn sweep(&mut self, row: &Row, swept: &mut Swept) -> Result<()> {
-        if !self.is_present(row.owner.id()).await? {
+        let id = row.owner.id();
+        if !self.landed.is_present(&self.documents, id).await? {
             let owner = self.documents.bytes.owner(ITEM, row.owner.id())?;
             owner.delete_owner().await?;
             swept.removed += 1;
@@ -132,24 +129,5 @@ impl Sweeper {
             Err(error) => return Err(error),
         }
         Ok(())
-    }
-
-    /// Whether an owner is one of the present generation of its collection, as the database knows it.
-    /// The hot tier can forget a deletion that has not landed, and then the items are needed again.
-    async fn is_present(&mut self, id: &str) -> Result<bool> {
-        let (Some(collection), Some(generation)) = (collection_of(id), generation_of(id)) else {
-            return Ok(true);
-        };
-        if !self.generations.contains_key(collection) {
-            // Items come collection by collection.
-            self.generations.clear();
-            let landed = self.documents.landed_generation(collection).await?;
-            self.generations.insert(collection.to_owned(), landed);
-        }
-        // A later generation than the one that was read is present, too.
-        Ok(self
-            .generations
-            .get(collection)
-            .is_none_or(|present| generation >= *present))
     }
 }

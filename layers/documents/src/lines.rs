@@ -1,6 +1,5 @@
 //! Documents and items as lines of JSON, to copy them from one storage to another.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use storage_sdk::feed::{Cursor, Position};
 use storage_sql::ItemPage;
 use tokio::time::{Instant, sleep};
 
-use crate::collection::{collection_of, generation_of, path_of};
+use crate::collection::{Landed, path_of};
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
 use crate::{Call, Changed, Document, Documents, Error, Kind, Path, Result};
 
@@ -36,8 +35,7 @@ pub struct Export {
     documents: Documents,
     prefix: String,
     page: ItemPage,
-    /// The present generation of the collections that the pass has met.
-    generations: HashMap<String, u64>,
+    landed: Landed,
     is_done: bool,
 }
 
@@ -68,7 +66,7 @@ impl Documents {
                 backwards: false,
                 limit: ROWS,
             },
-            generations: HashMap::new(),
+            landed: Landed::default(),
             is_done: false,
         })
     }
@@ -175,27 +173,14 @@ impl Export {
         let document = document_of(value, 0, row.version)?;
         let is_there = path.is_below(&self.prefix)
             && !document.has_ended(self.documents.clock.now())
-            && self.is_present(row.owner.id()).await?;
+            && self
+                .landed
+                .is_present(&self.documents, row.owner.id())
+                .await?;
         if !is_there {
             return Ok(None);
         }
         text_of(&path, &document).map(Some)
-    }
-
-    /// Whether an owner is one of the present generation of its collection.
-    async fn is_present(&mut self, id: &str) -> Result<bool> {
-        let (Some(collection), Some(generation)) = (collection_of(id), generation_of(id)) else {
-            return Ok(true);
-        };
-        if let Some(present) = self.generations.get(collection) {
-            return Ok(*present == generation);
-        }
-        // Items come collection by collection.
-        self.generations.clear();
-        let head = self.documents.head(collection).await?;
-        self.generations
-            .insert(collection.to_owned(), head.present());
-        Ok(head.present() == generation)
     }
 }
 

@@ -19,152 +19,47 @@ pub struct Type {
     title: &'static str,
 }
 
-const fn of(name: &'static str, status: StatusCode, title: &'static str) -> Type {
-    Type {
-        name,
-        status,
-        title,
-    }
+macro_rules! types {
+    ($($constant:ident $name:literal $status:ident $title:literal;)*) => {
+        $(
+            #[doc = concat!("The type `", $name, "`: ", $title, ".")]
+            pub const $constant: Type = Type {
+                name: $name,
+                status: StatusCode::$status,
+                title: $title,
+            };
+        )*
+
+        /// All types.
+        pub const ALL: &[Type] = &[$($constant),*];
+    };
 }
 
-/// The token is missing or wrong.
-pub const UNAUTHORIZED: Type = of(
-    "unauthorized",
-    StatusCode::UNAUTHORIZED,
-    "a token is needed",
-);
-/// No resource has this path.
-pub const NO_RESOURCE: Type = of("no-resource", StatusCode::NOT_FOUND, "no such resource");
-/// The resource has other methods.
-pub const METHOD: Type = of(
-    "method",
-    StatusCode::METHOD_NOT_ALLOWED,
-    "the resource has other methods",
-);
-/// The path names no document.
-pub const PATH: Type = of(
-    "path",
-    StatusCode::BAD_REQUEST,
-    "the path names no document",
-);
-/// A header or a parameter can't be used.
-pub const REQUEST: Type = of(
-    "request",
-    StatusCode::BAD_REQUEST,
-    "the request can't be used",
-);
-const PATH_TOO_LONG: Type = of(
-    "path-too-long",
-    StatusCode::URI_TOO_LONG,
-    "the path is too long",
-);
-const BODY: Type = of("body", StatusCode::BAD_REQUEST, "the body can't be used");
-/// The body is too large.
-pub const TOO_LARGE: Type = of(
-    "too-large",
-    StatusCode::PAYLOAD_TOO_LARGE,
-    "the body is too large",
-);
-/// The type of the body is not known.
-pub const MEDIA_TYPE: Type = of(
-    "media-type",
-    StatusCode::UNSUPPORTED_MEDIA_TYPE,
-    "the type of the body is not known",
-);
-/// There is no such document.
-pub const MISSING: Type = of("missing", StatusCode::NOT_FOUND, "no such document");
-const CONDITION: Type = of(
-    "condition",
-    StatusCode::PRECONDITION_FAILED,
-    "a condition does not hold",
-);
-const CONTENDED: Type = of(
-    "contended",
-    StatusCode::SERVICE_UNAVAILABLE,
-    "other writers were faster",
-);
-const STORAGE: Type = of(
-    "storage",
-    StatusCode::SERVICE_UNAVAILABLE,
-    "the storage can't answer now",
-);
-const CORRUPT: Type = of(
-    "corrupt",
-    StatusCode::INTERNAL_SERVER_ERROR,
-    "the stored document can't be read",
-);
-
-/// The change does not fit the document.
-const UNFIT: Type = of(
-    "unfit",
-    StatusCode::CONFLICT,
-    "the change does not fit the document",
-);
-const PROTECTED: Type = of(
-    "field-is-protected",
-    StatusCode::CONFLICT,
-    "the id of an item can't be changed",
-);
-/// The call is not one for a collection.
-pub const COLLECTION: Type = of(
-    "collection",
-    StatusCode::CONFLICT,
-    "the call is not one for a collection",
-);
-const KEY: Type = of(
-    "idempotency-key",
-    StatusCode::BAD_REQUEST,
-    "the idempotency key can't be used",
-);
-const KEY_REUSED: Type = of(
-    "idempotency-key-reused",
-    StatusCode::UNPROCESSABLE_ENTITY,
-    "the idempotency key was used for another request",
-);
-/// A filter, a sort or a cursor can't be used.
-pub const QUERY: Type = of("query", StatusCode::BAD_REQUEST, "the query can't be used");
-const QUERY_LIMIT: Type = of(
-    "query-limit",
-    StatusCode::UNPROCESSABLE_ENTITY,
-    "the query reads too many items",
-);
-const TOO_OLD: Type = of(
-    "cursor-too-old",
-    StatusCode::GONE,
-    "changes behind the cursor were dropped",
-);
-const OVERLOADED: Type = of(
-    "overloaded",
-    StatusCode::TOO_MANY_REQUESTS,
-    "too many changes have not landed yet",
-);
-
-/// All types.
-pub const ALL: [Type; 23] = [
-    UNFIT,
-    PROTECTED,
-    COLLECTION,
-    KEY,
-    KEY_REUSED,
-    QUERY,
-    QUERY_LIMIT,
-    TOO_OLD,
-    OVERLOADED,
-    UNAUTHORIZED,
-    NO_RESOURCE,
-    METHOD,
-    PATH,
-    REQUEST,
-    PATH_TOO_LONG,
-    BODY,
-    TOO_LARGE,
-    MEDIA_TYPE,
-    MISSING,
-    CONDITION,
-    CONTENDED,
-    STORAGE,
-    CORRUPT,
-];
+types! {
+    UNAUTHORIZED "unauthorized" UNAUTHORIZED "a token is needed";
+    NO_RESOURCE "no-resource" NOT_FOUND "no such resource";
+    METHOD "method" METHOD_NOT_ALLOWED "the resource has other methods";
+    PATH "path" BAD_REQUEST "the path names no document";
+    REQUEST "request" BAD_REQUEST "the request can't be used";
+    PATH_TOO_LONG "path-too-long" URI_TOO_LONG "the path is too long";
+    BODY "body" BAD_REQUEST "the body can't be used";
+    TOO_LARGE "too-large" PAYLOAD_TOO_LARGE "the body is too large";
+    MEDIA_TYPE "media-type" UNSUPPORTED_MEDIA_TYPE "the type of the body is not known";
+    MISSING "missing" NOT_FOUND "no such document";
+    CONDITION "condition" PRECONDITION_FAILED "a condition does not hold";
+    CONTENDED "contended" SERVICE_UNAVAILABLE "other writers were faster";
+    STORAGE "storage" SERVICE_UNAVAILABLE "the storage can't answer now";
+    CORRUPT "corrupt" INTERNAL_SERVER_ERROR "the stored document can't be read";
+    UNFIT "unfit" CONFLICT "the change does not fit the document";
+    PROTECTED "field-is-protected" CONFLICT "the id of an item can't be changed";
+    COLLECTION "collection" CONFLICT "the call is not one for a collection";
+    KEY "idempotency-key" BAD_REQUEST "the idempotency key can't be used";
+    KEY_REUSED "idempotency-key-reused" UNPROCESSABLE_ENTITY "the idempotency key was used for another request";
+    QUERY "query" BAD_REQUEST "the query can't be used";
+    QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
+    TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
+    OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
+}
 
 impl Type {
     /// The name of the type in an answer.

@@ -8,8 +8,10 @@
 
 mod head;
 mod items;
+mod landed;
 mod post;
 
-pub(crate) use head::{Generations, Head, collection_of, generation_of, ids_of, item_of, path_of};
+pub(crate) use head::{Generations, Head, collection_of, ids_of, item_of, path_of};
 pub(crate) use items::ID;
+pub(crate) use landed::Landed;
 pub(crate) use post::Turns;

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 use storage_sdk::{Durability, Part};
 
@@ -79,52 +80,58 @@ impl Documents {
             _ => None,
         };
         loop {
-            let (head, now) = (self.head(collection).await?, self.clock.now());
-            if let Some(done) = done_before(&head, call, now)? {
+            let head = self.head(collection).await?;
+            if let Some(done) = done_before(&head, call, self.clock.now())? {
                 let id = done.i.as_deref().unwrap_or_default();
                 return Ok(repeated(&Path::item(collection, id)?, &head, done));
             }
             call.conditions.check(head.tag())?;
-            let number = head
-                .last
-                .map_or(0, |last| last.saturating_add(1))
-                .max(now.0 / 1_000);
-            let id = id_of(number);
-            let item = Path::item(collection, &id)?;
-            let (_, found) = self.find_item(collection, &id).await?;
-            let absent = Conditions {
-                if_match: None,
-                if_none_match: Some(Tags::Any),
-            };
-            if absent.check(found.tag()).is_err() || found.is_stored {
-                // Somebody has put an item under an id of this form.
-                self.skip_id(&head, (collection, number), attempts.left()?)
-                    .await?;
-                continue;
-            }
-            let edited = with_id(edit.of(None)?, &item, &id)?;
-            let keys = head.keys_with(call, (now, true), Some(&id))?;
-            let write = ItemWrite {
-                path: &item,
-                collection,
-                id: &id,
-                call,
-            };
-            let of_head = |part: Part| {
-                let part = head.unchanged(drawn(&head, part, number));
-                let part = match call.conditions == Conditions::default() {
-                    true => part,
-                    false => part.if_version(head.version),
-                };
-                with_keys(part, keys)
-            };
-            let left = attempts.left()?;
-            let parts = (of_head, |part: Part| part);
-            let sent = self.send_item(&write, (&head, &found), edited, (now, left), parts);
-            if let Some(done) = attempts.ended(sent.await).await? {
+            let sent = self.draw(path, edit, (&head, call), attempts.left()?);
+            if let Some(Some(done)) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
         }
+    }
+
+    /// Draws the next id of a collection, and adds the item under it. `None` if somebody has put an
+    /// item under that id.
+    async fn draw(
+        &self,
+        path: &Path,
+        edit: &Edit,
+        (head, call): (&Head, &Call),
+        left: Duration,
+    ) -> Result<Option<Changed>> {
+        let (collection, now) = (path.as_str(), self.clock.now());
+        let next = head.last.map_or(0, |last| last.saturating_add(1));
+        let number = next.max(now.0 / 1_000);
+        let id = id_of(number);
+        let item = Path::item(collection, &id)?;
+        let (_, found) = self.find_item(collection, &id).await?;
+        if found.is_stored {
+            self.skip_id(head, (collection, number), left).await?;
+            return Ok(None);
+        }
+        let edited = with_id(edit.of(None)?, &item, &id)?;
+        let keys = head.keys_with(call, (now, true), Some(&id))?;
+        let of_head = |part: Part| {
+            let part = head.unchanged(drawn(head, part, number));
+            let is_conditional = call.conditions != Conditions::default();
+            let part = match is_conditional {
+                true => part.if_version(head.version),
+                false => part,
+            };
+            with_keys(part, keys)
+        };
+        let write = ItemWrite {
+            path: &item,
+            collection,
+            id: &id,
+            call,
+        };
+        let parts = (of_head, |part: Part| part);
+        let sent = self.send_item(&write, (head, &found), edited, (now, left), parts);
+        sent.await.map(Some)
     }
 
     /// Leaves an id out. Another writer that was faster did the same.
@@ -132,7 +139,7 @@ impl Documents {
         &self,
         head: &Head,
         (collection, number): (&str, u64),
-        left: std::time::Duration,
+        left: Duration,
     ) -> Result<()> {
         let owner = self.head_owner(collection)?;
         let write = owner.transaction(|part| drawn(head, part, number));

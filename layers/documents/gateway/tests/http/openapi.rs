@@ -97,7 +97,7 @@ fn names_the_problems(description: &Value) -> Result<()> {
     let types = description.pointer("/components/schemas/ProblemType/enum");
     let types = types.and_then(Value::as_array).context("types")?;
     let described: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
-    let expected = problem::ALL.map(|of| of.urn());
+    let expected: Vec<String> = problem::ALL.iter().map(|of| of.urn()).collect();
     let expected: Vec<&str> = expected.iter().map(String::as_str).collect();
     assert_eq!(sorted(described), sorted(expected));
     Ok(())
