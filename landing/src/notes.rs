@@ -361,6 +361,21 @@ impl LandedNotes {
 mod tests {
     use super::*;
 
+    /// A partition is asked about at once if it has lost its record since, also if it had work in
+    /// between.
+    #[test]
+    fn a_partition_without_work_is_asked_about_once_until_it_loses_its_record() {
+        let (landed, one, two) = (LandedNotes::default(), Partition(1), Partition(2));
+        assert_eq!(landed.unasked(&[(one, false), (two, true)]), [one, two]);
+        assert_eq!(landed.unasked(&[(one, false), (two, true)]), []);
+        assert_eq!(landed.unasked(&[(one, false), (two, false)]), [two]);
+        // It has work now, so it has a record.
+        assert_eq!(landed.unasked(&[(two, false)]), []);
+        assert_eq!(landed.unasked(&[(one, false), (two, false)]), [one]);
+        landed.ask_again();
+        assert_eq!(landed.unasked(&[(one, false), (two, true)]), [one, two]);
+    }
+
     fn notes(places: &[(u64, u64)], last: (u64, u64)) -> Notes {
         let event = |(epoch, number): &(u64, u64)| Event {
             partition: Partition(0),

@@ -360,6 +360,31 @@ async fn a_live_reader_gets_notes_at_once_and_a_reset_after_a_loss() -> Result<(
     Ok(())
 }
 
+/// A worker can land notes and drop them from the hot tier before a live reader looks.
+#[tokio::test]
+async fn a_live_reader_gets_notes_that_landed_before_it_looked() -> Result<()> {
+    let stack = Stack::open().await?;
+    let ann = stack.player("ann");
+    let mut live = stack.storage.live([ann.partition()]).await?;
+    let worker = stack.worker();
+    let mut places = vec![write(&ann, "1").await?];
+    stack.landed().await?;
+    places.push(write(&ann, "2").await?);
+    stack.landed().await?;
+    worker.stop().await?;
+    places.push(write(&ann, "3").await?);
+    let mut seen = Vec::new();
+    for event in live.try_next().await? {
+        let LiveEvent::Event(event) = event else {
+            panic!("{event:?}")
+        };
+        seen.push(event.position);
+    }
+    assert_eq!(seen, places);
+    assert_eq!(live.try_next().await?, []);
+    Ok(())
+}
+
 /// The embedded mode has the same feed.
 #[tokio::test]
 async fn the_embedded_mode_has_the_feed_and_a_close_lands_it() -> Result<()> {

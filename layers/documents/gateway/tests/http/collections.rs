@@ -142,6 +142,10 @@ pub(crate) async fn posts_get_ids_that_grow_in_the_order_of_their_commits(
     let document = place.post("users", r#"{"name":"ann"}"#).await?;
     assert_eq!(told(&document), (201, "1", ""));
     let path = header(&document, "location").trim_start_matches("/hyper-storage/content/");
+    let path = &path.to_owned();
+    let told = crate::place::json(document).await?;
+    let target = told.pointer("/target/id").and_then(Value::as_str);
+    assert_eq!(target, path.rsplit('/').next());
     let body = place.json(path).await?;
     assert_eq!(
         body.get("id").and_then(Value::as_str),

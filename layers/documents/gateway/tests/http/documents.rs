@@ -16,6 +16,7 @@ pub(crate) async fn a_document_is_put_patched_deleted_and_put_again(place: Place
     );
     let got = place.get("guilds/red").await?;
     assert_eq!(header(&got, "etag"), header(&put, "etag"));
+    assert_eq!(header(&got, "revision"), "1");
     assert_eq!(got.text().await?, r#"{"name":"Red","seats":3}"#);
 
     let patch = place
@@ -248,11 +249,10 @@ pub(crate) async fn a_document_with_a_time_to_live_ends(place: Place) -> Result<
     put("3600").await?.error_for_status()?;
     assert_eq!(place.json("a").await?, json!(1));
     put("1").await?.error_for_status()?;
-    let item = place
-        .call(Method::PUT, "a~/1")
-        .header("hyper-storage-ttl", "1");
-    item.body("{}").send().await?.error_for_status()?;
     place.put("a~/2", "{}").await?.error_for_status()?;
+    let item = place.call(Method::PUT, "a~/1");
+    let item = item.header("hyper-storage-ttl", "1").body("{}");
+    item.send().await?.error_for_status()?;
     let is_gone = async || Ok(place.get("a").await?.status() == StatusCode::NOT_FOUND);
     storage_tests::until("the document has ended", is_gone).await?;
     // The sweeper comes: the revision goes on, and the collection counts the item no more (B30).
@@ -351,6 +351,9 @@ pub(crate) async fn one_path_has_one_document_however_it_is_written(place: Place
     let tag = header(&place.put("a", "1").await?, "etag").to_owned();
     let get = |tag: String| place.call(Method::GET, "a").header("if-match", tag).send();
     assert_eq!(get(tag.clone()).await?.status(), StatusCode::OK);
+    place.put("a", r#"{"x":1}"#).await?.error_for_status()?;
+    place.put("a", r#"{"y":2}"#).await?.error_for_status()?;
+    assert_eq!(place.json("a").await?, json!({"y":2}), "the old members go");
     place.put("a", r#""Hello""#).await?.error_for_status()?;
     assert_eq!(
         refused(get(tag).await?).await?,
@@ -364,17 +367,22 @@ pub(crate) async fn one_path_has_one_document_however_it_is_written(place: Place
 pub(crate) async fn a_patch_leaves_the_time_to_live(place: Place) -> Result<()> {
     let put = place
         .call(Method::PUT, "a")
-        .header("hyper-storage-ttl", "2");
+        .header("hyper-storage-ttl", "3600");
     put.body("[1]").send().await?.error_for_status()?;
+    let ends = async || {
+        let line = place.look("_export?prefix=a").await?.text().await?;
+        let line: serde_json::Value = serde_json::from_str(&line)?;
+        anyhow::Ok(line.get("ends").and_then(serde_json::Value::as_u64))
+    };
+    let before = ends().await?;
+    assert!(before.is_some());
     let patch = place
         .call(Method::PATCH, "a")
         .header("content-type", "application/json-patch+json");
-    let patch = patch
-        .body(r#"[{"op":"add","path":"/-","value":2}]"#)
-        .send()
-        .await?;
-    assert_eq!(told(&patch), (200, "2", ""));
-    let is_gone = async || Ok(place.get("a").await?.status() == StatusCode::NOT_FOUND);
-    storage_tests::until("it has ended", is_gone).await?;
+    let patch = patch.body(r#"[{"op":"add","path":"/-","value":2}]"#);
+    assert_eq!(told(&patch.send().await?), (200, "2", ""));
+    assert_eq!(ends().await?, before);
+    place.put("a", "1").await?.error_for_status()?;
+    assert_eq!(ends().await?, None, "a put sets it anew");
     place.close().await
 }

@@ -53,7 +53,7 @@ pub(crate) async fn the_feed_tells_each_change_below_a_prefix_and_ends_with_the_
 ) -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=guilds%2F").await?;
     place
-        .put("guilds/red", r#"{"name":"Red"}"#)
+        .put("guilds/red", r#"{"name":"Red","x":null}"#)
         .await?
         .error_for_status()?;
     place.put("players/1", "1").await?.error_for_status()?;

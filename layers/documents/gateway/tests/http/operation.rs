@@ -5,6 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use reqwest::StatusCode;
 use serde_json::{Value, json};
+use storage_metrics::names;
 
 use crate::feeds::Feed;
 use crate::place::{Place, header, json as body_of};
@@ -26,6 +27,13 @@ pub(crate) async fn figures_of_the_gateway_and_the_storage_are_on_one_page(
         "storage_backpressure_percent 0.0",
     ] {
         assert!(page.lines().any(|have| have == line), "{line} in {page}");
+    }
+    let of_gateways = names::ALL
+        .iter()
+        .filter(|name| name.name.starts_with("document_"));
+    for name in of_gateways {
+        let line = format!("# TYPE storage_{} ", name.name);
+        assert!(page.contains(&line), "nobody measures {}", name.name);
     }
     let anonymous = place.client.get(place.url("_metrics")).send().await?;
     assert_eq!(anonymous.status(), StatusCode::UNAUTHORIZED);
