@@ -53,22 +53,41 @@ pub async fn get(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     let path = Path::new(&path)?;
-    let mut query = Parameters::parse(query.as_deref())?;
-    if path.place() == Place::Collection {
-        return list::page(&shared, &path, query, &headers).await;
-    }
+    let query = Parameters::parse(query.as_deref())?;
+    let response = match path.place() {
+        Place::Collection => list::page(&shared, &path, query, &headers).await?,
+        _ => document(&shared, &path, query, &headers).await?,
+    };
+    Ok(revalidated(response))
+}
+
+/// Caches ask again each time, with the tag.
+fn revalidated(mut response: Response) -> Response {
+    let always = HeaderValue::from_static("no-cache");
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, always);
+    response
+}
+
+/// The document or item.
+async fn document(
+    shared: &Shared,
+    path: &Path,
+    mut query: Parameters,
+    headers: &HeaderMap,
+) -> Result<Response, Problem> {
     let revision = query.number(&["revision"])?;
     query.finish("a document takes revision")?;
     if let Some(revision) = revision {
-        return kept(&shared, &path, revision).await;
+        return kept(shared, path, revision).await;
     }
-    let conditions = conditions(&headers)?;
-    let found = shared.documents.get(&path).await?;
+    let conditions = conditions(headers)?;
+    let found = shared.documents.get(path).await?;
     let tag = found.as_ref().map(Document::tag);
     if let Some(unchanged) = unchanged(&conditions, tag)? {
         return Ok(unchanged);
     }
-    let document = found.ok_or_else(|| missing(&path))?;
+    let document = found.ok_or_else(|| missing(path))?;
     let response = json(StatusCode::OK, document.body.clone());
     Ok(with_revision(with_tag(response, tag), document.revision))
 }
@@ -125,6 +144,10 @@ pub async fn put(
         if !matches!(body.trim_ascii(), b"" | b"null") {
             let message = format!("{path} is a collection; put its items, or send no body");
             return Err(Problem::new(problem::COLLECTION, message));
+        }
+        if call.lives.is_some() {
+            let message = "a collection has no time to live; give one to its items";
+            return Err(Problem::new(problem::REQUEST, message));
         }
         shared.documents.create_collection(&path, &call).await?
     } else {

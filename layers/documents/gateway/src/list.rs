@@ -135,10 +135,22 @@ struct Embedded<'a> {
     els: Vec<&'a RawValue>,
 }
 
+/// Whether a media range is the type of a list with links. A quality of 0 excludes it.
+fn is_hal(range: &str) -> bool {
+    let mut parts = range.split(';').map(str::trim);
+    let is_it = parts.next().is_some_and(|of| of.eq_ignore_ascii_case(HAL));
+    let excluded =
+        |part: &str| part.strip_prefix("q=").and_then(|q| q.parse().ok()) == Some(0.0_f32);
+    is_it && !parts.any(excluded)
+}
+
 /// Whether the caller accepts a list with links.
 fn accepts_hal(headers: &HeaderMap) -> bool {
-    let mut accepted = headers.get_all(header::ACCEPT).iter();
-    accepted.any(|accept| accept.to_str().is_ok_and(|accept| accept.contains(HAL)))
+    let lines = headers.get_all(header::ACCEPT).iter();
+    let lines = lines.filter_map(|line| line.to_str().ok());
+    lines
+        .flat_map(|line| line.split(','))
+        .any(|range| is_hal(range))
 }
 
 /// A list changes with its collection. Its two forms have different tags.

@@ -76,6 +76,13 @@ pub(crate) async fn a_collection_is_deleted_in_one_step_and_begins_again(
     assert_eq!(told(&place.put("b~", "").await?), (201, "1", ""));
     assert_eq!(told(&place.put("b~", "null").await?), (200, "1", ""));
     assert_eq!(place.json("b~").await?, json!([]));
+    let ending = place
+        .call(Method::PUT, "b~")
+        .header("hyper-storage-ttl", "9");
+    assert_eq!(
+        refused(ending.send().await?).await?,
+        (400, "request".to_owned())
+    );
     for refusal in [place.put("b~", "{}").await?, place.patch("b~", "{}").await?] {
         assert_eq!(refused(refusal).await?, (409, "collection".to_owned()));
     }

@@ -182,6 +182,11 @@ pub(crate) async fn a_list_with_links(place: Place) -> Result<()> {
     let page = place.call(Method::GET, "a~?size=2");
     let page = page.header("accept", "application/hal+json").send().await?;
     assert_eq!(header(&page, "content-type"), "application/hal+json");
+    let plain = place.call(Method::GET, "a~?size=2");
+    let plain = plain.header("accept", "application/json, application/hal+json;q=0");
+    let plain = plain.send().await?;
+    assert_eq!(header(&plain, "content-type"), "application/json");
+    assert_eq!(header(&plain, "cache-control"), "no-cache");
     let page = body_of(page).await?;
     let els = page.pointer("/_embedded/els").context("items")?;
     assert_eq!(els, &json!([{"id":"0"},{"id":"1"}]));

@@ -1,0 +1,1 @@
+//! Torture, crash points and benchmarks of documents over HTTP.
