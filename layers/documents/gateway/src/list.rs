@@ -148,9 +148,7 @@ fn is_hal(range: &str) -> bool {
 fn accepts_hal(headers: &HeaderMap) -> bool {
     let lines = headers.get_all(header::ACCEPT).iter();
     let lines = lines.filter_map(|line| line.to_str().ok());
-    lines
-        .flat_map(|line| line.split(','))
-        .any(|range| is_hal(range))
+    lines.flat_map(|line| line.split(',')).any(is_hal)
 }
 
 /// A list changes with its collection. Its two forms have different tags.
