@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use storage_tests::bench::report::Report;
-use storage_tests::bench::{smoke, smoke_docs};
+use storage_tests::bench::{STORAGE, smoke, smoke_docs};
 
 const BENCH: &str = env!("CARGO_BIN_EXE_bench");
 
@@ -54,7 +54,7 @@ fn assert_figures(report: &Report) {
 }
 
 async fn assert_runs(part: Part, cases_min: usize) -> Result<()> {
-    let report = smoke(Path::new(BENCH), |case| Part::of(case) == part).await?;
+    let report = smoke(&STORAGE, Path::new(BENCH), |case| Part::of(case) == part).await?;
     assert_figures(&report);
     let cases = report.cases.len();
     assert!(cases >= cases_min, "{part:?}: {cases} cases");

@@ -10,7 +10,7 @@ use crate::{Documents, Error, Event, Kind, Path, Result};
 pub const CHANGES_MAX: usize = 1_000;
 /// About how many bytes of bodies a page has at most, and what a follower gets anew.
 const PAGE_BYTES: usize = 8 << 20;
-const MISSED_BYTES: usize = 64 << 20;
+const MISSED_BYTES: usize = 16 << 20;
 /// The most events of all paths that a page looks at.
 const READ_MAX: usize = 100_000;
 /// The most events that a follower gets anew.
@@ -120,7 +120,7 @@ impl Documents {
                 page.next.move_to(event.partition, event.position);
                 let change = self.change_of(&event);
                 if let Some(change) = change.filter(|change| change.concerns(prefix)) {
-                    bytes = bytes.saturating_add(size_of(&event));
+                    bytes = bytes.saturating_add(bytes_of(&event));
                     page.changes.push(change);
                 }
             }
@@ -279,7 +279,7 @@ impl Missed<'_> {
         self.at.insert(event.partition, event.position);
         let change = self.documents.change_of(&event);
         if change.is_some_and(|change| change.concerns(self.prefix)) {
-            self.bytes = self.bytes.saturating_add(size_of(&event));
+            self.bytes = self.bytes.saturating_add(bytes_of(&event));
             self.events.push(event);
         }
     }
@@ -331,7 +331,8 @@ impl Missed<'_> {
 }
 
 /// The bytes of an event's body.
-fn size_of(told: &Told) -> usize {
+#[must_use]
+pub fn bytes_of(told: &Told) -> usize {
     match &told.content {
         Content::Note(note) => note.body.len(),
         _ => 0,

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 
 use super::case::Case;
-use super::cases;
 use super::scale::Scale;
+use super::suite::Suite;
 
 /// Measures every path beside its limit or its alternative, on a Redis and a MariaDB that it
 /// starts.
@@ -27,7 +27,7 @@ pub struct Args {
     /// The file for the results as JSON, besides the table on the standard output
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Write docs/benchmarks.md and its charts, below the present folder
+    /// Write the page of the results and its charts, below the folder docs of the present folder
     #[arg(long)]
     pub docs: bool,
 }
@@ -43,10 +43,10 @@ impl Args {
         }
     }
 
-    /// The command with these arguments.
+    /// The command that runs a suite with these arguments.
     #[must_use]
-    pub fn command(&self) -> String {
-        let mut command = "cargo run --release -p storage-tests --bin bench --".to_owned();
+    pub fn command(&self, suite: &Suite) -> String {
+        let mut command = suite.command.to_owned();
         if self.quick {
             command.push_str(" --quick");
         }
@@ -62,12 +62,12 @@ impl Args {
         command
     }
 
-    /// The requested cases.
+    /// The requested cases of a suite.
     ///
     /// # Errors
     /// No case has the name.
-    pub fn cases(&self) -> Result<Vec<Box<dyn Case>>> {
-        let mut cases = cases::all();
+    pub fn cases(&self, suite: &Suite) -> Result<Vec<Box<dyn Case>>> {
+        let mut cases = (suite.cases)();
         if let Some(only) = &self.only {
             let texts: Vec<&str> = only.split(',').map(str::trim).collect();
             cases.retain(|case| texts.iter().any(|text| case.plan().name.contains(text)));

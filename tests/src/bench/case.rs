@@ -182,6 +182,8 @@ pub struct Processes {
     pub redis: Option<u32>,
     /// The database server.
     pub mariadb: Option<u32>,
+    /// The gateway between the client and the servers, or the alternative to it.
+    pub gateway: Option<u32>,
     /// Landing workers and game servers.
     pub children: Vec<u32>,
 }

@@ -16,6 +16,8 @@ pub struct Cpu {
     pub redis: f64,
     /// The database server.
     pub mariadb: f64,
+    /// The gateway. 0 for a case without one.
+    pub gateway: f64,
     /// The whole machine, other processes included.
     pub machine: f64,
 }
@@ -35,6 +37,7 @@ impl Cpu {
             client,
             redis: server(processes.redis)?,
             mariadb: server(processes.mariadb)?,
+            gateway: server(processes.gateway)?,
             machine: machine()?,
         })
     }
@@ -46,6 +49,7 @@ impl Cpu {
             client: (self.client - earlier.client).max(0.0),
             redis: (self.redis - earlier.redis).max(0.0),
             mariadb: (self.mariadb - earlier.mariadb).max(0.0),
+            gateway: (self.gateway - earlier.gateway).max(0.0),
             machine: (self.machine - earlier.machine).max(0.0),
         }
     }
@@ -57,6 +61,7 @@ impl Cpu {
             client: self.client + other.client,
             redis: self.redis + other.redis,
             mariadb: self.mariadb + other.mariadb,
+            gateway: self.gateway + other.gateway,
             machine: self.machine + other.machine,
         }
     }
@@ -69,6 +74,7 @@ impl Cpu {
             client: self.client / by,
             redis: self.redis / by,
             mariadb: self.mariadb / by,
+            gateway: self.gateway / by,
             machine: self.machine / by,
         }
     }
@@ -76,7 +82,7 @@ impl Cpu {
     /// The CPU time of all processes of the case.
     #[must_use]
     pub fn all(&self) -> f64 {
-        self.client + self.redis + self.mariadb
+        self.client + self.redis + self.mariadb + self.gateway
     }
 
     /// The CPU time of all other processes.
@@ -147,12 +153,24 @@ fn micros(ticks: f64) -> f64 {
 /// # Errors
 /// The process has ended.
 pub fn peak_memory(pid: u32) -> Result<f64> {
+    bytes_of(pid, "VmHWM:")
+}
+
+/// The memory that a process has now, in bytes: its resident set.
+///
+/// # Errors
+/// The process has ended.
+pub fn memory(pid: u32) -> Result<f64> {
+    bytes_of(pid, "VmRSS:")
+}
+
+fn bytes_of(pid: u32, name: &str) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
     let line = text
         .lines()
-        .find_map(|line| line.strip_prefix("VmHWM:"))
-        .context("no VmHWM")?;
+        .find_map(|line| line.strip_prefix(name))
+        .with_context(|| format!("{path} has no {name}"))?;
     Ok(line.trim().trim_end_matches(" kB").parse::<f64>()? * 1024.0)
 }
 

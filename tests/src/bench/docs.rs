@@ -1,4 +1,4 @@
-//! docs/benchmarks.md and its charts.
+//! The page of the results and its charts.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -10,29 +10,27 @@ use super::commands::Cost;
 use super::measured::Verdict;
 use super::report::{Failed, Report, figure};
 use super::scaling;
+use super::suite::Paper;
 use super::sweep::Sweep;
 
-/// The handwritten part.
-const LIMITS: &str = include_str!("limits.md");
-
-/// Writes `benchmarks.md` and `benchmarks/*.svg` into a folder.
+/// Writes the page and `benchmarks/*.svg` into a folder.
 ///
 /// # Errors
 /// A file can't be written.
-pub fn write(report: &Report, folder: &Path) -> Result<()> {
+pub fn write(paper: &Paper, report: &Report, folder: &Path) -> Result<()> {
     let charts = folder.join("benchmarks");
     std::fs::create_dir_all(&charts)
         .with_context(|| format!("cannot make {}", charts.display()))?;
     for sweep in &report.sweeps {
         std::fs::write(charts.join(format!("{}.svg", sweep.name)), svg(sweep))?;
     }
-    let path = folder.join("benchmarks.md");
-    std::fs::write(&path, markdown(report))
+    let path = folder.join(paper.file);
+    std::fs::write(&path, markdown(paper, report))
         .with_context(|| format!("cannot write {}", path.display()))
 }
 
-fn markdown(report: &Report) -> String {
-    let mut text = head(report);
+fn markdown(paper: &Paper, report: &Report) -> String {
+    let mut text = head(paper, report);
     text.push_str(&cases(report));
     text.push_str(&descriptions(report));
     text.push_str(&commands(report));
@@ -60,10 +58,13 @@ fn markdown(report: &Report) -> String {
     for sweep in others {
         let _ = write!(text, "\n{}", chart(sweep));
     }
-    text + "\n## What was tried, and where the limit is\n\n" + LIMITS
+    text + "\n" + paper.limits_title + "\n\n" + paper.limits
 }
 
-fn head(report: &Report) -> String {
+fn head(paper: &Paper, report: &Report) -> String {
+    let Paper {
+        title, cpu, parts, ..
+    } = paper;
     let Report {
         command,
         machine,
@@ -76,12 +77,12 @@ fn head(report: &Report) -> String {
         .filter(|case| case.verdict != Verdict::NotMet)
         .count();
     let mut text = format!(
-        "# Benchmarks\n\n\
+        "{title}\n\n\
          This command writes the page. Only the last part is by hand.\n\n```sh\n{command}\n```\n\n\
-         On {machine}. Redis keeps nothing on disk. The database flushes its log at each commit and has {} GiB of buffers. Client, \
-         servers and workers share the machine. The run took {:.0} minutes.\n\n\
+         On {machine}. Redis keeps nothing on disk. The database flushes its log at each commit and has {} GiB of buffers. {parts} \
+         share the machine. The run took {:.0} minutes.\n\n\
          Each case runs ours and its baseline in turn (A B, B A, …). Figures are medians, a ratio is the median of the ratios of \
-         neighbours, with its range. Time and CPU are for one operation, CPU of client, Redis and database. A case during which others \
+         neighbours, with its range. Time and CPU are for one operation, {cpu}. A case during which others \
          used the machine is measured again, and if that does not help, says so.\n\n\
          {met} of {} goals are met.\n\n",
         machine.database_gib,

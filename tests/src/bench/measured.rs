@@ -209,8 +209,8 @@ mod tests {
         let cpu = Cpu {
             client: 100.0,
             redis: 50.0,
-            mariadb: 0.0,
             machine: 150.0 + foreign,
+            ..Cpu::default()
         };
         Repetition {
             sample,

@@ -5,7 +5,7 @@
 //! | [`args`], [`scale`] | the arguments of a run, and its scale |
 //! | [`case`] | a case: two sides of one comparison, and the goal |
 //! | [`cases`] | each of them |
-//! | [`run`](mod@run) | one run |
+//! | [`run`](mod@run), [`program`] | one run, and the program around it |
 //! | [`runner`] | the two sides of a case in turn |
 //! | [`measured`], [`stats`] | the results of repetitions: medians, ranges, percentiles |
 //! | [`cpu`], [`machine`] | CPU time of processes, and the machine of a run |
@@ -13,11 +13,12 @@
 //! | [`load`], [`fill`] | many tasks that repeat an operation for some time, and many owners |
 //! | [`plain`], [`straight`] | the plain Redis client, and plain SQL |
 //! | [`lander`], [`reader`], [`server`], [`talk`] | landing workers and game servers as processes |
+//! | [`suite`] | a set of cases, and the page of their results |
 //! | [`report`] | the table |
 //! | [`sweep`], [`chart`], [`axis`] | a figure over another, as a chart |
 //! | [`scaling`] | the gain from more processes, and the limit |
 //! | [`commands`] | the cost of single commands for Redis |
-//! | [`docs`] | docs/benchmarks.md |
+//! | [`docs`] | the page |
 
 pub mod args;
 pub mod axis;
@@ -34,6 +35,7 @@ pub mod machine;
 pub mod measured;
 pub mod place;
 pub mod plain;
+pub mod program;
 pub mod reader;
 pub mod report;
 pub mod run;
@@ -43,8 +45,10 @@ pub mod scaling;
 pub mod server;
 pub mod stats;
 pub mod straight;
+pub mod suite;
 pub mod sweep;
 pub mod talk;
 
 pub use args::Args;
 pub use run::{run, smoke, smoke_docs};
+pub use suite::{STORAGE, Suite};

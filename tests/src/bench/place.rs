@@ -184,7 +184,7 @@ impl Place {
         Processes {
             redis: self.redis.pid(),
             mariadb: self.mariadb.pid(),
-            children: Vec::new(),
+            ..Processes::default()
         }
     }
 
@@ -281,13 +281,18 @@ pub fn owners_of(storage: &Storage, series: &str, count: usize) -> Result<Vec<By
 /// Keys for this number of partitions, like [`Place::plain_keys`].
 #[must_use]
 pub fn plain_keys(partitions: u32, series: &str, count: usize) -> Arc<[String]> {
-    let parts = u64::from(partitions).max(1);
     let key = |number: usize| {
         let id = owner_id(series, number);
-        let part = xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % parts;
+        let part = part_of(partitions, &id);
         format!("{PREFIX}-hash:{{{part}}}:game:eu:player:{id}")
     };
     (0..count).map(key).collect()
+}
+
+/// One of this number of partitions for an id.
+#[must_use]
+pub fn part_of(partitions: u32, id: &str) -> u64 {
+    xxhash_rust::xxh3::xxh3_64(id.as_bytes()) % u64::from(partitions).max(1)
 }
 
 /// An id: a series, and a number that is mixed so that the ids of a series lie scattered.

@@ -103,16 +103,23 @@ impl Summary {
         }
     }
 
-    /// CPU time of client, Redis and database, in microseconds.
+    /// CPU time of client, gateway if there is one, Redis and database, in microseconds.
     #[must_use]
     pub fn cpu(&self) -> String {
         let cpu = &self.cpu_micros;
-        format!(
-            "{}/{}/{}",
-            figure(cpu.client),
-            figure(cpu.redis),
-            figure(cpu.mariadb)
-        )
+        let gateway = Some(cpu.gateway).filter(|&micros| micros > 0.0);
+        let parts = [
+            Some(cpu.client),
+            gateway,
+            Some(cpu.redis),
+            Some(cpu.mariadb),
+        ];
+        parts
+            .into_iter()
+            .flatten()
+            .map(figure)
+            .collect::<Vec<_>>()
+            .join("/")
     }
 }
 
@@ -167,7 +174,7 @@ impl fmt::Display for Measured {
         );
         write!(
             f,
-            "{:22} p50/p99 µs {} : {}; CPU µs each, client/redis/database ",
+            "{:22} p50/p99 µs {} : {}; CPU µs each, client/[gateway/]redis/database ",
             "", latency[0], latency[1]
         )?;
         write!(f, "{} : {}", cpu[0], cpu[1])?;

@@ -16,51 +16,52 @@ use super::place::Arena;
 use super::report::{Failed, Report};
 use super::runner::measure;
 use super::scale::Scale;
+use super::suite::{STORAGE, Suite};
 use super::sweep::{self, Sweep};
 
 /// A case that takes longer than this hangs. Writing and landing 10,000,000 owners is the longest.
 const PATIENCE: Duration = Duration::from_mins(20);
 
-/// Measures the requested cases and writes the requested files. A failure is reported, and all
+/// Measures the requested cases of a suite and writes the requested files. A failure is reported, and all
 /// other cases are measured and written. `exe` is this program, or one with its hidden subcommands.
 ///
 /// # Errors
 /// The database server does not start, or a file can't be written.
-pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
-    let cases = args.cases()?;
+pub async fn run(suite: &Suite, args: &Args, exe: &Path) -> Result<Report> {
+    let cases = args.cases(suite)?;
     let arena = Arena::start(args.scale(), args.partitions, exe).await?;
     let mut report = Report {
-        command: args.command(),
+        command: args.command(suite),
         ..report(cases, &arena).await?
     };
-    write(args, &report)?;
-    if args.docs {
+    write(suite, args, &report)?;
+    if args.docs && suite.charts {
         more(&mut report, &arena).await;
-        write(args, &report)?;
+        write(suite, args, &report)?;
     }
     Ok(report)
 }
 
-fn write(args: &Args, report: &Report) -> Result<()> {
+fn write(suite: &Suite, args: &Args, report: &Report) -> Result<()> {
     if let Some(path) = &args.json {
         std::fs::write(path, serde_json::to_vec_pretty(report)?)
             .with_context(|| format!("cannot write {}", path.display()))?;
     }
     if args.docs {
-        docs::write(report, Path::new("docs"))
+        docs::write(&suite.page, report, Path::new("docs"))
     } else {
         Ok(())
     }
 }
 
-/// Measures the cases of which `wanted` holds at the smallest scale, to see whether each of them
+/// Measures the cases of a suite of which `wanted` holds at the smallest scale, to see whether each of them
 /// runs.
 ///
 /// # Errors
 /// The database server does not start.
-pub async fn smoke(exe: &Path, wanted: impl Fn(&str) -> bool) -> Result<Report> {
+pub async fn smoke(suite: &Suite, exe: &Path, wanted: impl Fn(&str) -> bool) -> Result<Report> {
     let arena = Arena::start(Scale::Smoke, None, exe).await?;
-    let mut cases = Args::default().cases()?;
+    let mut cases = (suite.cases)();
     cases.retain(|case| wanted(&case.plan().name));
     report(cases, &arena).await
 }
@@ -78,11 +79,11 @@ pub async fn smoke_docs(exe: &Path, folder: &Path) -> Result<Report> {
         ..Args::default()
     };
     let mut report = Report {
-        command: args.command(),
-        ..report(args.cases()?, &arena).await?
+        command: args.command(&STORAGE),
+        ..report(args.cases(&STORAGE)?, &arena).await?
     };
     more(&mut report, &arena).await;
-    docs::write(&report, folder)?;
+    docs::write(&STORAGE.page, &report, folder)?;
     Ok(report)
 }
 

@@ -59,6 +59,7 @@ fn busy(share: &Cpu) -> String {
         redis,
         mariadb,
         machine,
+        ..
     } = share;
     format!(
         "{} %",
@@ -76,6 +77,7 @@ fn limit(side: &Summary, processes: &str, cores: usize) -> String {
         redis,
         mariadb,
         machine,
+        ..
     } = side.share;
     let (redis_core, all) = (
         redis * cores as f64,
@@ -132,6 +134,7 @@ mod tests {
             redis,
             mariadb,
             machine: client + redis + mariadb,
+            ..Cpu::default()
         };
         Summary {
             figure: Spread::of([100.0]),

@@ -28,6 +28,7 @@ pub struct Talk {
     child: Child,
     stdin: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
+    first: String,
 }
 
 impl Talk {
@@ -53,9 +54,16 @@ impl Talk {
             child,
             stdin,
             lines: BufReader::new(stdout).lines(),
+            first: String::new(),
         };
-        talk.answer().await?;
+        talk.first = talk.answer().await?;
         Ok(talk)
+    }
+
+    /// Its first line.
+    #[must_use]
+    pub fn first(&self) -> &str {
+        &self.first
     }
 
     /// Its process.

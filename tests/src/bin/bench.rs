@@ -3,9 +3,10 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use storage_tests::bench::program::{finish, measure};
 use storage_tests::bench::reader::{ReaderArgs, read};
 use storage_tests::bench::server::{ServerArgs, serve};
-use storage_tests::bench::{Args, run};
+use storage_tests::bench::{Args, STORAGE};
 use storage_tests::holder::{HolderArgs, hold};
 
 #[derive(Debug, Parser)]
@@ -34,61 +35,12 @@ enum Role {
 }
 
 fn main() -> ExitCode {
-    match Cli::parse() {
-        Cli {
-            role: Some(Role::Worker { args }),
-            ..
-        } => storage_tests::worker::work(args),
-        Cli {
-            role: Some(Role::Reader(args)),
-            ..
-        } => outcome(block_on(read(args))),
-        Cli {
-            role: Some(Role::Server(args)),
-            ..
-        } => outcome(block_on(serve(args))),
-        Cli {
-            role: Some(Role::Holder(args)),
-            ..
-        } => outcome(block_on(hold(args))),
-        Cli { args, .. } => outcome(block_on(measure(args))),
-    }
-}
-
-async fn measure(args: Args) -> anyhow::Result<()> {
-    if args.list {
-        for case in args.cases()? {
-            let plan = case.plan();
-            println!(
-                "{:<22} {}\n{:22} : {}",
-                plan.name, plan.ours, "", plan.baseline
-            );
-        }
-        return Ok(());
-    }
-    let report = run(&args, &std::env::current_exe()?).await?;
-    println!("{report}");
-    anyhow::ensure!(
-        report.failed.is_empty(),
-        "{} could not be measured",
-        report.failed.len()
-    );
-    Ok(())
-}
-
-fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(task)
-}
-
-fn outcome(result: anyhow::Result<()>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
+    let Cli { role, args } = Cli::parse();
+    match role {
+        Some(Role::Worker { args }) => storage_tests::worker::work(args),
+        Some(Role::Reader(args)) => finish(read(args)),
+        Some(Role::Server(args)) => finish(serve(args)),
+        Some(Role::Holder(args)) => finish(hold(args)),
+        None => finish(measure(&STORAGE, &args)),
     }
 }

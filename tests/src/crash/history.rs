@@ -22,6 +22,7 @@ pub(super) const TYPE: &str = "player";
 #[derive(Debug, Default)]
 pub struct History {
     owners: Mutex<BTreeMap<Part, Possible>>,
+    answers: Mutex<Vec<String>>,
 }
 
 /// The fields of an owner that one client writes: the owner's id, and whether the client is the one
@@ -34,6 +35,19 @@ pub type Answer = (Version, Vec<i64>);
 impl History {
     fn owners(&self) -> MutexGuard<'_, BTreeMap<Part, Possible>> {
         self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Records an answer to a client of a layer, in the layer's own words.
+    pub fn answered(&self, answer: String) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push(answer);
+    }
+
+    /// The answers to clients of a layer.
+    #[must_use]
+    pub fn answers(&self) -> Vec<String> {
+        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.clone()
     }
 
     /// The ids of all owners that were written.
@@ -139,14 +153,16 @@ impl History {
             .map_err(|wrong| anyhow!("{id}: {wrong}"))
     }
 
-    /// All rows of the database, after everything has landed.
+    /// All rows of players in the database, after everything has landed.
     ///
     /// # Errors
     /// They are not the result of the acknowledged writes and some of the writes of unknown
     /// outcome.
     pub fn rows(&self, rows: &[StoredRow]) -> Result<()> {
         let mut owners = self.owners();
-        for row in rows {
+        let is_player = |row: &&StoredRow| row.name.split('/').next() == Some(TYPE);
+        let rows: Vec<&StoredRow> = rows.iter().filter(is_player).collect();
+        for row in &rows {
             let id = id_of(row)?;
             ensure!(
                 owners.keys().any(|(known, _)| known == id),
@@ -157,7 +173,7 @@ impl History {
         for ((id, takes_over), possible) in owners.iter_mut() {
             let mut cells = BTreeMap::new();
             let mut newest = 0;
-            for row in rows {
+            for row in &rows {
                 let field = row.name.rsplit('/').next().unwrap_or_default();
                 if id_of(row)? == id && (field == VISITS) == *takes_over {
                     cells.insert(field.to_owned(), cell_of(row));

@@ -185,7 +185,7 @@ fn run(
         reached.1 = points.reached();
     }
     servers
-        .block_on(check(&place, &history, reached.0))
+        .block_on(check(&place, &history, scenario, reached.0))
         .with_context(|| left_in(servers, &place))?;
     Ok(reached)
 }
@@ -310,10 +310,16 @@ async fn land_all(play: &Play<'_>) -> Result<()> {
 }
 
 /// Lands the rest, and compares database, hot reads and cold reads with the history.
-async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()> {
+async fn check(
+    place: &Place<'_>,
+    history: &History,
+    scenario: &Scenario,
+    struck: bool,
+) -> Result<()> {
     place.heal(POISONED).await?;
     let play = Play::start(place, history, &Arc::new(Points::never())).await?;
     play.free_all().await.context("taking the held owners")?;
+    (scenario.next)(&play).await.context("going on")?;
     land_all(&play).await.context("landing the rest")?;
     let rows = place.rows().await?;
     history
@@ -338,6 +344,7 @@ async fn check(place: &Place<'_>, history: &History, struck: bool) -> Result<()>
             ensure!(play.evict(&id).await?, "{id} can't be evicted");
         }
     }
+    (scenario.compare)(&play).await?;
     play.close().await?;
     place.look().await?.check_quiet()
 }

@@ -20,16 +20,23 @@ pub struct Scenario {
     pub before: Act,
     /// The counted actions.
     pub act: Act,
+    /// The actions of the next process, before it lands the rest.
+    pub next: Act,
+    /// The comparison with the answers of a layer, after everything has landed.
+    pub compare: Act,
     /// Whether the opening of the storage also counts.
     pub opening: bool,
     /// The least number of requests, so that the loop over them can't be empty.
     pub points_min: usize,
 }
 
-pub(super) const PLAIN: Scenario = Scenario {
+/// A scenario without any action.
+pub const PLAIN: Scenario = Scenario {
     name: "",
     before: nothing,
     act: nothing,
+    next: nothing,
+    compare: nothing,
     opening: false,
     points_min: 15,
 };

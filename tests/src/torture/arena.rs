@@ -1,6 +1,6 @@
 //! The place of a run: servers, links between everything, game servers and landing workers.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex as StdMutex, PoisonError};
 
@@ -26,6 +26,10 @@ use crate::Link;
 
 /// The number of game servers.
 pub const GAMES: u32 = 2;
+/// The settings of game servers.
+pub const GAME_SETTINGS: &str = "game.toml";
+/// The settings of workers.
+const WORKER_SETTINGS: &str = "worker.toml";
 /// The number of landing workers.
 const WORKERS: u32 = 3;
 /// The node timeout of the cluster: the silence after which a master counts as dead.
@@ -142,6 +146,30 @@ impl Arena {
     /// # Errors
     /// A part does not start.
     pub async fn start(args: &Args, faults: &[Fault], exe: &Path) -> Result<Self> {
+        let mut arena = Self::without_games(args, "", exe).await?;
+        let program = arena.program(exe);
+        let config = arena.folder.path().join(GAME_SETTINGS);
+        for number in 0..GAMES {
+            let orders = super::crew::Orders {
+                seed: args.seed,
+                servers: GAMES,
+                poison: faults.contains(&Fault::DbPoison),
+                large: faults.contains(&Fault::DbPacket),
+            };
+            arena
+                .games
+                .push(Mutex::new(Game::start(&program, &config, number, orders)?));
+        }
+        Ok(arena)
+    }
+
+    /// Starts servers, links and workers, for other players than game servers. Their settings are
+    /// in the file [`GAME_SETTINGS`] of the arena's folder. `more` is added to the settings of the
+    /// workers.
+    ///
+    /// # Errors
+    /// A part does not start.
+    pub async fn without_games(args: &Args, more: &str, exe: &Path) -> Result<Self> {
         let folder =
             TempDir::with_prefix("storage-torture-").context("cannot make a temporary folder")?;
         let (hot, cold) = tokio::try_join!(start_hot(args.topology), start_cold())?;
@@ -150,8 +178,7 @@ impl Arena {
             hot: Vec::new(),
             cold: Vec::new(),
         };
-        let mut configs = Vec::new();
-        for who in ["game", "worker"] {
+        for (file, more) in [(GAME_SETTINGS, ""), (WORKER_SETTINGS, more)] {
             let hot_url = match &hot {
                 Hot::Single(server) => {
                     let link = Link::start(server.port()).await?;
@@ -165,9 +192,8 @@ impl Arena {
             let cold_url =
                 database.replace(&format!(":{}/", cold.port()), &format!(":{}/", link.port()));
             links.cold.push(link);
-            let path = folder.path().join(format!("{who}.toml"));
-            std::fs::write(&path, settings(&hot_url, &cold_url, false))?;
-            configs.push(path);
+            let text = settings(&hot_url, &cold_url, false) + more;
+            std::fs::write(folder.path().join(file), text)?;
         }
         let direct = match &hot {
             Hot::Single(server) => server.url(),
@@ -176,10 +202,6 @@ impl Arena {
         let settings = Settings::from_toml(&settings(&direct, &database, true), "torture")?;
         let tiers = open(&settings).await?;
         watch(&database).await?;
-        let program = Program {
-            path: exe.to_owned(),
-            folder: folder.path().to_owned(),
-        };
         let mut arena = Self {
             args: args.clone(),
             games: Vec::new(),
@@ -195,25 +217,23 @@ impl Arena {
             turned_back: AtomicU64::new(0),
             folder,
         };
-        let [game, worker]: [PathBuf; 2] =
-            configs.try_into().ok().context("two files of settings")?;
+        let program = arena.program(exe);
+        let config = arena.folder.path().join(WORKER_SETTINGS);
         for number in 0..WORKERS {
             arena
                 .workers
-                .push(Mutex::new(Worker::start(&program, &worker, number)?));
-        }
-        for number in 0..GAMES {
-            let orders = super::crew::Orders {
-                seed: args.seed,
-                servers: GAMES,
-                poison: faults.contains(&Fault::DbPoison),
-                large: faults.contains(&Fault::DbPacket),
-            };
-            arena
-                .games
-                .push(Mutex::new(Game::start(&program, &game, number, orders)?));
+                .push(Mutex::new(Worker::start(&program, &config, number)?));
         }
         Ok(arena)
+    }
+
+    /// A program of the run, with its logs in the folder of the run.
+    #[must_use]
+    pub fn program(&self, exe: &Path) -> Program {
+        Program {
+            path: exe.to_owned(),
+            folder: self.folder.path().to_owned(),
+        }
     }
 
     /// The marks that wait in each partition, and the partition's worker.

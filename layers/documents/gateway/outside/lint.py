@@ -77,6 +77,10 @@ def cases():
         ("GET", "/_metrics", HEADERS, 200),
         ("GET", "/nothing", HEADERS, 404),
         ("TRACE", "/_changes", HEADERS, 405),
+        ("PATCH", collection, HEADERS, 405),
+        ("POST", f"{collection}/ann", HEADERS, 405),
+        ("HEAD", "/_changes", HEADERS, 200),
+        ("HEAD", "/feed", HEADERS, 200),
         ("GET", "/ready", {}, 204),
     ]
 
@@ -122,4 +126,4 @@ for path in ("/content/outside-lint", "/content/outside-lint~"):
         same_validators(path)
 for text, names in warnings.items():
     print(f"warning of {len(names)} answers, such as {names[0]}: {text}")
-done("httplint", 22)
+done("httplint", 26)

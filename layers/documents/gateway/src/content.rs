@@ -15,10 +15,10 @@ use storage_sdk::Durability;
 use tokio::time::{Instant, sleep};
 
 use crate::headers::{self, call, conditions};
-use crate::list;
 use crate::parameters::{Parameters, PathText};
 use crate::problem::{self, Problem};
 use crate::routes::{PREFIX, Shared};
+use crate::{list, methods};
 
 /// The header of the revision.
 pub(crate) const REVISION: HeaderName = HeaderName::from_static("revision");
@@ -168,7 +168,8 @@ fn put_status(changed: &Changed) -> StatusCode {
 /// Applies a patch to the document or item.
 ///
 /// # Errors
-/// As [`put`]. The document is missing, or the type of the patch is not known.
+/// As [`put`]. The path names a collection, the document is missing, or the type of the patch is not
+/// known.
 pub async fn patch(
     State(shared): State<Shared>,
     PathText(path): PathText,
@@ -177,14 +178,13 @@ pub async fn patch(
     body: Body,
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
-    let (path, body) = (Path::new(&path)?, read(body)?);
-    let of = patch_type(&headers)?;
+    let path = Path::new(&path)?;
+    if path.place() == Place::Collection {
+        return Err(methods::refused(&path));
+    }
+    let (body, of) = (read(body)?, patch_type(&headers)?);
     let request: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
     let call = call(&headers, &request)?;
-    if path.place() == Place::Collection {
-        let message = format!("{path} is a collection; patch its items");
-        return Err(Problem::new(problem::COLLECTION, message));
-    }
     let edit = match of {
         "application/json-patch+json" => Edit::patch(&body)?,
         "application/vnd.hyper-storage-increment+json" => Edit::increment(&body)?,
@@ -225,11 +225,11 @@ pub async fn post(
     body: Body,
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
-    let (path, body) = (Path::new(&path)?, read(body)?);
+    let path = Path::new(&path)?;
     if matches!(path.place(), Place::Item { .. }) {
-        let message = format!("{path} is an item; post to its collection");
-        return Err(Problem::new(problem::METHOD, message).allow("GET, HEAD, PUT, PATCH, DELETE"));
+        return Err(methods::refused(&path));
     }
+    let body = read(body)?;
     let call = call(&headers, &[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
     settled(&shared, &call, &changed).await?;

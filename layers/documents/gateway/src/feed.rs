@@ -1,7 +1,7 @@
 //! The live feed as server-sent events.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
@@ -20,9 +20,8 @@ use crate::headers;
 use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
+use crate::window::{EVENTS_MAX, Window};
 
-/// The most events that wait for a slow client. A client that falls further behind gets `reset`.
-const WAITING_MAX: usize = 4_096;
 /// A comment keeps the connection alive while nothing changes.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 /// The pause before the hot tier is asked again after a failure.
@@ -35,16 +34,24 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub struct Hub {
     told: broadcast::Sender<Spread>,
     draining: Arc<watch::Sender<bool>>,
-    /// How far clients were told. Changed under the lock that a client subscribes under, so that a
-    /// new client knows where it begins.
-    end: Arc<Mutex<Cursor>>,
+    tail: Arc<Mutex<Tail>>,
     figures: Figures,
+}
+
+/// The tail of the feed. It changes under the lock that a client subscribes under, so that a new
+/// client knows where it begins.
+#[derive(Debug)]
+struct Tail {
+    /// How far clients were told.
+    end: Cursor,
+    window: Window,
 }
 
 /// What clients are told.
 #[derive(Debug, Clone)]
 pub(crate) enum Spread {
-    Event(Arc<Told>),
+    /// A change, as long as it waits.
+    Event(Weak<Told>),
     /// Changes may be missing. Read again. The feed goes on behind this place.
     Reset(Arc<Cursor>),
 }
@@ -68,9 +75,12 @@ impl Hub {
         let partitions = (0..partitions).map(storage_sdk::feed::Partition);
         let live = storage.live(partitions).await?;
         let hub = Self {
-            told: broadcast::Sender::new(WAITING_MAX),
+            told: broadcast::Sender::new(EVENTS_MAX),
             draining: Arc::new(watch::Sender::new(false)),
-            end: Arc::new(Mutex::new(live.cursor())),
+            tail: Arc::new(Mutex::new(Tail {
+                end: live.cursor(),
+                window: Window::default(),
+            })),
             figures,
         };
         tokio::spawn(hub.clone().read(live));
@@ -98,10 +108,10 @@ impl Hub {
     /// Tells all clients. Without clients nobody listens, which is fine.
     fn tell(&self, events: Vec<LiveEvent>, end: &Cursor) {
         self.figures.heard(events.len());
-        let mut place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tail = self.tail();
         for event in events {
             let spread = match event {
-                LiveEvent::Event(event) => Spread::Event(Arc::new(event)),
+                LiveEvent::Event(event) => Spread::Event(tail.window.add(event)),
                 _ => {
                     self.figures.reset();
                     Spread::Reset(Arc::new(end.clone()))
@@ -109,25 +119,21 @@ impl Hub {
             };
             let _ = self.told.send(spread);
         }
-        *place = end.clone();
+        tail.end = end.clone();
+    }
+
+    fn tail(&self) -> MutexGuard<'_, Tail> {
+        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Takes part: events from now on are told.
     pub(crate) fn seat(&self) -> Seat {
-        let place = self.end.lock().unwrap_or_else(PoisonError::into_inner);
+        let tail = self.tail();
         Seat {
             told: self.told.subscribe(),
             draining: self.draining.subscribe(),
-            begins: place.clone(),
+            begins: tail.end.clone(),
         }
-    }
-
-    /// Where clients are told from now on.
-    pub(crate) fn end(&self) -> Cursor {
-        self.end
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
     }
 
     /// The number of clients.

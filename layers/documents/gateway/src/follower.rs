@@ -116,13 +116,13 @@ impl Follower {
                 _ = self.seat.draining.wait_for(|draining| *draining) => return None,
             };
             match spread {
-                Ok(Spread::Event(told)) => {
-                    if self.is_new(&told) {
-                        self.hear(&told).await;
-                    }
-                }
+                Ok(Spread::Event(told)) => match told.upgrade() {
+                    Some(told) if self.is_new(&told) => self.hear(&told).await,
+                    Some(_) => {}
+                    None => self.begin_anew(),
+                },
                 Ok(Spread::Reset(end)) => self.reset(Cursor::clone(&end)),
-                Err(RecvError::Lagged(_)) => self.reset(self.hub.end()),
+                Err(RecvError::Lagged(_)) => self.begin_anew(),
                 Err(RecvError::Closed) => return None,
             }
         }
@@ -132,6 +132,12 @@ impl Follower {
     fn is_new(&self, told: &Told) -> bool {
         let begins = self.seat.begins.of(told.partition);
         told.position > begins.unwrap_or(Position::ZERO)
+    }
+
+    /// A client that is too far behind goes on with the events from now on.
+    fn begin_anew(&mut self) {
+        self.seat = self.hub.seat();
+        self.reset(self.seat.begins.clone());
     }
 
     fn reset(&mut self, end: Cursor) {

@@ -6,8 +6,10 @@
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
+//! | `methods` | the methods of documents, collections and items |
 //! | `list` | pages of collections |
 //! | [`feed`], `follower` | the live feed as server-sent events, and one client of it |
+//! | `window` | the events that wait for slow clients |
 //! | [`lines`] | export and import |
 //! | `sweep` | the task that ends documents and removes items of deleted collections |
 //! | [`figures`] | the page of metrics |
@@ -25,9 +27,11 @@ mod follower;
 mod headers;
 pub mod lines;
 mod list;
+mod methods;
 mod openapi;
 mod parameters;
 pub mod problem;
 pub mod routes;
 pub mod serve;
 mod sweep;
+mod window;

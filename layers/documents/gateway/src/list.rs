@@ -58,8 +58,9 @@ pub(crate) async fn page(
     let tag = Some(list.tag()).filter(|_| !landed);
     if let Some(mut unchanged) = unchanged(&conditions, tag)? {
         let headers_of = unchanged.headers_mut();
-        headers_of
-            .extend(weak_tag(list.tag(), accepts_hal(headers)).map(|tag| (header::ETAG, tag)));
+        if let Some(tag) = weak_tag(list.tag(), accepts_hal(headers)) {
+            headers_of.insert(header::ETAG, tag);
+        }
         headers_of.insert(header::VARY, VARY);
         return Ok(unchanged);
     }

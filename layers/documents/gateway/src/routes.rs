@@ -15,7 +15,7 @@ use storage_documents::documents::BODY_BYTES_MAX;
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::problem::{self, Problem};
-use crate::{changes, content, feed, figures, lines, openapi};
+use crate::{changes, content, feed, figures, lines, methods, openapi};
 
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
@@ -43,6 +43,7 @@ pub fn router(shared: Shared) -> Router {
         .patch(content::patch)
         .delete(content::delete)
         .post(content::post)
+        .fallback(methods::unknown)
         .layer(middleware::from_fn(in_time));
     let resources = Router::new()
         .route("/content/{*path}", content)
@@ -60,12 +61,11 @@ pub fn router(shared: Shared) -> Router {
             shared.clone(),
             only_with_token,
         ));
-    let open = get(openapi::description);
-    let open = Router::new().route("/openapi.json", open);
-    let open = open.method_not_allowed_fallback(wrong_method);
+    let open = Router::new().route("/openapi.json", get(openapi::description));
     Router::new()
         .nest(PREFIX, resources.merge(open))
         .route("/ready", get(ready))
+        .method_not_allowed_fallback(wrong_method)
         .fallback(no_resource)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
         .layer(middleware::from_fn_with_state(

@@ -386,3 +386,54 @@ pub(crate) async fn a_patch_leaves_the_time_to_live(place: Place) -> Result<()> 
     assert_eq!(ends().await?, None, "a put sets it anew");
     place.close().await
 }
+
+/// The headers that tell something of the content.
+const OF_CONTENT: [&str; 9] = [
+    "cache-control",
+    "content-length",
+    "content-type",
+    "count",
+    "etag",
+    "link",
+    "revision",
+    "transfer-encoding",
+    "vary",
+];
+
+/// A HEAD has the status and the headers of the GET, and no body.
+pub(crate) async fn a_head_is_a_get_without_its_body(place: Place) -> Result<()> {
+    for id in 1..=3 {
+        let put = place.put(&format!("a~/{id}"), r#"{"n":1}"#).await?;
+        put.error_for_status()?;
+    }
+    let put = place.call(Method::PUT, "a");
+    let put = put.header("hyper-storage-wait", "landed").body("[1]");
+    let put = put.send().await?.error_for_status()?;
+    let transaction = header(&put, "hyper-storage-transaction");
+    for resource in [
+        "content/a",
+        "content/a~/1",
+        "content/a~?size=2",
+        "content/nothing",
+        "content/a//b",
+        "_changes?prefix=a",
+        &format!("transactions/{transaction}"),
+        "openapi.json",
+        "nothing",
+    ] {
+        let send = async |method: Method| {
+            let request = place.client.request(method, place.url(resource));
+            let request = request.bearer_auth(place.gateway.token());
+            anyhow::Ok(request.send().await?)
+        };
+        let (get, head) = (send(Method::GET).await?, send(Method::HEAD).await?);
+        assert_eq!(head.status(), get.status(), "{resource}");
+        for name in OF_CONTENT {
+            assert_eq!(header(&head, name), header(&get, name), "{name} {resource}");
+        }
+        let length = get.bytes().await?.len().to_string();
+        assert_eq!(header(&head, "content-length"), length, "{resource}");
+        assert!(head.bytes().await?.is_empty(), "{resource}");
+    }
+    place.close().await
+}

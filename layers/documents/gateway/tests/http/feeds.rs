@@ -8,6 +8,9 @@ use serde_json::Value;
 
 use crate::place::{Place, header, json, problem, refused};
 
+/// The most bytes of a feed that a message shows.
+const SHOWN_MAX: usize = 4_000;
+
 /// The lines of a feed, as far as they have come.
 pub(crate) struct Feed {
     response: Response,
@@ -35,13 +38,37 @@ impl Feed {
         id.unwrap_or_default()
     }
 
+    /// The names of the events.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        let lines = self.text.lines();
+        lines.filter_map(|line| line.strip_prefix("event: "))
+    }
+
+    /// The changes that were told.
+    fn changes(&self) -> Vec<Value> {
+        let lines = self.text.lines();
+        let data = lines.filter_map(|line| line.strip_prefix("data: "));
+        data.filter_map(|text| serde_json::from_str(text).ok())
+            .filter(|data: &Value| data.get("path").is_some())
+            .collect()
+    }
+
+    /// What came last, for messages.
+    fn end(&self) -> &str {
+        let from = self.text.len().saturating_sub(SHOWN_MAX);
+        self.text.get(from..).unwrap_or_default()
+    }
+
     /// Waits until the feed has this text, for 30 s at most. Comments keep the feed alive meanwhile.
     pub(crate) async fn until(&mut self, text: &str) -> Result<()> {
         let end = tokio::time::Instant::now() + Duration::from_secs(30);
-        while !self.text.contains(text) {
+        // A text that is not in what has come ends in what comes.
+        let mut looked = 0;
+        while !self.text.get(looked..).unwrap_or_default().contains(text) {
+            looked = self.text.len().saturating_sub(text.len());
             let chunk = tokio::time::timeout_at(end, self.response.chunk()).await;
-            let chunk = chunk.with_context(|| format!("no {text:?} in {:?}", self.text))??;
-            let chunk = chunk.with_context(|| format!("the feed ended after {:?}", self.text))?;
+            let chunk = chunk.with_context(|| format!("no {text:?} at {:?}", self.end()))??;
+            let chunk = chunk.with_context(|| format!("the feed ended after {:?}", self.end()))?;
             self.text.push_str(std::str::from_utf8(&chunk)?);
         }
         Ok(())
@@ -68,6 +95,10 @@ pub(crate) async fn the_feed_tells_each_change_below_a_prefix_and_ends_with_the_
         .send()
         .await?
         .error_for_status()?;
+    for body in ["[1,null]", "1.50", "\"x\"", "false"] {
+        place.put("guilds/b", body).await?.error_for_status()?;
+        feed.until(&format!("\"body\":{body}}}")).await?;
+    }
     feed.until("event: feed:delete").await?;
     assert!(!feed.text.contains("players"), "{}", feed.text);
     for part in [
@@ -109,11 +140,9 @@ pub(crate) async fn a_client_that_comes_back_gets_what_it_missed(place: Place) -
     };
     place.put("a", "5").await?.error_for_status()?;
     feed.until(r#""revision":5,"#).await?;
-    let told = |line: &str| {
-        let data: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
-        data.get("revision").and_then(Value::as_u64)
-    };
-    let revisions: Vec<u64> = feed.text.lines().filter_map(told).collect();
+    let changes = feed.changes();
+    let revisions = changes.iter().filter_map(|change| change.get("revision"));
+    let revisions: Vec<u64> = revisions.filter_map(Value::as_u64).collect();
     assert_eq!(revisions, [2, 3, 4, 5], "{}", feed.text);
     let wrong = place.look("feed?since=yesterday").await?;
     assert_eq!(refused(wrong).await?, (400, "request".to_owned()));
@@ -146,10 +175,7 @@ pub(crate) async fn an_item_that_leaves_a_filter_is_told(place: Place) -> Result
     place.put("a~/3", r#"{"n":8}"#).await?.error_for_status()?;
     feed.until("a~/3").await?;
     feed.until("\n\n").await?;
-    let lines = feed.text.lines();
-    let names: Vec<&str> = lines
-        .filter_map(|line| line.strip_prefix("event: "))
-        .collect();
+    let names: Vec<&str> = feed.names().collect();
     // The patch that was read with a later one may have left the filter by then.
     let expected = [
         "open",
@@ -307,5 +333,32 @@ pub(crate) async fn feeds_tell_the_documents_of_their_world_alone(place: Place) 
     assert!(!feed.text.contains(r#""path":"x""#), "{}", feed.text);
     let page = place.look("_changes?wait=20").await?.text().await?;
     assert!(!page.contains(r#""path":"x""#), "{page}");
+    place.close().await
+}
+
+/// B39: the event of an item or document that was posted.
+pub(crate) async fn the_event_of_a_post_is_a_put_with_the_id(place: Place) -> Result<()> {
+    for path in ["a~", "b"] {
+        let mut feed = Feed::open(&place, &format!("?prefix={path}")).await?;
+        let posted = place.post(path, r#"{"n":1,"x":null}"#).await?;
+        let posted = json(posted.error_for_status()?).await?;
+        let target = posted.pointer("/target/id").cloned();
+        let revision = r#""revision":1,"#;
+        feed.until(revision).await?;
+        feed.until("\n\n").await?;
+        let is_told = async || {
+            let landed = place.look(&format!("_changes?prefix={path}")).await?;
+            let landed = json(landed).await?;
+            let landed = landed.pointer("/results/0").cloned();
+            Ok(landed.is_some() && landed == feed.changes().pop())
+        };
+        storage_tests::until("both feeds tell the same", is_told).await?;
+        let told = feed.changes().pop().context("a change")?;
+        assert_eq!(told.get("method"), Some(&Value::from("feed:put")));
+        assert_eq!(told.get("path"), posted.get("path"));
+        assert_eq!(told.pointer("/body/id"), target.as_ref());
+        assert_eq!(told.pointer("/body/n"), Some(&Value::from(1)));
+        assert_eq!(told.pointer("/body/x"), None);
+    }
     place.close().await
 }

@@ -1,8 +1,14 @@
 //! Lists of collections.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
+use storage_documents::{Call, Path, Query};
+use storage_sdk::{Clock, Durability, Timestamp};
 
 use crate::place::{Place, header, json as body_of, refused, told};
 
@@ -280,6 +286,68 @@ pub(crate) async fn names_with_quotes_are_names(place: Place) -> Result<()> {
             (400, "query".to_owned()),
             "{query}"
         );
+    }
+    place.close().await
+}
+
+/// B40.
+pub(crate) async fn a_page_has_100_items_unless_it_is_told(place: Place) -> Result<()> {
+    let line = |number| format!("{{\"path\":\"a~/{number}\",\"body\":{{}}}}\n");
+    let lines: String = (100..201).map(line).collect();
+    let import = place.client.post(place.url("_import"));
+    let import = import.bearer_auth(place.gateway.token()).body(lines);
+    import.send().await?.error_for_status()?;
+    let page = place.get("a~").await?.error_for_status()?;
+    let next = next_of(&page).context("a link")?;
+    let expected: Vec<String> = (100..200).map(|number| number.to_string()).collect();
+    assert_eq!(ids(&body_of(page).await?), expected);
+    assert_eq!(listed(&place, &next).await?, "200");
+    place.close().await
+}
+
+/// A clock that stands until it is set.
+#[derive(Debug)]
+struct Still(AtomicU64);
+
+impl Clock for Still {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// B30: between the end of its time to live and the sweep. No gateway serves the other world, so
+/// nothing is swept there.
+pub(crate) async fn an_item_that_has_ended_is_not_listed_although_it_still_counts(
+    place: Place,
+) -> Result<()> {
+    let clock = Arc::new(Still(AtomicU64::new(1_700_000_000_000_000)));
+    let theirs = place.theirs()?.with_clock(clock.clone());
+    let timeout = Duration::from_secs(30);
+    for (collection, durability) in [
+        ("a~", Durability::Cached),
+        ("b~", Durability::Landed { timeout }),
+    ] {
+        let collection = Path::new(collection)?;
+        for (id, lives) in [("1", Some(Duration::from_secs(10))), ("2", None)] {
+            let call = Call {
+                lives,
+                durability,
+                ..Call::default()
+            };
+            let path = Path::item(collection.as_str(), id)?;
+            theirs.put(&path, b"{}", &call).await?;
+        }
+        let listed = async |sort: &str| {
+            let list = theirs.list(&collection, &Query::new("", sort)?).await?;
+            let list = list.context("a list")?;
+            let ids: Vec<String> = list.items.into_iter().map(|item| item.id).collect();
+            anyhow::Ok((ids.join(","), list.count))
+        };
+        assert_eq!(listed("").await?, ("1,2".to_owned(), 2));
+        clock.0.fetch_add(11_000_000, Ordering::SeqCst);
+        for sort in ["", "-id", "n"] {
+            assert_eq!(listed(sort).await?, ("2".to_owned(), 2), "{sort}");
+        }
     }
     place.close().await
 }

@@ -4,6 +4,7 @@
 mod collections;
 mod documents;
 mod feeds;
+mod limits;
 mod lists;
 mod openapi;
 mod operation;
@@ -44,6 +45,7 @@ cases! {
         earlier_versions_are_kept
         one_path_has_one_document_however_it_is_written
         a_patch_leaves_the_time_to_live
+        a_head_is_a_get_without_its_body
     }
     collections {
         items_are_put_patched_and_deleted_and_the_collection_counts
@@ -64,6 +66,8 @@ cases! {
         a_list_with_links
         pages_of_mixed_keys_and_moving_items
         names_with_quotes_are_names
+        a_page_has_100_items_unless_it_is_told
+        an_item_that_has_ended_is_not_listed_although_it_still_counts
     }
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
@@ -74,6 +78,12 @@ cases! {
         a_deleted_collection_is_told_to_followers_of_its_items
         the_events_of_an_item_are_a_chain
         feeds_tell_the_documents_of_their_world_alone
+        the_event_of_a_post_is_a_put_with_the_id
+    }
+    limits {
+        urls_of_any_length_are_answered
+        objects_with_a_hundred_thousand_members
+        a_client_that_is_far_behind_begins_anew
     }
     openapi {
         the_description_names_every_resource_and_problem

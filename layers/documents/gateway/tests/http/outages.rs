@@ -1,13 +1,16 @@
 //! Several gateways, and servers that are away or lost. On Redis and MariaDB alone.
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use futures::future::join_all;
-use reqwest::{Method, RequestBuilder, StatusCode};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use sqlx::Connection as _;
+use sqlx::mysql::MySqlConnection;
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{World, stack};
 
 use crate::feeds::Feed;
-use crate::place::{Place, header, refused, told};
+use crate::place::{Place, header, json as body_of, refused, told};
 
 /// K8, K9, D8, D19: what is one step in one gateway is one step in two.
 #[tokio::test(flavor = "multi_thread")]
@@ -117,5 +120,107 @@ async fn while_the_database_is_away_documents_are_served_and_lists_say_why_not()
     let is_back = async || Ok(place.get("a~").await?.status() == StatusCode::OK);
     storage_tests::until("lists are back", is_back).await?;
     drop(feed);
+    place.close().await
+}
+
+/// B21: too many changes have not landed. What was refused has changed nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_beyond_the_limit_of_unlanded_ones_are_refused_with_429() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    let limits = "\n[backpressure]\nsoft_marks = 20\nhard_marks = 60\ndelay_max = \"5ms\"\ninterval = \"10ms\"\n";
+    world.text.push_str(limits);
+    let place = Place::on(world).await?;
+    place.put("a", r#"{"n":0}"#).await?.error_for_status()?;
+    mariadb.pause()?;
+    let add = async || {
+        let patch = place.call(Method::PATCH, "a").body(r#"{"n":1}"#);
+        let increment = "application/vnd.hyper-storage-increment+json";
+        anyhow::Ok(patch.header("content-type", increment).send().await?)
+    };
+    let mut made = 0_u64;
+    let is_refused = async || {
+        let added = add().await?;
+        if added.status() == StatusCode::OK {
+            made += 1;
+            return Ok(false);
+        }
+        assert_eq!(header(&added, "retry-after"), "1");
+        assert_eq!(refused(added).await?, (429, "overloaded".to_owned()));
+        Ok(true)
+    };
+    storage_tests::until("a change is refused", is_refused).await?;
+    assert_eq!(place.json("a").await?, json!({"n": made}));
+    mariadb.resume()?;
+    let is_taken = async || Ok(add().await?.status() == StatusCode::OK);
+    storage_tests::until("changes are taken again", is_taken).await?;
+    assert_eq!(place.json("a").await?, json!({"n": made + 1}));
+    place.close().await
+}
+
+/// The partition of a change, by the answer to it.
+fn partition_of(answer: &Response) -> Result<u32> {
+    let id = header(answer, "hyper-storage-transaction");
+    Ok(id.split('.').next().context("an id")?.parse()?)
+}
+
+/// The revisions of a path in the landed feed behind a cursor, which goes to the end.
+async fn landed_revisions(place: &Place, cursor: &mut String, path: &str) -> Result<Vec<u64>> {
+    let page = place.look(&format!("_changes?since={cursor}")).await?;
+    let page = body_of(page.error_for_status()?).await?;
+    let last = page.get("last_seq").and_then(Value::as_str);
+    last.context("last_seq")?.clone_into(cursor);
+    let changes = page.get("results").and_then(Value::as_array);
+    let changes = changes.context("results")?.iter();
+    let ours = changes.filter(|change| change.get("path") == Some(&Value::from(path)));
+    Ok(ours
+        .filter_map(|change| change.get("revision")?.as_u64())
+        .collect())
+}
+
+/// K3: somebody holds the record of one partition, whose changes land after later ones of another.
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_of_a_partition_that_lands_late_are_in_the_landed_feed() -> Result<()> {
+    let world = World::fresh().await?;
+    let database = world.database.clone();
+    let place = Place::on(world).await?;
+    let put = async |path: &str, wait: &'static str| {
+        let put = place.call(Method::PUT, path).body("1");
+        let put = put.header("hyper-storage-wait", wait).send().await?;
+        anyhow::Ok(put.error_for_status()?)
+    };
+    let late = partition_of(&put("late", "landed").await?)?;
+    let mut number = 0;
+    let other = loop {
+        number += 1;
+        let other = format!("other{number}");
+        if partition_of(&put(&other, "landed").await?)? != late {
+            break other;
+        }
+    };
+    let mut holder = MySqlConnection::connect(&database).await?;
+    let mut held = holder.begin().await?;
+    let record = "SELECT epoch FROM landing_partition WHERE partition_id = ? FOR UPDATE";
+    let record = sqlx::query(record).bind(late);
+    record.fetch_one(&mut *held).await?;
+    let mut cursor = String::new();
+    let mut seen = Vec::new();
+    for _ in 0..2 {
+        put("late", "cached").await?;
+        put(&other, "landed").await?;
+        seen.extend(landed_revisions(&place, &mut cursor, "late").await?);
+    }
+    assert_eq!(seen, [1], "the partition is held up");
+    held.rollback().await?;
+    let is_told = async || {
+        seen.extend(landed_revisions(&place, &mut cursor, "late").await?);
+        Ok(seen.len() >= 3)
+    };
+    storage_tests::until("the late changes are told", is_told).await?;
+    assert_eq!(seen, [1, 2, 3]);
+    assert_eq!(
+        landed_revisions(&place, &mut String::new(), &other).await?,
+        [1, 2, 3]
+    );
     place.close().await
 }

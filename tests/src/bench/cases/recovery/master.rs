@@ -213,7 +213,7 @@ impl Rig for MasterRig {
         Processes {
             redis,
             mariadb: self.mariadb,
-            children: Vec::new(),
+            ..Processes::default()
         }
     }
 }

@@ -1,0 +1,68 @@
+//! Tries to make documents lose, double or misreport changes, and prints whether it did.
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use document_trials::gateway::{GatewayArgs, serve};
+use document_trials::torture::args::Args;
+use document_trials::torture::run;
+
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
+struct Cli {
+    #[command(subcommand)]
+    role: Option<Role>,
+    #[command(flatten)]
+    args: Option<Args>,
+}
+
+/// The subcommands of the processes that this program starts of itself.
+#[derive(Debug, Subcommand)]
+enum Role {
+    #[command(hide = true)]
+    Gateway(GatewayArgs),
+    #[command(hide = true, disable_help_flag = true)]
+    Worker {
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
+fn main() -> ExitCode {
+    match Cli::parse() {
+        Cli {
+            role: Some(Role::Worker { args }),
+            ..
+        } => storage_tests::worker::work(args),
+        Cli {
+            role: Some(Role::Gateway(args)),
+            ..
+        } => outcome(block_on(serve(args)).map(|()| true)),
+        Cli {
+            args: Some(args), ..
+        } => outcome(block_on(async {
+            let report = run(&args, &std::env::current_exe()?).await?;
+            println!("{report}");
+            Ok(report.is_good())
+        })),
+        Cli { args: None, .. } => outcome(Err(anyhow::anyhow!("--seed is missing; see --help"))),
+    }
+}
+
+fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?
+        .block_on(task)
+}
+
+fn outcome(result: anyhow::Result<bool>) -> ExitCode {
+    match result {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! The conditions on the landed feed, on the answers, and on the stored documents.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use storage_tests::torture::oracle::Flaw;
+
+use super::history::{Asked, End, Kind};
+use super::state::State;
+use super::told::{Told, head};
+
+/// A document that was read at the end.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Read {
+    /// The tag. `None` of an item in a list.
+    pub tag: Option<String>,
+    /// The revision. `None` of an item in a list.
+    pub revision: Option<u64>,
+    /// The body without the member `id`.
+    pub body: Map<String, Value>,
+}
+
+/// The stored data at the end.
+#[derive(Debug, Default)]
+pub struct Finals {
+    /// Documents that are there, and items by their lists.
+    pub documents: BTreeMap<String, Read>,
+    /// The count and the revision of each collection that is there.
+    pub collections: BTreeMap<String, (Option<u64>, Option<u64>)>,
+}
+
+/// Compares the landed feed with the answers and with the stored documents.
+#[must_use]
+pub fn judge(asked: &[Asked], told: &[Told], finals: &Finals) -> Vec<Flaw> {
+    let state = State::of(told);
+    let mut flaws = state.flaws.clone();
+    flaws.extend(answers(asked, told));
+    flaws.extend(deletions(asked, told));
+    flaws.extend(stored(&state, finals));
+    flaws
+}
+
+/// The name of each change in a feed: the token in its body, or the amount that it added.
+fn tokens(told: &[Told]) -> Vec<(String, &Told)> {
+    let mut counters: BTreeMap<&str, u64> = BTreeMap::new();
+    let mut tokens = Vec::new();
+    for told in told.iter().filter(|told| told.method != "feed:delete") {
+        if let Some(token) = told.body.get("by").and_then(Value::as_str) {
+            tokens.push((token.to_owned(), told));
+        } else if let Some(sum) = told.body.get("n").and_then(Value::as_u64) {
+            let before = counters.insert(&told.path, sum).unwrap_or_default();
+            tokens.push((sum.wrapping_sub(before).to_string(), told));
+        } else if !told.path.ends_with('~') {
+            tokens.push((String::new(), told));
+        }
+    }
+    tokens
+}
+
+/// Each acknowledged change is told once, as its answer says. No other change is told.
+fn answers(asked: &[Asked], told: &[Told]) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    let mut by_token: BTreeMap<(String, bool), Vec<&Told>> = BTreeMap::new();
+    for (token, told) in tokens(told) {
+        let is_amount = told.body.get("by").is_none();
+        by_token.entry((token, is_amount)).or_default().push(told);
+    }
+    for asked in asked.iter().filter(|asked| asked.kind != Kind::Delete) {
+        let key = (asked.token.clone(), asked.kind == Kind::Increment);
+        let told = by_token.remove(&key).unwrap_or_default();
+        flaws.extend(answer(asked, &told));
+    }
+    for ((token, _), told) in by_token {
+        let detail = format!("nobody asked for the change {token:?}: {told:?}");
+        let path = told.first().map_or("", |told| &told.path);
+        flaws.push(Flaw::new("asked", path, detail));
+    }
+    flaws
+}
+
+/// The flaw of the events of one change.
+fn answer(asked: &Asked, told: &[&Told]) -> Option<Flaw> {
+    let flaw = |what: &str| {
+        let detail = format!("{what}: {asked:?} is told as {told:?}");
+        Some(Flaw::new("answers", &asked.path, detail))
+    };
+    match (&asked.end, told) {
+        (End::Acked { .. }, []) => return flaw("an acknowledged change has no event"),
+        (End::NotApplied, [_, ..]) => return flaw("a change that was not made has an event"),
+        (_, [_, _, ..]) => return flaw("a change has several events"),
+        (_, [told]) if head(&told.path) != head(&asked.path) => {
+            return flaw("a change is told elsewhere");
+        }
+        _ => {}
+    }
+    let (End::Acked { revision, first }, [told]) = (&asked.end, told) else {
+        return None;
+    };
+    let is_item = head(&told.path) != told.path;
+    // The answer to the repeat of a change of an item has the present revision of the collection.
+    let revision_is_right = told.revision == *revision || (is_item && first.is_none());
+    let first_is_right = first
+        .as_ref()
+        .is_none_or(|(tag, id)| *tag == told.etag && *id == told.id);
+    if revision_is_right && first_is_right && told.path == asked.path {
+        None
+    } else {
+        flaw("an event differs from the answer")
+    }
+}
+
+/// Each acknowledged deletion is told. Those of unknown outcome explain the others.
+fn deletions(asked: &[Asked], told: &[Told]) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    let mut left: BTreeMap<&str, i64> = BTreeMap::new();
+    let ids: BTreeMap<&str, &Told> = told.iter().map(|told| (told.id.as_str(), told)).collect();
+    for told in told.iter().filter(|told| told.method == "feed:delete") {
+        *left.entry(&told.path).or_default() += 1;
+    }
+    let mut unknown: BTreeMap<&str, i64> = BTreeMap::new();
+    for asked in asked.iter().filter(|asked| asked.kind == Kind::Delete) {
+        match &asked.end {
+            End::Acked { revision, first } => {
+                *left.entry(&asked.path).or_default() -= 1;
+                let is_told = |(tag, id): &(String, String)| {
+                    ids.get(id.as_str()).is_some_and(|told| {
+                        told.path == asked.path
+                            && told.revision == *revision
+                            && told.etag == *tag
+                            && told.method == "feed:delete"
+                    })
+                };
+                if !first.as_ref().is_none_or(is_told) {
+                    let detail = format!("an acknowledged deletion has no event: {asked:?}");
+                    flaws.push(Flaw::new("answers", &asked.path, detail));
+                }
+            }
+            End::Unknown => *unknown.entry(&asked.path).or_default() += 1,
+            End::NotApplied => {}
+        }
+    }
+    for (path, left) in left {
+        let most = unknown.get(path).copied().unwrap_or_default();
+        if !(0..=most).contains(&left) {
+            let detail = format!(
+                "{left} deletions are told that were not acknowledged, and {most} have an unknown outcome"
+            );
+            flaws.push(Flaw::new("answers", path, detail));
+        }
+    }
+    flaws
+}
+
+/// The stored documents are those that the feed describes.
+fn stored(state: &State, finals: &Finals) -> Vec<Flaw> {
+    let mut flaws = Vec::new();
+    for (path, known) in &state.documents {
+        let found = finals.documents.get(path);
+        let revision = state.revisions.get(path);
+        let is_same = match (&known.body, found) {
+            (None, None) => true,
+            (Some(body), Some(found)) => {
+                *body == found.body
+                    && found.tag.as_ref().is_none_or(|tag| *tag == known.tag)
+                    && found.revision.is_none_or(|found| revision == Some(&found))
+            }
+            _ => false,
+        };
+        if !is_same {
+            let detail =
+                format!("the feed ends with {known:?} at {revision:?}, and {found:?} is stored");
+            flaws.push(Flaw::new("stored", path, detail));
+        }
+    }
+    for path in finals.documents.keys() {
+        if !state.documents.contains_key(path) {
+            let detail = "it is stored, and the feed never told it";
+            flaws.push(Flaw::new("stored", path, detail));
+        }
+    }
+    for (path, (count, revision)) in &finals.collections {
+        let told = (Some(state.count(path)), state.revisions.get(path).copied());
+        if told != (*count, *revision) {
+            let detail =
+                format!("the feed ends with {told:?}, and the list says {count:?}, {revision:?}");
+            flaws.push(Flaw::new("counts", path, detail));
+        }
+    }
+    flaws
+}

@@ -1,0 +1,30 @@
+//! Faults on purpose while clients write documents through two gateways, and an oracle.
+//!
+//! | module | concept |
+//! | --- | --- |
+//! | [`args`] | the arguments of a run |
+//! | [`run`](mod@run) | one run, from the start of the servers to the verdict |
+//! | [`place`] | servers, links, workers and gateways, which are killed and started again |
+//! | [`client`] | one request over HTTP and its answer |
+//! | [`play`], [`owned`], [`shared`] | a client: documents that it alone writes, and documents of all |
+//! | [`history`] | the changes that clients asked for |
+//! | [`told`] | the changes that the landed feed tells |
+//! | [`follower`], [`receiver`] | a client of the live feed; the receiver of a sink |
+//! | [`judge`](mod@judge), [`state`], [`heard`] | the conditions on all of these |
+
+pub mod args;
+pub mod client;
+pub mod follower;
+pub mod heard;
+pub mod history;
+pub mod judge;
+pub mod owned;
+pub mod place;
+pub mod play;
+pub mod receiver;
+pub mod run;
+pub mod shared;
+pub mod state;
+pub mod told;
+
+pub use run::run;
