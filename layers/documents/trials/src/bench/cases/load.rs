@@ -69,23 +69,23 @@ impl Case for Load {
         let place = arena.place().await?;
         let paths = arena.scale.pick(256, 4_096, 4_096);
         let gateway = Arc::new(Served::gateway(&place).await?);
-        let landers = if matches!(self, Self::Item) {
-            Some(Landers::start(&place, 1).await?)
-        } else {
-            None
-        };
-        let (ours, baseline) = if matches!(self, Self::Item) {
-            let ours = puts(&gateway, "members~/", paths, item).await?;
-            (ours, puts(&gateway, "members/", paths, item).await?)
-        } else {
-            let bare = Arc::new(Served::bare(&place).await?);
-            let ours = puts(&gateway, "guilds/", paths, document).await?;
-            (ours, puts(&bare, "guilds/", paths, document).await?)
-        };
-        let (ours, baseline) = if matches!(self, Self::Get) {
-            (ours.others(gets(paths)), baseline.others(gets(paths)))
-        } else {
-            (ours, baseline)
+        let bare = Arc::new(Served::bare(&place).await?);
+        let documents = async |served| puts(served, "guilds/", paths, document).await;
+        let items = async |prefix| puts(&gateway, prefix, paths, item).await;
+        let (landers, ours, baseline) = match self {
+            Self::Get => {
+                let (ours, baseline) = (documents(&gateway).await?, documents(&bare).await?);
+                (None, ours.others(gets(paths)), baseline.others(gets(paths)))
+            }
+            Self::Put => (None, documents(&gateway).await?, documents(&bare).await?),
+            Self::Item => {
+                let landers = Landers::start(&place, 1).await?;
+                (
+                    Some(landers),
+                    items("members~/").await?,
+                    items("members/").await?,
+                )
+            }
         };
         Ok(Box::new(Sides {
             place,
