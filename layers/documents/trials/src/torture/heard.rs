@@ -32,11 +32,16 @@ pub fn is_up_to_date(heard: &[Heard], told: &[Told]) -> bool {
     known.iter().all(is_last)
 }
 
-/// The flaws of what a follower heard: a change that never landed, and one that is missing between
-/// two others without a word that it should read again.
+/// The flaws of what a follower heard: a change that never landed, one that is missing between two
+/// others without a word that it should read again, and a last one that is missing.
 #[must_use]
 pub fn judge_follower(heard: &[Heard], told: &[Told]) -> Vec<Flaw> {
-    follow(heard, &chains(told)).1
+    let mut flaws = follow(heard, &chains(told)).1;
+    if !is_up_to_date(heard, told) {
+        let detail = "a follower has not heard the last change of a path that it knows";
+        flaws.push(Flaw::new("live", "", detail));
+    }
+    flaws
 }
 
 type Places<'a> = BTreeMap<&'a str, usize>;
@@ -89,4 +94,64 @@ pub fn judge_sink(got: &[At], told: &[Told]) -> Vec<Flaw> {
         flaws.extend(at.map(|at| Flaw::new("sink", "", format!("{at:?} {what}"))));
     }
     flaws
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    fn told(number: u64, path: &str, etag: &str) -> Told {
+        Told {
+            id: format!("0.1.{number}"),
+            method: "feed:put".to_owned(),
+            path: path.to_owned(),
+            revision: number,
+            count: None,
+            etag: etag.to_owned(),
+            prev: None,
+            body: Value::Null,
+        }
+    }
+
+    fn heard(told: &[&Told]) -> Vec<Heard> {
+        told.iter()
+            .map(|told| Heard::Change((*told).clone()))
+            .collect()
+    }
+
+    #[test]
+    fn a_follower_may_hear_twice_or_begin_anew_but_miss_nothing() {
+        let all = [told(1, "a", "1"), told(2, "a", "2"), told(3, "a", "3")];
+        let [one, two, three] = &all;
+        for good in [
+            heard(&[one, two, three]),
+            heard(&[two, three]),
+            heard(&[one, two, one, two, three]),
+        ] {
+            assert!(judge_follower(&good, &all).is_empty(), "{good:?}");
+        }
+        let mut anew = heard(&[one]);
+        anew.push(Heard::Anew);
+        anew.extend(heard(&[three]));
+        assert!(judge_follower(&anew, &all).is_empty());
+        for bad in [
+            heard(&[one, three]),
+            heard(&[one, two]),
+            heard(&[one, two, three, &told(4, "a", "4")]),
+        ] {
+            assert_eq!(judge_follower(&bad, &all).len(), 1, "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_sink_gets_each_event_in_order_and_maybe_twice() {
+        let all = [told(1, "a", "1"), told(2, "a", "2")];
+        let (one, two) = ((0, 1, 1), (0, 1, 2));
+        assert!(judge_sink(&[one, two, one, two], &all).is_empty());
+        for bad in [vec![one], vec![two, one], vec![one, two, (0, 1, 3)]] {
+            assert_eq!(judge_sink(&bad, &all).len(), 1, "{bad:?}");
+        }
+    }
 }

@@ -188,3 +188,110 @@ fn stored(state: &State, finals: &Finals) -> Vec<Flaw> {
     }
     flaws
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(number: u64, (path, revision): (&str, u64), (prev, by): (u64, &str)) -> Told {
+        let tag = |number: u64| format!("\"{number}\"");
+        Told {
+            id: format!("0.1.{number}"),
+            method: "feed:put".to_owned(),
+            path: path.to_owned(),
+            revision,
+            count: path.contains('~').then_some(1),
+            etag: tag(number),
+            prev: (prev > 0).then(|| tag(prev)),
+            body: json!({ "by": by }),
+        }
+    }
+
+    fn asked(told: &Told) -> Asked {
+        Asked {
+            path: told.path.clone(),
+            kind: Kind::Put,
+            token: told.body["by"].as_str().unwrap().to_owned(),
+            end: End::Acked {
+                revision: told.revision,
+                first: Some((told.etag.clone(), told.id.clone())),
+            },
+        }
+    }
+
+    fn finals(told: &[Told]) -> Finals {
+        let mut finals = Finals::default();
+        for told in told {
+            let read = Read {
+                tag: Some(told.etag.clone()),
+                revision: (!told.path.contains('~')).then_some(told.revision),
+                body: told.body.as_object().unwrap().clone(),
+            };
+            finals.documents.insert(told.path.clone(), read);
+            if told.path.contains('~') {
+                let list = (Some(1), Some(told.revision));
+                finals.collections.insert(head(&told.path).to_owned(), list);
+            }
+        }
+        finals
+    }
+
+    fn history() -> Vec<Told> {
+        vec![
+            told(1, ("a", 1), (0, "x")),
+            told(2, ("a", 2), (1, "y")),
+            told(3, ("g~/i", 1), (0, "z")),
+        ]
+    }
+
+    /// The checks that find a flaw in a feed, beside answers that the right feed gave.
+    fn checks(told: &[Told]) -> Vec<&'static str> {
+        let right = history();
+        let asked: Vec<Asked> = right.iter().map(asked).collect();
+        let flaws = judge(&asked, told, &finals(&right));
+        let mut checks: Vec<_> = flaws.iter().map(|flaw| flaw.check).collect();
+        checks.sort_unstable();
+        checks.dedup();
+        checks
+    }
+
+    fn broken(change: impl Fn(&mut Vec<Told>)) -> Vec<&'static str> {
+        let mut told = history();
+        change(&mut told);
+        checks(&told)
+    }
+
+    #[test]
+    fn each_broken_feed_is_found() {
+        assert!(checks(&history()).is_empty());
+        let lost = broken(|told| drop(told.remove(1)));
+        assert_eq!(lost, ["answers", "stored"]);
+        let twice = broken(|told| {
+            let again = told[1].clone();
+            told.push(again);
+        });
+        assert_eq!(twice, ["answers", "chains", "places", "revisions"]);
+        assert_eq!(broken(|told| told[2].count = Some(2)), ["counts"]);
+        assert_eq!(broken(|told| told[1].prev = None), ["chains"]);
+        let nobody = broken(|told| told.push(self::told(4, ("b", 1), (0, "n"))));
+        assert_eq!(nobody, ["asked", "stored"]);
+        let gap = broken(|told| told[1].revision = 3);
+        assert_eq!(gap, ["answers", "revisions", "stored"]);
+    }
+
+    #[test]
+    fn an_answer_of_unknown_outcome_may_have_an_event_and_a_refused_one_may_not() {
+        let right = history();
+        let with = |end: &End, told: &[Told]| {
+            let mut all: Vec<Asked> = right.iter().map(asked).collect();
+            all[2].end = end.clone();
+            judge(&all, told, &finals(told)).len()
+        };
+        assert_eq!(with(&End::Unknown, &right), 0);
+        assert_eq!(with(&End::Unknown, &right[..2]), 0);
+        assert_eq!(with(&End::NotApplied, &right[..2]), 0);
+        assert_eq!(with(&End::NotApplied, &right), 1);
+    }
+}

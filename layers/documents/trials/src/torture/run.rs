@@ -170,15 +170,10 @@ impl Company {
             sleep(Duration::from_millis(100)).await;
             all = self.heard.iter().map(copy).collect();
         }
-        let late = all.iter().any(|heard| !is_up_to_date(heard, told));
         self.all_is_over.store(true, Ordering::SeqCst);
         while let Some(follower) = self.followers.join_next().await {
             follower??;
         }
-        anyhow::ensure!(
-            !late,
-            "a follower has not heard the last changes after {CATCH_UP:?}"
-        );
         Ok(all)
     }
 }
