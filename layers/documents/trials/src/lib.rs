@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! | --- | --- |
-//! | [`bench`] | the layer beside bare handlers of the same work |
+//! | [`bench`](mod@bench) | the layer beside bare handlers of the same work |
 //! | [`torture`] | clients, faults, and an oracle |
 //! | [`crash`] | a process that dies at each of its requests |
 //! | [`gateway`] | a gateway in a process of its own |
