@@ -9,6 +9,7 @@ mod forward;
 pub mod game;
 pub mod holder;
 pub mod no_room;
+pub mod program;
 pub mod proxy;
 pub mod reference;
 pub mod rows;

@@ -1,6 +1,4 @@
-//! The common parts of the programs that measure.
-
-use std::process::ExitCode;
+//! The common part of the programs that measure.
 
 use anyhow::{Result, ensure};
 
@@ -31,21 +29,4 @@ pub async fn measure(suite: &Suite, args: &Args) -> Result<()> {
         report.failed.len()
     );
     Ok(())
-}
-
-/// Runs a task on all cores, and prints its failure.
-pub fn finish<T>(task: impl Future<Output = Result<T>>) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build();
-    match runtime
-        .map_err(Into::into)
-        .and_then(|runtime| runtime.block_on(task))
-    {
-        Ok(_) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
 }

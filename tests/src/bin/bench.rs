@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use storage_tests::bench::program::{finish, measure};
+use storage_tests::bench::program::measure;
 use storage_tests::bench::reader::{ReaderArgs, read};
 use storage_tests::bench::server::{ServerArgs, serve};
 use storage_tests::bench::{Args, STORAGE};
 use storage_tests::holder::{HolderArgs, hold};
+use storage_tests::program::finish;
 
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]

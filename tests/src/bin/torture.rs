@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use storage_tests::program::{finish, judged};
 use storage_tests::torture::args::Args;
 use storage_tests::torture::play::GameArgs;
 use storage_tests::torture::total::{Run, Totals};
@@ -41,19 +42,19 @@ fn main() -> ExitCode {
         Cli {
             role: Some(Role::Total { files }),
             ..
-        } => outcome(total(&files).map(|()| true)),
+        } => finish(async { total(&files) }),
         Cli {
             role: Some(Role::Game(args)),
             ..
-        } => outcome(block_on(play::play(args)).map(|()| true)),
+        } => finish(play::play(args)),
         Cli {
             args: Some(args), ..
-        } => outcome(block_on(async {
+        } => judged(async {
             let report = run(&args, &std::env::current_exe()?).await?;
             println!("{report}");
             Ok(report.is_good())
-        })),
-        Cli { args: None, .. } => outcome(Err(anyhow::anyhow!("--seed is missing; see --help"))),
+        }),
+        Cli { args: None, .. } => judged(async { anyhow::bail!("--seed is missing; see --help") }),
     }
 }
 
@@ -64,22 +65,4 @@ fn total(files: &[PathBuf]) -> anyhow::Result<()> {
         .collect::<anyhow::Result<_>>()?;
     print!("{}", Totals(runs));
     Ok(())
-}
-
-fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(task)
-}
-
-fn outcome(result: anyhow::Result<bool>) -> ExitCode {
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
-    }
 }

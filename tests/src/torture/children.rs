@@ -68,6 +68,14 @@ impl Running {
         self.child.id()
     }
 
+    /// Whether it has ended by itself.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub fn has_ended(&mut self) -> Result<bool> {
+        Ok(self.child.try_wait()?.is_some())
+    }
+
     /// Sends a signal.
     ///
     /// # Errors

@@ -174,7 +174,10 @@ async fn read_histories(arena: &Arena) -> Result<Vec<Operation>> {
 }
 
 /// Copies histories and logs to the requested folder.
-pub(super) fn keep(args: &Args, folder: &Path) -> Result<()> {
+///
+/// # Errors
+/// A file can't be copied.
+pub fn keep(args: &Args, folder: &Path) -> Result<()> {
     let Some(to) = &args.keep else { return Ok(()) };
     std::fs::create_dir_all(to)?;
     for entry in std::fs::read_dir(folder)? {

@@ -241,8 +241,12 @@ pub async fn post(
     Ok(response)
 }
 
-/// A change that waits until it has landed is answered once its event has landed, too.
+/// Lets the live feed tell a change. One that waits until it has landed is answered once its event
+/// has landed, too.
 async fn settled(shared: &Shared, call: &Call, changed: &Changed) -> Result<(), Problem> {
+    if changed.event.is_some() {
+        shared.hub.changed();
+    }
     let (Durability::Landed { timeout }, Some((partition, place))) =
         (call.durability, changed.event)
     else {

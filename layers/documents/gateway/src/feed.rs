@@ -11,8 +11,8 @@ use axum::response::sse::{Event as Line, KeepAlive, Sse};
 use storage_documents::filter::Filter;
 use storage_sdk::feed::{Cursor, Event as Told, Live, LiveEvent};
 use storage_sdk::{Kind, Storage};
-use tokio::sync::{broadcast, watch};
-use tokio::time::sleep;
+use tokio::sync::{Notify, broadcast, watch};
+use tokio::time::{sleep, timeout};
 
 use crate::figures::Figures;
 use crate::follower::Follower;
@@ -24,6 +24,10 @@ use crate::window::{EVENTS_MAX, Window};
 
 /// A comment keeps the connection alive while nothing changes.
 const HEARTBEAT: Duration = Duration::from_secs(15);
+/// How often the hot tier is asked while no change is known. Other gateways can have made one.
+const EVERY: Duration = Duration::from_millis(20);
+/// The pause after a change, so that one question finds those that come at about the same time.
+const SOON: Duration = Duration::from_millis(1);
 /// The pause before the hot tier is asked again after a failure.
 const AGAIN: Duration = Duration::from_millis(500);
 /// The header of the last event that a client has seen.
@@ -35,6 +39,8 @@ pub struct Hub {
     told: broadcast::Sender<Spread>,
     draining: Arc<watch::Sender<bool>>,
     tail: Arc<Mutex<Tail>>,
+    /// This gateway has made a change.
+    changed: Arc<Notify>,
     figures: Figures,
 }
 
@@ -81,6 +87,7 @@ impl Hub {
                 end: live.cursor(),
                 window: Window::default(),
             })),
+            changed: Arc::default(),
             figures,
         };
         tokio::spawn(hub.clone().read(live));
@@ -90,22 +97,38 @@ impl Hub {
     async fn read(self, mut live: Live) {
         let mut draining = self.draining.subscribe();
         loop {
-            let read = tokio::select! {
-                read = live.next() => read,
-                _ = draining.wait_for(|draining| *draining) => return,
-            };
-            match read {
-                Ok(events) => self.tell(events, &live.cursor()),
+            let pause = match live.try_next().await {
+                Ok(events) if events.is_empty() => EVERY,
+                Ok(events) => {
+                    self.tell(events, &live.cursor());
+                    SOON
+                }
                 Err(error) if error.kind() == Kind::Closed => return,
                 Err(error) => {
                     tracing::warn!(%error, "the live feed can't be read now");
-                    sleep(AGAIN).await;
+                    AGAIN
                 }
+            };
+            tokio::select! {
+                () = self.pause(pause) => {}
+                _ = draining.wait_for(|draining| *draining) => return,
             }
         }
     }
 
-    /// Tells all clients. Without clients nobody listens, which is fine.
+    /// Waits before the hot tier is asked again. A change of this gateway ends it.
+    async fn pause(&self, longest: Duration) {
+        if timeout(longest, self.changed.notified()).await.is_ok() {
+            sleep(SOON).await;
+        }
+    }
+
+    /// Says that this gateway has made a change, so that its clients are told soon.
+    pub(crate) fn changed(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Tells all clients. Without clients no event waits.
     fn tell(&self, events: Vec<LiveEvent>, end: &Cursor) {
         self.figures.heard(events.len());
         let mut tail = self.tail();
@@ -118,6 +141,9 @@ impl Hub {
                 }
             };
             let _ = self.told.send(spread);
+        }
+        if self.clients() == 0 {
+            tail.window = Window::default();
         }
         tail.end = end.clone();
     }

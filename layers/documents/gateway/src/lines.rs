@@ -97,6 +97,7 @@ pub async fn import(State(shared): State<Shared>, body: Body) -> Result<Response
             return Err(Problem::new(problem::TOO_LARGE, message));
         }
         put(&shared.documents, lines, &mut number, &mut report).await;
+        shared.hub.changed();
         if is_end {
             break;
         }

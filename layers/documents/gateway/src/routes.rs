@@ -1,5 +1,6 @@
 //! The resources, and who may use them.
 
+use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,9 +24,29 @@ const TIME: Duration = Duration::from_secs(150);
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
 
-/// The parts that all requests share.
+/// The parts that all requests share. Each request makes several copies, so a copy is one counter.
 #[derive(Debug, Clone)]
-pub struct Shared {
+pub struct Shared(Arc<Parts>);
+
+impl Shared {
+    /// Shares these parts.
+    #[must_use]
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+}
+
+impl Deref for Shared {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
+    }
+}
+
+/// The parts of a gateway.
+#[derive(Debug)]
+pub struct Parts {
     /// The documents.
     pub documents: Documents,
     /// The live feed.

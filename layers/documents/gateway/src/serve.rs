@@ -13,7 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::args::Args;
 use crate::feed::Hub;
 use crate::figures::Figures;
-use crate::routes::{self, Shared};
+use crate::routes::{self, Parts, Shared};
 use crate::sweep;
 
 /// The time for requests under way, and then for the storage, at the end.
@@ -46,12 +46,12 @@ impl Gateway {
         let documents = Documents::new(&storage, &args.app, &args.region)?;
         let documents = documents.with_history(args.history.clone());
         let sweeping = sweep::begin(&documents)?;
-        let router = routes::router(Shared {
+        let router = routes::router(Shared::new(Parts {
             documents: documents.clone(),
             hub: hub.clone(),
             token: token.as_str().into(),
             figures,
-        });
+        }));
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();
         let serve = axum::serve(listener, router).with_graceful_shutdown(async {

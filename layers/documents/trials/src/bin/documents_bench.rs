@@ -7,7 +7,8 @@ use document_trials::bench::bare::BareArgs;
 use document_trials::bench::{DOCUMENTS, bare};
 use document_trials::gateway::{self, GatewayArgs};
 use storage_tests::bench::Args;
-use storage_tests::bench::program::{finish, measure};
+use storage_tests::bench::program::measure;
+use storage_tests::program::finish;
 
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true)]

@@ -6,6 +6,7 @@ use clap::{Parser, Subcommand};
 use document_trials::gateway::{GatewayArgs, serve};
 use document_trials::torture::args::Args;
 use document_trials::torture::run;
+use storage_tests::program::{finish, judged};
 
 #[derive(Debug, Parser)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
@@ -37,32 +38,14 @@ fn main() -> ExitCode {
         Cli {
             role: Some(Role::Gateway(args)),
             ..
-        } => outcome(block_on(serve(args)).map(|()| true)),
+        } => finish(serve(args)),
         Cli {
             args: Some(args), ..
-        } => outcome(block_on(async {
+        } => judged(async {
             let report = run(&args, &std::env::current_exe()?).await?;
             println!("{report}");
             Ok(report.is_good())
-        })),
-        Cli { args: None, .. } => outcome(Err(anyhow::anyhow!("--seed is missing; see --help"))),
-    }
-}
-
-fn block_on<T>(task: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?
-        .block_on(task)
-}
-
-fn outcome(result: anyhow::Result<bool>) -> ExitCode {
-    match result {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            ExitCode::from(2)
-        }
+        }),
+        Cli { args: None, .. } => judged(async { anyhow::bail!("--seed is missing; see --help") }),
     }
 }

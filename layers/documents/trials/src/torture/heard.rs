@@ -1,4 +1,5 @@
-//! The conditions on what a follower of the live feed heard, and on what a sink got.
+//! The conditions on all that hear of changes: followers of the live feed, a reader of the landed
+//! feed, and a sink.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -33,10 +34,14 @@ pub fn is_up_to_date(heard: &[Heard], told: &[Told]) -> bool {
 }
 
 /// The flaws of what a follower heard: a change that never landed, one that is missing between two
-/// others without a word that it should read again, and a last one that is missing.
+/// others without a word that it should read again, and a last one that is missing. A follower that
+/// heard no change was none.
 #[must_use]
 pub fn judge_follower(heard: &[Heard], told: &[Told]) -> Vec<Flaw> {
     let mut flaws = follow(heard, &chains(told)).1;
+    if !heard.iter().any(|heard| matches!(heard, Heard::Change(_))) {
+        flaws.push(Flaw::new("live", "", "a follower heard no change"));
+    }
     if !is_up_to_date(heard, told) {
         let detail = "a follower has not heard the last change of a path that it knows";
         flaws.push(Flaw::new("live", "", detail));
@@ -67,6 +72,34 @@ fn follow<'a>(heard: &'a [Heard], chains: &Chains<'_>) -> (Places<'a>, Vec<Flaw>
         known.insert(&told.path, before.map_or(at, |before| before.max(at)));
     }
     (known, flaws)
+}
+
+/// The feed that was read along is the feed that is read at the end: each change once, none taken
+/// back.
+#[must_use]
+pub fn judge_reader(along: &[Told], whole: &[Told]) -> Option<Flaw> {
+    let by_partition = |told: &[Told]| {
+        let mut told = told.to_vec();
+        told.sort_by_key(|told| told.at().map(|at| at.0));
+        told
+    };
+    let (along, whole) = (by_partition(along), by_partition(whole));
+    let differs = along
+        .iter()
+        .zip(&whole)
+        .find(|(along, whole)| along != whole);
+    let detail = match differs {
+        Some((along, whole)) => format!("{along:?} was read along, and {whole:?} at the end"),
+        None if along.len() != whole.len() => {
+            format!(
+                "{} changes were read along, and {} at the end",
+                along.len(),
+                whole.len()
+            )
+        }
+        None => return None,
+    };
+    Some(Flaw::new("changes", "", detail))
 }
 
 /// The flaws of what a sink got: an event that is missing, that never landed, or that came first

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result};
@@ -59,7 +60,7 @@ pub struct History {
     file: Mutex<File>,
     asked: Mutex<Vec<Asked>>,
     flaws: Mutex<Vec<Flaw>>,
-    reads: Mutex<u64>,
+    reads: AtomicU64,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -77,7 +78,7 @@ impl History {
             file: Mutex::new(file.with_context(|| format!("cannot write {}", path.display()))?),
             asked: Mutex::default(),
             flaws: Mutex::default(),
-            reads: Mutex::default(),
+            reads: AtomicU64::new(0),
         })
     }
 
@@ -100,7 +101,7 @@ impl History {
 
     /// Records that a read was compared with what must be there.
     pub fn compared(&self) {
-        *locked(&self.reads) += 1;
+        self.reads.fetch_add(1, Ordering::Relaxed);
     }
 
     /// All changes so far.
@@ -118,6 +119,6 @@ impl History {
     /// The number of reads that were compared.
     #[must_use]
     pub fn reads(&self) -> u64 {
-        *locked(&self.reads)
+        self.reads.load(Ordering::Relaxed)
     }
 }

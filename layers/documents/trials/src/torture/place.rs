@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, ensure};
 use rustix::process::Signal;
 use storage_tests::torture::arena::{Arena, GAME_SETTINGS};
 use storage_tests::torture::children::{Program, Running};
@@ -104,15 +104,15 @@ impl Gate {
                 self.set_address(Some(address));
                 return Ok(());
             }
-            // Signal 0 would do: a process that has ended takes none.
-            if life.running.signal(Signal::CONT).is_err() {
+            if life.running.has_ended()? {
                 sleep(Duration::from_millis(100)).await;
                 life.restart()?;
             }
-            let tail = || format!("no gateway serves: {}", life.running.tail());
-            (begun.elapsed() < PATIENCE)
-                .then_some(())
-                .with_context(tail)?;
+            ensure!(
+                begun.elapsed() < PATIENCE,
+                "no gateway serves: {}",
+                life.running.tail()
+            );
             sleep(Duration::from_millis(5)).await;
         }
     }
