@@ -161,16 +161,15 @@ fn weak_tag(tag: Tag, is_hal: bool) -> Option<HeaderValue> {
 }
 
 fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Response {
-    let bodies: Vec<&RawValue> = list.items.iter().filter_map(body_of).collect();
     let next = list.next.as_deref().map(|cursor| link.next(cursor));
     let accepts_hal = accepts_hal(headers);
-    // All parts can be written.
-    let text = if accepts_hal {
-        serde_json::to_string(&hal(list, link, bodies, next.clone()))
+    let body = if accepts_hal {
+        // All parts can be written.
+        serde_json::to_vec(&hal(list, link, next.clone())).unwrap_or_default()
     } else {
-        serde_json::to_string(&bodies)
+        array(&list.items)
     };
-    let mut response = json(StatusCode::OK, text.unwrap_or_default().into());
+    let mut response = json(StatusCode::OK, body.into());
     let headers = response.headers_mut();
     headers.insert(COUNT, HeaderValue::from(list.count));
     headers.insert(header::VARY, VARY);
@@ -192,8 +191,16 @@ fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Re
     with_revision(response, list.revision)
 }
 
-fn hal<'a>(list: &List, link: &Link<'_>, els: Vec<&'a RawValue>, next: Option<String>) -> Hal<'a> {
+/// The bodies as an array. They are JSON, so none is read again.
+fn array(items: &[Item]) -> Vec<u8> {
+    let bodies = items.iter().map(|item| item.document.body.as_ref());
+    let bodies: Vec<&[u8]> = bodies.collect();
+    [&b"["[..], &bodies.join(&b","[..]), b"]"].concat()
+}
+
+fn hal<'a>(list: &'a List, link: &Link<'_>, next: Option<String>) -> Hal<'a> {
     let own = url_of(link.path);
+    let els = list.items.iter().filter_map(body_of).collect();
     Hal {
         _links: Links {
             own: Target { href: own },

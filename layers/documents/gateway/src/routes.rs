@@ -66,25 +66,24 @@ pub fn router(shared: Shared) -> Router {
         .post(content::post)
         .fallback(methods::unknown)
         .layer(middleware::from_fn(in_time));
+    let import = post(lines::import).layer(DefaultBodyLimit::disable());
+    // A nested router would copy the URL of each request.
+    let at = |resource: &str| format!("{PREFIX}{resource}");
     let resources = Router::new()
-        .route("/content/{*path}", content)
-        .route("/feed", get(feed::live))
-        .route("/_changes", get(changes::page))
-        .route("/_export", get(lines::export))
-        .route(
-            "/_import",
-            post(lines::import).layer(DefaultBodyLimit::disable()),
-        )
-        .route("/_metrics", get(figures::page))
-        .route("/transactions/{id}", get(changes::transaction))
+        .route(&at("/content/{*path}"), content)
+        .route(&at("/feed"), get(feed::live))
+        .route(&at("/_changes"), get(changes::page))
+        .route(&at("/_export"), get(lines::export))
+        .route(&at("/_import"), import)
+        .route(&at("/_metrics"), get(figures::page))
+        .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
         ));
-    let open = Router::new().route("/openapi.json", get(openapi::description));
-    Router::new()
-        .nest(PREFIX, resources.merge(open))
+    resources
+        .route(&at("/openapi.json"), get(openapi::description))
         .route("/ready", get(ready))
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_resource)
