@@ -33,7 +33,7 @@ async fn pass(sweeper: &mut Sweeper) -> Result<Swept> {
     Ok(all)
 }
 
-/// D15.
+/// D15: a document that is written again does not end by its earlier time to live.
 #[tokio::test]
 async fn a_sweep_ends_what_has_ended_and_nothing_that_was_written_since() -> Result<()> {
     let folder = tempfile::tempdir()?;

@@ -163,7 +163,7 @@ pub(crate) async fn posts_get_ids_that_grow_in_the_order_of_their_commits(
     place.close().await
 }
 
-/// K26.
+/// K26: the answer to a post is lost, and the client posts again with its key.
 pub(crate) async fn a_post_that_is_repeated_adds_no_second_item(place: Place) -> Result<()> {
     let post = |body: &'static str| {
         let post = place

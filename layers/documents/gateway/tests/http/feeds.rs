@@ -150,7 +150,7 @@ pub(crate) async fn a_client_that_comes_back_gets_what_it_missed(place: Place) -
     place.close().await
 }
 
-/// K7.
+/// K7: an item that no longer matches the filter of a client is told.
 pub(crate) async fn an_item_that_leaves_a_filter_is_told(place: Place) -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=a~&filter=n%20%3E%205").await?;
     for (id, body) in [("1", r#"{"n":7}"#), ("2", r#"{"n":1}"#)] {

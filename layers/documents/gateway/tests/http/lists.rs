@@ -290,7 +290,7 @@ pub(crate) async fn names_with_quotes_are_names(place: Place) -> Result<()> {
     place.close().await
 }
 
-/// B40.
+/// B40: the default size of a page.
 pub(crate) async fn a_page_has_100_items_unless_it_is_told(place: Place) -> Result<()> {
     let line = |number| format!("{{\"path\":\"a~/{number}\",\"body\":{{}}}}\n");
     let lines: String = (100..201).map(line).collect();
