@@ -83,6 +83,11 @@ impl Keys {
         self.of_partition("marks", partition, ":expiring")
     }
 
+    /// Links that marks of the dirty map do not name, and those of the snapshot.
+    pub(crate) fn links(&self, partition: Partition) -> [String; 2] {
+        ["", ":saving"].map(|map| self.of_partition("links", partition, map))
+    }
+
     /// The maps of marks: dirty map, snapshot, error map, marks on probation, marks whose probation
     /// ends.
     pub(crate) fn maps(&self, partition: Partition) -> [String; 5] {
@@ -429,5 +434,9 @@ mod tests {
         assert_eq!(keys.landed(Partition(3)), "slug-marks:{3}:landed");
         assert_eq!(keys.expiring(Partition(3)), "slug-marks:{3}:expiring");
         assert_eq!(keys.ops(Partition(3), 1), "slug-ops:{3}:1");
+        assert_eq!(
+            keys.links(Partition(3)),
+            ["slug-links:{3}", "slug-links:{3}:saving"]
+        );
     }
 }

@@ -375,6 +375,109 @@ pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
     settle_all(h, partition, &lock).await;
 }
 
+/// More partners than the mark of an owner names. So the hot tier keeps some of them elsewhere.
+const MANY: usize = 40;
+
+/// An owner that a transaction has linked with each of [`MANY`] others, from this number on.
+async fn linked_with_many(h: &Harness, from: usize) -> (Owner, BTreeSet<Owner>) {
+    let [hub, ..] = group();
+    h.set(&hub, "gold", "1000").await;
+    let mut others = BTreeSet::new();
+    for id in from..from + MANY {
+        let other = owner(&format!("{{g}}/{id}"));
+        h.set(&other, "gold", "0").await;
+        applied(h.send(&moves(h, &hub, &other, 1).await, None).await);
+        others.insert(other);
+    }
+    (hub, others)
+}
+
+/// Whether the hub and its partners lead to each other, and to no other owner.
+async fn assert_linked(h: &Harness, hub: &Owner, others: &BTreeSet<Owner>) {
+    let partition = h.partition(hub);
+    let first = others.first().unwrap();
+    let expected: BTreeSet<Owner> = others.iter().chain([hub]).cloned().collect();
+    for from in [hub, first] {
+        let from = std::slice::from_ref(from);
+        let epoch = h.record(partition).await.epoch;
+        let links = async |most| h.store().links(partition, epoch, from, most).await.unwrap();
+        let all = links(others.len()).await;
+        let names: BTreeSet<Owner> = all.owners.into_iter().map(|(name, _)| name).collect();
+        assert_eq!((names, all.more), (expected.clone(), false));
+        assert!(links(others.len() - 1).await.more);
+    }
+    assert_eq!(linked(h, &[hub]).await, Err(others.clone()));
+    let known: Vec<&Owner> = expected.iter().collect();
+    let members = linked(h, &known).await.unwrap();
+    for (member, partners) in members.iter().zip(partners(&members)) {
+        let wanted = if member.owner == *hub {
+            others
+        } else {
+            &of(&[hub])
+        };
+        assert_eq!(&partners, wanted, "{}", member.owner);
+    }
+}
+
+/// In the dirty map, in the snapshot, in both, and until the last mark of them has landed.
+pub async fn an_owner_has_any_number_of_partners(h: &Harness) {
+    let (hub, mut others) = linked_with_many(h, 0).await;
+    assert_linked(h, &hub, &others).await;
+    // The same links once more, and writes of the hub alone.
+    linked_with_many(h, 0).await;
+    assert_linked(h, &hub, &others).await;
+
+    let partition = h.partition(&hub);
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    assert_linked(h, &hub, &others).await;
+    others.extend(linked_with_many(h, MANY).await.1);
+    assert_linked(h, &hub, &others).await;
+
+    settle_all(h, partition, &lock).await;
+    let (_, later) = linked_with_many(h, MANY).await;
+    assert_linked(h, &hub, &later).await;
+    h.snapshot(partition, &lock).await;
+    settle_all(h, partition, &lock).await;
+    let all: Vec<&Owner> = later.iter().chain([&hub]).collect();
+    assert_unlinked(h, &all).await;
+}
+
+/// As those of an owner with few. So a requeued transaction lands as a whole.
+pub async fn any_number_of_partners_stays_on_probation(h: &Harness) {
+    let (hub, others) = linked_with_many(h, 0).await;
+    let partition = h.partition(&hub);
+    let lock = h.lock(partition).await;
+    land(h, partition, &lock).await;
+    assert_linked(h, &hub, &others).await;
+    leave(h, partition, &lock).await;
+    assert!(h.adopt(partition, 2, Version::ZERO).await);
+    assert_eq!(requeue(h, partition, &lock).await, MANY as u32 + 1);
+    assert_linked(h, &hub, &others).await;
+    let (_, later) = linked_with_many(h, MANY).await;
+    let all: BTreeSet<Owner> = others.union(&later).cloned().collect();
+    assert_linked(h, &hub, &all).await;
+}
+
+/// As those of an owner with few. So later transactions of these owners wait with them.
+pub async fn any_number_of_partners_stays_in_the_error_map(h: &Harness) {
+    let (hub, others) = linked_with_many(h, 0).await;
+    let partition = h.partition(&hub);
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let entries = h.scan(partition).await;
+    let rejected = entries.into_iter().map(|entry| Rejected {
+        leaves: Vec::new(),
+        owner: Some(entry.mark.clone().unwrap().owner),
+        faults: vec![fault("gold", entry.version, "no")],
+        source: Some(entry),
+    });
+    h.reject(partition, &lock, rejected.collect())
+        .await
+        .unwrap();
+    assert_linked(h, &hub, &others).await;
+}
+
 /// With its error marks, until they have landed.
 pub async fn partners_stay_in_the_error_map(h: &Harness) {
     let (ann, bob, partition) = linked_pair(h).await;

@@ -6,10 +6,12 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::*;
 use storage_model::*;
+use storage_servers::Reply;
 
 use crate::calls::Place;
 use crate::support::*;
 
+const TTL: std::time::Duration = std::time::Duration::from_secs(60);
 const ANN: &str = "{g}/ann";
 const BOB: &str = "{g}/bob";
 const CAY: &str = "{g}/cay";
@@ -243,4 +245,81 @@ async fn an_error_that_is_no_writes_own_ends_its_call() {
     let found = (refused.kind, refused.outcome);
     assert_eq!(found, (HotKind::Denied, Outcome::NotApplied));
     assert_eq!(gold(&place, ANN).await, "99");
+}
+
+/// The mark of an owner stays short, whatever the number of its partners. The other links are in a
+/// key of their own, which leaves with the last mark.
+#[tokio::test]
+async fn an_owner_of_many_partners_keeps_a_short_mark() {
+    let place = place().await;
+    let call = async |words: &[&str]| place.server.call(words).await.unwrap();
+    let (links, saved) = ("slug-links:{0}", "slug-links:{0}:saving");
+    for id in 0..100 {
+        let other = format!("{{g}}/{id}");
+        apply_new(&place.store, &owner(&other), &[("gold", set("0"))]).await;
+        for _ in 0..2 {
+            let moved = moves(&place, ANN, &other, 0).await;
+            send(&place.store, moved).await.unwrap();
+        }
+    }
+    let mark = call(&["HSTRLEN", "slug-marks:{0}", "game:eu:player:{g}/ann"]).await;
+    let Reply::Integer(bytes) = mark else {
+        panic!("{mark:?}")
+    };
+    assert!((512..1_024).contains(&bytes), "{bytes} bytes");
+    let Reply::Integer(count) = call(&["ZCARD", links]).await else {
+        panic!("links are a sorted set")
+    };
+    assert!((60..100).contains(&count), "{count} links");
+
+    let held = lock("w");
+    let locked = place.store.lock(&[Partition(0)], &held, TTL).await;
+    assert_eq!(locked, [Ok(true)]);
+    let taken = place.store.snapshot(Partition(0), &held).await.unwrap();
+    let Snapshot::Taken(snapshot) = taken else {
+        panic!("{taken:?}")
+    };
+    assert_eq!(call(&["EXISTS", links]).await, Reply::Integer(0));
+    assert_eq!(call(&["ZCARD", saved]).await, Reply::Integer(count));
+    let entries = place.store.scan(Partition(0), Map::Snapshot, 0, 10_000);
+    let (mut marks, landed) = (entries.await.unwrap().entries, Version::new(1).unwrap());
+    let last = marks.split_off(marks.len() - 1);
+    for (marks, is_there) in [(marks, 1), (last, 0)] {
+        let settle = Settle {
+            partition: Partition(0),
+            lock: Some(held.clone()),
+            epoch: Epoch(1),
+            snapshot,
+            landed,
+            marks,
+            rows: Vec::new(),
+            probation: false,
+        };
+        place.store.settle(&settle).await.unwrap();
+        assert_eq!(call(&["EXISTS", saved]).await, Reply::Integer(is_there));
+    }
+}
+
+/// As on another spoilt key of the partition.
+#[tokio::test]
+async fn a_transaction_on_a_spoilt_key_of_links_changes_nothing() {
+    let place = place().await;
+    let call = async |words: &[&str]| place.server.call(words).await.unwrap();
+    for id in 0..30 {
+        let other = format!("{{g}}/{id}");
+        apply_new(&place.store, &owner(&other), &[("gold", set("0"))]).await;
+        if id == 29 {
+            call(&["DEL", "slug-links:{0}"]).await;
+            call(&["SET", "slug-links:{0}", "x"]).await;
+        }
+        let moved = moves(&place, ANN, &other, 1).await;
+        let sent = send(&place.store, moved).await;
+        assert_eq!(sent.is_ok(), id < 29, "{id}: {sent:?}");
+        if let Err(error) = sent {
+            let found = (error.kind, error.outcome);
+            assert_eq!(found, (HotKind::Corrupt, Outcome::NotApplied));
+        }
+    }
+    assert_eq!(gold(&place, ANN).await, "71");
+    assert_eq!(gold(&place, "{g}/29").await, "0");
 }

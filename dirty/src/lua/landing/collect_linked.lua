@@ -6,7 +6,9 @@
 -- KEYS[4] marks on probation
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
--- KEYS[7..] hash of each owner
+-- KEYS[7] links of the dirty map
+-- KEYS[8] links of the snapshot
+-- KEYS[9..] hash of each owner
 -- ARGV[1] the most rows
 -- ARGV[2] the most bytes of values
 -- ARGV[3..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
@@ -17,11 +19,11 @@
 --   it has been rejected in microseconds or ""}. The fields are those that are wanted or that a mark names.
 -- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
-expect(#KEYS >= 7 and #ARGV >= 4)
+expect(#KEYS >= 9 and #ARGV >= 4)
 local rows_left, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
 local r = present(KEYS[PART])
 local owners, names, known, at = {}, {}, {}, 3
-for i = 7, #KEYS do
+for i = 9, #KEYS do
   expect(#ARGV > at)
   local owner = { hash = KEYS[i], name = ARGV[at], whole = ARGV[at + 1] == '*', fields = {}, partners = {}, seen = {}, since = '' }
   local count = owner.whole and 0 or number(ARGV[at + 1], 'the number of fields')
@@ -36,24 +38,31 @@ end
 expect(at == #ARGV + 1)
 
 local missing, is_missing = {}, {}
-local function take(owner, name)
-  if owner.seen[name] then return end
-  owner.seen[name] = true
-  if string.byte(name) ~= 30 then
-    owner.fields[#owner.fields + 1] = name
-    return
-  end
-  local partner = string.sub(name, 2)
+local function take_partner(owner, partner)
   owner.partners[#owner.partners + 1] = partner
   if not known[partner] and not is_missing[partner] then
     is_missing[partner] = true
     missing[#missing + 1] = partner
   end
 end
+-- Takes a name of a mark: a field, a partner, or the sign that the set of links has more partners.
+local function take(owner, name, links)
+  if name == '\30' and links then
+    for _, partner in ipairs(further_partners(links, owner.name)) do take(owner, table.concat({ '\30', partner })) end
+  elseif not owner.seen[name] then
+    owner.seen[name] = true
+    if is_partner(name) then
+      take_partner(owner, string.sub(name, 2))
+    else
+      owner.fields[#owner.fields + 1] = name
+    end
+  end
+end
+local links = { [DIRTY] = KEYS[7], [SNAPSHOT] = KEYS[8] }
 for _, map in ipairs({ DIRTY, SNAPSHOT, LANDED, EXPIRING }) do
   if call('EXISTS', KEYS[map]) == 1 then
     for i, text in ipairs(hmget(KEYS[map], names)) do
-      for name in string.gmatch(text and string.sub(text, 15) or '', '[^\31]+') do take(owners[i], name) end
+      for name in string.gmatch(text and string.sub(text, 15) or '', '[^\31]+') do take(owners[i], name, links[map]) end
     end
   end
 end

@@ -9,7 +9,8 @@
 -- KEYS[7] lock
 -- KEYS[8] owners to evict
 -- KEYS[9] sessions
--- KEYS[10..] hash of the owner of each mark
+-- KEYS[10] links of the snapshot
+-- KEYS[11..] hash of the owner of each mark
 -- ARGV[1] token and holder
 -- ARGV[2] epoch in which the caller checked the database
 -- ARGV[3] number of the window
@@ -18,7 +19,7 @@
 -- Reply: number of marks that ended their probation.
 -- Invariant: the call fails in another epoch, and marks of another window stay (H33). An owner that
 --   a map names keeps its hash (R2).
-expect(#KEYS >= 9 and #ARGV >= 4 and #KEYS - 9 == #ARGV - 4)
+expect(#KEYS >= OWNERS and #ARGV >= 4 and #KEYS - OWNERS == #ARGV - 4)
 local ttl = number(ARGV[4], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])
 held(KEYS[LOCK], ARGV[1])

@@ -6,6 +6,8 @@
 -- KEYS[4] marks on probation
 -- KEYS[5] marks whose probation ends
 -- KEYS[6] partition record
+-- KEYS[7] links of the dirty map
+-- KEYS[8] links of the snapshot
 -- ARGV[1] epoch of the values that the caller has read
 -- ARGV[2] the most owners that are followed
 -- ARGV[3..] name of each owner in the maps
@@ -13,23 +15,24 @@
 --   {its name, names of its partners…}.
 -- Invariant: marks of all five maps count (G1). Marks that were put aside do not. The call fails in
 --   another epoch or under another incarnation. So no mark was lost since the values were read.
-expect(#KEYS == 6 and #ARGV >= 3)
+expect(#KEYS == 8 and #ARGV >= 3)
 in_epoch(KEYS[PART], ARGV[1])
 local most = number(ARGV[2], 'the number of owners')
+-- A set of links is read up to so many that there are too many owners for certain.
+local links, enough = { [DIRTY] = KEYS[7], [SNAPSHOT] = KEYS[8] }, digits(most + #ARGV - 1)
 local known, linked, order, count = {}, {}, {}, 0
 local function partners_of_owner(name)
   if not linked[name] then
-    linked[name] = { name }
+    linked[name] = { names = { name }, has = {} }
     order[#order + 1] = name
   end
   return linked[name]
 end
 local function link(name, partner, found)
   local partners = partners_of_owner(name)
-  for i = 2, #partners do
-    if partners[i] == partner then return end
-  end
-  partners[#partners + 1] = partner
+  if partners.has[partner] then return end
+  partners.has[partner] = true
+  partners.names[#partners.names + 1] = partner
   partners_of_owner(partner)
   if not known[partner] then
     known[partner] = true
@@ -54,7 +57,10 @@ while #names > 0 and more == 0 do
     for i, text in ipairs(hmget(KEYS[map], names)) do
       if text and string.find(text, '\30', 1, true) then
         local list = map == ERRORS and table.concat({ '\n', text }) or table.concat({ '\31', string.sub(text, 15) })
-        for partner in string.gmatch(list, pattern) do link(names[i], partner, found) end
+        for partner in string.gmatch(list, pattern) do
+          local further = partner == '' and links[map] and further_partners(links[map], names[i], enough)
+          for _, one in ipairs(further or { partner }) do link(names[i], one, found) end
+        end
       end
     end
   end
@@ -63,5 +69,5 @@ while #names > 0 and more == 0 do
   names = found
 end
 local reply = { more }
-for i, name in ipairs(order) do reply[i + 1] = linked[name] end
+for i, name in ipairs(order) do reply[i + 1] = linked[name].names end
 return reply

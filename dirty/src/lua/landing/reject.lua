@@ -9,7 +9,8 @@
 -- KEYS[7] lock
 -- KEYS[8] owners to evict
 -- KEYS[9] sessions
--- KEYS[10..] hash of the owner of each entry
+-- KEYS[10] links of the snapshot
+-- KEYS[11..] hash of the owner of each entry
 -- ARGV[1] token and holder
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the entries were read from
@@ -24,7 +25,7 @@
 --   landed or moved it.
 -- Invariant: an entry is always in the snapshot or in the error map. The greater version of a field
 --   stays. Landed fields of an entry stay on probation (H33).
-expect(#KEYS >= 9 and #ARGV >= 6)
+expect(#KEYS >= OWNERS and #ARGV >= 6)
 local retry_min, retry_max = number(ARGV[4], 'the delay'), number(ARGV[5], 'the delay')
 local ttl = number(ARGV[6], 'the time to live')
 in_epoch(KEYS[PART], ARGV[2])
@@ -43,7 +44,7 @@ while at <= #ARGV do
   entry.hash = KEYS[OWNERS + #entries]
   at = entry.last + 1
 end
-expect(#KEYS == 9 + #entries)
+expect(#KEYS == OWNERS + #entries)
 
 local kept, owners, cleared, rejected, order = adder(KEYS[LANDED]), releaser(), {}, {}, {}
 local function errors_of(name)
@@ -89,6 +90,7 @@ for i, entry in ipairs(entries) do
   local stored = entry.moves and is_there and not cleared[entry.raw] and call('HGET', KEYS[SNAPSHOT], entry.raw)
   if stored then
     cleared[entry.raw] = true
+    stored = whole_mark(entry.raw, stored)
     if entry.stays then kept.put(entry.raw, stored) end
     owners.add(entry.name, KEYS[OWNERS + i])
     if entry.raw == entry.name then keep_partners(entry.name, stored) end

@@ -9,7 +9,8 @@
 -- KEYS[7] lock
 -- KEYS[8] owners to evict
 -- KEYS[9] sessions
--- KEYS[10..] hash of the owner of each mark, then of each row
+-- KEYS[10] links of the snapshot
+-- KEYS[11..] hash of the owner of each mark, then of each row
 -- ARGV[1] token and holder. Empty if only error marks are cleared.
 -- ARGV[2] epoch
 -- ARGV[3] number of the snapshot that the marks were read from
@@ -22,11 +23,11 @@
 -- Invariant: nothing is added to a snapshot, and marks are cleared only under its number (R5). An
 --   owner that a map names keeps its hash (R2). A mark that goes on probation is always in a map
 --   (H33).
-expect(#KEYS >= 9 and #ARGV >= 7)
+expect(#KEYS >= OWNERS and #ARGV >= 7)
 local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
 local count = number(ARGV[7], 'the number of marks')
 local rows = (#ARGV - 7 - count) / 3
-expect(rows >= 0 and rows == math.floor(rows) and #KEYS == 9 + count + rows and (count == 0 or ARGV[1] ~= ''))
+expect(rows >= 0 and rows == math.floor(rows) and #KEYS == OWNERS + count + rows and (count == 0 or ARGV[1] ~= ''))
 local r = in_epoch(KEYS[PART], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end
 
@@ -40,7 +41,7 @@ local function names_of_marks()
   for i, text in ipairs(hmget(KEYS[SNAPSHOT], names)) do
     if text then
       there[#there + 1] = names[i]
-      kept.put(names[i], text)
+      kept.put(names[i], whole_mark(names[i], text))
     end
   end
   return there

@@ -7,11 +7,13 @@
 -- KEYS[5] error map
 -- KEYS[6] marks on probation
 -- KEYS[7] marks whose probation ends
+-- KEYS[8] links of the dirty map
+-- KEYS[9] links of the snapshot
 -- ARGV[1] token and holder
 -- Reply: {"leftover", number}, {"taken", number} or {"empty"}.
 -- Invariant: a snapshot is never overwritten (R4). The call fails under another incarnation or
 --   without the lock.
-expect(#KEYS == 7 and #ARGV == 1)
+expect(#KEYS == 9 and #ARGV == 1)
 present(KEYS[3])
 held(KEYS[4], ARGV[1])
 local at = call('HMGET', KEYS[3], 'snap', 'first', 'linked')
@@ -29,6 +31,7 @@ elseif call('EXISTS', KEYS[5], KEYS[6], KEYS[7]) == 0 then
   call('HDEL', KEYS[3], 'linked_saving')
 end
 call('RENAME', KEYS[1], KEYS[2])
+if call('EXISTS', KEYS[8]) == 1 then call('RENAME', KEYS[8], KEYS[9]) end
 if at[3] then call('HDEL', KEYS[3], 'linked') end
 if at[2] then
   call('HSET', KEYS[3], 'first_saving', at[2])

@@ -13,9 +13,10 @@
 -- KEYS[9] requests for held owners
 -- KEYS[10] beats
 -- KEYS[11] notes
--- KEYS[12] operation ids of even windows
--- KEYS[13] operation ids of odd windows
--- KEYS[14..] owner hash and exist marker of each owner
+-- KEYS[12] links of the dirty map
+-- KEYS[13] operation ids of even windows
+-- KEYS[14] operation ids of odd windows
+-- KEYS[15..] owner hash and exist marker of each owner
 -- ARGV[1] operation id
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that the write was sent in. Empty if any epoch will do.
@@ -29,10 +30,10 @@
 --   write. Also {"fenced", session or ""}, {"grace", epoch}, {"unconfirmed", epoch} to a write of a
 --   session. For a further owner, {"partner", its place, ...} with one of the former.
 -- Invariant: as in update.lua, for all owners together. No field that a hash does not hold is
---   guessed (R15). The marks of owners that change together name each other (G1).
-local OWNER_KEYS, OWNER_ARGS = 14, 5
-local IDS = 12
-expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 1 and #ARGV >= 4)
+--   guessed (R15). The marks of owners that change together lead to each other (G1).
+local OWNER_KEYS, OWNER_ARGS = 15, 5
+local IDS = 13
+expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 0 and #ARGV >= 4)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
 local r = record_of_change(now)
 

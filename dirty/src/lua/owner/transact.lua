@@ -13,7 +13,8 @@
 -- KEYS[9] requests for held owners
 -- KEYS[10] beats
 -- KEYS[11] notes
--- KEYS[12..] owner hash and exist marker of each owner of each write
+-- KEYS[12] links of the dirty map
+-- KEYS[13..] owner hash and exist marker of each owner of each write
 -- ARGV[1] how far ahead a deadline may lie, microseconds
 -- ARGV[2] the earliest deadline of the writes, microseconds since 1970
 -- ARGV[3] the latest
@@ -29,8 +30,8 @@
 --   deadline of the call has passed or lies too far ahead, and {"failed", error}.
 -- Invariant: each write as in mutate.lua. A call is carried out at most once, and never after a
 --   later one (R11).
-local OWNER_KEYS, WRITE_ARGS = 12, 7
-expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 1 and #ARGV > WRITE_ARGS)
+local OWNER_KEYS, WRITE_ARGS = 13, 7
+expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 0 and #ARGV > WRITE_ARGS)
 local now = time()
 local r = record_of_change(now)
 

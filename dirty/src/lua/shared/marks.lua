@@ -2,7 +2,7 @@
 -- to the last that it needs. A script that clears marks then names the hash of each mark's owner.
 -- If a mark has no hash to release, the script names the key of the owners to evict instead. Such a
 -- mark is unreadable, or was put aside.
-local DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, PART, LOCK, EVICT, SESSIONS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 9
+local DIRTY, SNAPSHOT, ERRORS, LANDED, EXPIRING, PART, LOCK, EVICT, SESSIONS, LINKS, OWNERS = 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 10
 
 -- Whether this server's Lua reads 64-bit hexadecimal numbers.
 local WIDE = tonumber('fffffffffffff', 16) == 4503599627370495
@@ -58,6 +58,25 @@ end
 -- A mark names partners beside its fields: owners that must land together with it (G1). The name of
 -- a partner is U+001E and the owner's name. Partners also have lines among the error marks.
 local function is_partner(name) return string.byte(name) == 30 end
+
+-- U+001E alone says that the owner has more partners than its mark names, in a sorted set of links.
+-- Only marks of the dirty map and of the snapshot say so, and each of these maps has a set. A link
+-- is the owner's name, U+001F and the partner's name. Reads at most so many links, or all.
+local function further_partners(links, owner, most)
+  local from, to = table.concat({ '[', owner, '\31' }), table.concat({ '(', owner, '\32' })
+  local found = call('ZRANGE', links, from, to, 'BYLEX', 'LIMIT', '0', most or '-1')
+  for i = 1, #found do found[i] = string.sub(found[i], #owner + 2) end
+  return found
+end
+
+-- A mark of the snapshot that names all of its partners itself, as other maps keep it.
+local function whole_mark(name, text)
+  local own, signs = string.gsub(table.concat({ text, '\31' }), '\31\30\31', '\31')
+  if signs == 0 then return text end
+  local more = further_partners(KEYS[LINKS], name)
+  for i = 1, #more do more[i] = table.concat({ '\30', more[i] }) end
+  return marked_with(string.sub(own, 1, -2), string.sub(own, 1, 14), more)
+end
 
 -- The partners among an owner's error marks, as they stand behind the last field of a mark.
 local function partners_of(entry)
@@ -129,7 +148,9 @@ end
 -- Whether the snapshot has this number.
 local function is_snapshot(wanted) return (call('HGET', KEYS[PART], 'snap') or '0') == wanted end
 
--- Drops the time of the snapshot's first mark once its last mark is gone.
+-- Drops the time of the snapshot's first mark, and its links, once its last mark is gone.
 local function end_of_snapshot()
-  if call('EXISTS', KEYS[SNAPSHOT]) == 0 then call('HDEL', KEYS[PART], 'first_saving') end
+  if call('EXISTS', KEYS[SNAPSHOT]) == 1 then return end
+  call('HDEL', KEYS[PART], 'first_saving')
+  call('UNLINK', KEYS[LINKS])
 end

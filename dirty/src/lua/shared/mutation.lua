@@ -1,6 +1,10 @@
 -- Shared by the scripts that change one owner, or several owners in one step: mutate.lua and
 -- transact.lua. Both name the partition's keys in the same order.
-local MAPS, DIRTY, SESSIONS, LAPSED, REQUESTS, BEATS, NOTES = 2, 2, 7, 8, 9, 10, 11
+local MAPS, DIRTY, SESSIONS, LAPSED, REQUESTS, BEATS, NOTES, LINKS = 2, 2, 7, 8, 9, 10, 11, 12
+
+-- A mark of at least so many bytes names no more partners. Its further links go into the sorted set
+-- of links. So a write with an owner of many partners costs no more than one with an owner of few.
+local MARK_LONG = 512
 
 -- The record, with what all changes of a script share. A connection leads to one process. While a
 -- request is on its way, the process can become a replica, and then a master with other data (R14).
@@ -256,7 +260,7 @@ end
 
 -- The step that changes the owners: the owners that change, their version, their notes, and the
 -- reply "version changed counters… @note", a line for each owner. Owners that change together land
--- together: their marks name each other, by way of the first of them (G1). Writes nothing.
+-- together: each names the first of them, which names it or has a link to it (G1). Writes nothing.
 local function step_of(owners, r)
   local changed, newest = {}, 0
   for _, owner in ipairs(owners) do
@@ -267,12 +271,12 @@ local function step_of(owners, r)
   end
   local version = math.max(r.source + 2, r.now, newest + 2)
   if #changed > 0 and version > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-  local step = { owners = owners, changed = changed, notes = {}, last_note = r.last_note, version = version, text = digits(version), reply = nil }
+  local step = { owners = owners, changed = changed, notes = {}, links = {}, last_note = r.last_note, version = version, text = digits(version), reply = nil }
   local lines = {}
   for w, owner in ipairs(owners) do lines[w] = line_of(owner, step, r) end
   step.reply = table.concat(lines, '\n')
-  -- ORDER: the maps are read before anything is written, since one of another type makes the call
-  -- fail.
+  -- ORDER: the maps and the links are read before anything is written, since a key of another type
+  -- makes the call fail.
   local names = {}
   for i, owner in ipairs(changed) do
     owner.is_reborn, names[i] = not owner.hash and is_named(MAPS, owner.name), owner.name
@@ -281,9 +285,15 @@ local function step_of(owners, r)
   for i, owner in ipairs(changed) do owner.mark_held = held_marks[i] or '' end
   for i = 2, #changed do
     local hub, other = changed[1], changed[i]
-    hub.marked[#hub.marked + 1] = table.concat({ '\30', other.name })
+    if #hub.mark_held < MARK_LONG then
+      hub.marked[#hub.marked + 1] = table.concat({ '\30', other.name })
+    else
+      hub.marked[#hub.marked + 1] = '\30'
+      step.links[#step.links + 1], step.links[#step.links + 2] = '0', table.concat({ hub.name, '\31', other.name })
+    end
     other.marked[#other.marked + 1] = table.concat({ '\30', hub.name })
   end
+  if #step.links > 0 then call('ZRANGE', KEYS[LINKS], '0', '0') end
   return step
 end
 
@@ -336,6 +346,8 @@ local function write_step(step, r)
   -- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
   -- the right for it, nothing has changed.
   if #step.changed > 0 and not r.first then call('HDEL', KEYS[DIRTY], ':') end
+  -- ORDER: links before the mark that counts on them. Without it they mean nothing.
+  if #step.links > 0 then call('ZADD', KEYS[LINKS], unpack(step.links)) end
   write_notes(step, r)
   if #step.changed > 0 then write_marks(step, r) end
   for _, owner in ipairs(step.changed) do

@@ -13,6 +13,7 @@ use crate::{Bound, Fields, Lock, Reject, Rejected, Settle};
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
     let keys = &space.keys;
+    let [links, links_saving] = keys.links(partition);
     let mut cmd = SCRIPTS.snapshot.call(&[
         keys.dirty(partition),
         keys.saving(partition),
@@ -21,6 +22,8 @@ pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Comm
         keys.error(partition),
         keys.landed(partition),
         keys.expiring(partition),
+        links,
+        links_saving,
     ]);
     cmd.arg(lock_value(lock));
     SCRIPTS.snapshot.write(space.slot(partition), cmd)
@@ -33,8 +36,7 @@ pub(crate) fn collect_linked(
     wanted: &[(Owner, Fields)],
     bound: Bound,
 ) -> Command {
-    let mut keys = space.keys.maps(partition).to_vec();
-    keys.push(space.keys.part(partition));
+    let mut keys = keys_of_links(space, partition);
     keys.extend(
         wanted
             .iter()
@@ -65,14 +67,21 @@ pub(crate) fn links(
     owners: &[Owner],
     most: usize,
 ) -> Command {
-    let mut keys = space.keys.maps(partition).to_vec();
-    keys.push(space.keys.part(partition));
+    let keys = keys_of_links(space, partition);
     let mut cmd = SCRIPTS.links.call(&keys);
     cmd.arg(epoch.0).arg(most);
     for owner in owners {
         cmd.arg(key::owner_part(owner));
     }
     SCRIPTS.links.read(space.slot(partition), cmd)
+}
+
+/// The keys that `links.lua` and `collect_linked.lua` name first.
+fn keys_of_links(space: &Space, partition: Partition) -> Vec<String> {
+    let mut keys = space.keys.maps(partition).to_vec();
+    keys.push(space.keys.part(partition));
+    keys.extend(space.keys.links(partition));
+    keys
 }
 
 /// A mark as a script gets it.
@@ -215,11 +224,13 @@ pub(super) fn keys<'a>(
     let hash = |owner: Option<&Owner>| {
         owner.map_or_else(|| nobody.clone(), |owner| keys.data(partition, owner))
     };
+    let [_, links] = keys.links(partition);
     let fixed = [
         keys.part(partition),
         keys.lock(partition),
         nobody.clone(),
         keys.sessions(partition),
+        links,
     ];
     keys.maps(partition)
         .into_iter()

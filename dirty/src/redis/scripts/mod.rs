@@ -319,6 +319,8 @@ fn mutation_keys(space: &Space, partition: Partition) -> Vec<String> {
         all.beats(partition),
         all.notes(partition),
     ]);
+    let [links, _] = all.links(partition);
+    keys.push(links);
     keys
 }
 

@@ -486,6 +486,20 @@ const BREAKS: &[Break] = &[
         "",
     ),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
+    // The partners that a long mark does not name are not read, or stay behind when their mark moves.
+    (
+        "G1-further",
+        "collect_linked",
+        "further_partners(links, owner.name)",
+        "{}",
+    ),
+    (
+        "G1-elsewhere",
+        "snapshot",
+        "if call('EXISTS', KEYS[8]) == 1 then call('RENAME', KEYS[8], KEYS[9]) end",
+        "",
+    ),
+    ("G1-whole", "settle", "if signs == 0 then", "if true then"),
     (
         "G1-kept",
         "reject",
