@@ -114,6 +114,8 @@ pub struct Member {
     pub partners: Vec<Owner>,
     /// How long one of its fields has been in the error map, because the database rejected it.
     pub rejected_for: Option<Duration>,
+    /// Its mark in the snapshot, and the number of the snapshot. Read in the same step.
+    pub mark: Option<(SnapshotId, Entry)>,
 }
 
 /// The partners of owners, and those of the partners (G1).
@@ -137,11 +139,12 @@ pub struct Bound {
 /// Owners that must land together (G1).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Linked {
-    /// Marks name these partners, too. Nothing was read.
+    /// Marks lead to these partners, whose hashes are not here unless they are named. Nothing was read.
     Open(Vec<Owner>),
     /// The owners have more rows or bytes than one transaction may have. Nothing was read.
     Large,
-    /// No mark names another partner. Each owner was read, in the same step.
+    /// Each owner was read, in the same step: those that were named, in their order, and then the
+    /// partners that their marks lead to.
     Closed(Collected, Vec<Member>),
 }
 
@@ -300,8 +303,9 @@ pub trait Marks: Send + Sync {
         wanted: &[(Owner, Vec<Field>)],
     ) -> Result<Collected, HotError>;
 
-    /// As [`Marks::collect`], in one step for all owners, if all partners that their marks name are
-    /// among them. The marks of all five maps count (G1). Marks that were put aside do not.
+    /// As [`Marks::collect`], in one step for all owners and all partners that their marks lead to.
+    /// The marks of all five maps count (G1). Marks that were put aside do not. A partner whose hash
+    /// is not there must be named, since it can be on the other server of a slot that moves.
     ///
     /// A list of [`Fields::Cells`] is completed by all fields that a mark of the owner names.
     async fn collect_linked(

@@ -221,7 +221,7 @@ pub trait Owners: Send + Sync {
     ///
     /// A mutation can change several owners of a partition. Then all below holds for each of them,
     /// and for all together: everything is validated first, and all owners that change get the same
-    /// version. Their marks name each other, so that they land together (G1).
+    /// version. Their marks lead to each other, so that they land together (G1).
     ///
     /// All of this happens in one step, after everything was validated:
     ///

@@ -12,12 +12,6 @@ use tokio::time::Instant;
 use crate::marks::{Part, PartNotes};
 use crate::worker::Worker;
 
-/// The most that is read of a stream at a time.
-const BOUND: Bound = Bound {
-    rows: 256,
-    bytes: 1 << 20,
-};
-
 /// How often the database is asked for the leads of a partition without work.
 const LEADS_EVERY: Duration = Duration::from_secs(60);
 
@@ -66,7 +60,7 @@ impl Worker {
     ) -> Result<Option<NotesAt>, TierError> {
         let ends = self.tiers.cold().feeds(&[partition]).await?;
         let after = ends.first().map(|ends| ends.last).unwrap_or_default();
-        let notes = self.read_notes(partition, after).await?;
+        let notes = self.read_head(partition, after).await?;
         if !notes.is_resynced {
             self.resync(partition, notes.epoch).await?;
         }
@@ -106,12 +100,14 @@ impl Worker {
         prepared.inspect_err(|_| self.landed_notes.ask_again())
     }
 
-    async fn read_notes(&self, partition: Partition, after: Position) -> Result<Notes, TierError> {
-        match self.tiers.hot().notes(partition, after, BOUND).await {
+    /// The head of a partition's notes, read with the first of them behind a position.
+    async fn read_head(&self, partition: Partition, after: Position) -> Result<Notes, TierError> {
+        let bound = Bound { rows: 1, bytes: 0 };
+        match self.tiers.hot().notes(partition, after, bound).await {
             Ok(notes) => Ok(notes),
             Err(error) => {
                 self.tiers.prepare_after(error).await?;
-                Ok(self.tiers.hot().notes(partition, after, BOUND).await?)
+                Ok(self.tiers.hot().notes(partition, after, bound).await?)
             }
         }
     }
@@ -139,7 +135,12 @@ impl Worker {
         snapshot: SnapshotId,
         at: NotesAt,
     ) -> Result<(Option<Part>, Option<NotesAt>), TierError> {
-        let notes = self.tiers.hot().notes(partition, at.after, BOUND).await?;
+        // As many notes as a batch has marks, since the rows of their owners land with them.
+        let bound = Bound {
+            rows: self.limiter.rows(),
+            bytes: self.limits.batch.bytes,
+        };
+        let notes = self.tiers.hot().notes(partition, at.after, bound).await?;
         let gaps_upto = at.is_scanned.then_some(at.until);
         let mut events = beyond(partition, at.after, &notes, gaps_upto);
         tell_large(&mut events, self.tiers.cold().value_bytes_max());

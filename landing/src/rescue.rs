@@ -117,6 +117,7 @@ async fn units_of(
             partners,
             fields: Fields::All,
             rejected_for: None,
+            mark: None,
         }));
     }
     Ok(Units::of(&members, Duration::MAX))
@@ -299,6 +300,7 @@ mod tests {
             partners: vec![owner(partner)],
             fields: Fields::All,
             rejected_for: None,
+            mark: None,
         };
         let links = (OWNERS - 2..OWNERS + 3).map(|id| member(id, id + 1));
         let units = Units::of(&links.collect::<Vec<_>>(), Duration::MAX);

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
-use storage_dirty::{Collected, HotError, Reject, Rejected, Settle};
+use storage_dirty::{Collected, Entry, HotError, Reject, Rejected, Settle, SnapshotId};
 use storage_model::{
     Content, Epoch, Event, Field, Lead, Owner, Partition, Position, Version, tries,
 };
@@ -22,6 +22,8 @@ struct Ready<'a> {
     collected: Collected,
     rows: Rows,
     units: Units,
+    /// Partners of the part's owners: their marks in the part's snapshot.
+    beside: Part,
     /// The events that land with the rows.
     events: Option<Events>,
     leads: Vec<(Partition, Lead)>,
@@ -166,6 +168,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Rea
                 wanted,
                 mut collected,
                 units,
+                marks,
             }) => {
                 let compared = tiers.reconcile_all(&wanted, &mut collected, &mut suspects);
                 if !compared.await? {
@@ -184,6 +187,7 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Rea
                     collected,
                     rows,
                     units,
+                    beside: beside(part, marks),
                     events,
                     leads: noted.leads,
                 });
@@ -195,6 +199,22 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Rea
         what: format!("collect partition {}", part.partition),
         tries: tries::LANDING,
     })
+}
+
+/// The partners of a part's owners, with their marks. A replay has no snapshot to settle them in.
+fn beside(part: &Part, marks: Vec<(SnapshotId, Entry)>) -> Part {
+    let known: BTreeSet<_> = part.entries.iter().map(|entry| &entry.raw).collect();
+    let is_beside = |(snapshot, entry): &(SnapshotId, Entry)| {
+        !part.replay && *snapshot == part.snapshot && !known.contains(&entry.raw)
+    };
+    let marks = marks.into_iter().filter(is_beside);
+    Part {
+        partition: part.partition,
+        snapshot: part.snapshot,
+        entries: marks.map(|(_, entry)| entry).collect(),
+        replay: part.replay,
+        notes: None,
+    }
 }
 
 /// Commits all rows once. Answers the rejected ones.
@@ -236,7 +256,10 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
     let committed = has_events || rows > faults.len();
     let one = async |ready: &Ready<'_>| {
         let has_errors = ready.collected.has_errors;
-        let mut verdict = marks::judge(ready.part, &ready.rows, faults, has_errors);
+        let judge = |part| marks::judge(part, &ready.rows, faults, has_errors);
+        let mut verdict = judge(ready.part);
+        // Partners that have landed need not land again. Others are judged in their own batch.
+        verdict.settle.extend(judge(&ready.beside).settle);
         if has_errors {
             verdict.rows.extend(landed_beside(ready, faults));
         }

@@ -57,7 +57,7 @@ names! {
     Counter DOCUMENT_REFUSALS "document_refusals" "Requests that a gateway refused because of the request itself";
     Counter DOCUMENT_FAILURES "document_failures" "Requests that a gateway could not carry out";
     Gauge DOCUMENT_FEEDS "document_feeds" "Live feeds of documents that are open";
-    Counter DOCUMENT_EVENTS "document_events" "Events of the live feed that a gateway has heard";
+    Counter DOCUMENT_EVENTS "document_events" "Events of the live feed that a gateway has heard, which reads it only while it has clients";
     Counter DOCUMENT_RESETS "document_resets" "Times that all followers of a gateway had to begin anew";
 
     // Any process.

@@ -253,6 +253,7 @@ mod tests {
             fields: Fields::All,
             partners: vec![row(partner, "a").owner],
             rejected_for: None,
+            mark: None,
         };
         let members = [member("1", "3"), member("3", "1")];
         let units = Units::of(&members, Duration::from_secs(1));

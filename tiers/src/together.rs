@@ -9,18 +9,20 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use storage_dirty::{Bound, Collected, Fields, HotError, HotKind, HotRead, Linked, Links, Member};
+use storage_dirty::{
+    Bound, Collected, Entry, Fields, HotError, HotKind, HotRead, Linked, Links, Member, SnapshotId,
+};
 use storage_model::{Epoch, Field, Owner, Partition};
 
 use crate::Tiers;
 
 /// The most owners that are followed from mark to mark, beside the wanted ones. The owners of a
 /// unit that has more, or more than [`BOUND`], land apart.
-const OWNERS_MAX: usize = 4_096;
+const OWNERS_MAX: usize = 8_192;
 
 /// The most that linked owners may have to land in one transaction.
 const BOUND: Bound = Bound {
-    rows: 4_096,
+    rows: 8_192,
     bytes: 8 << 20,
 };
 
@@ -34,6 +36,9 @@ pub struct Together<'a> {
     pub collected: Collected,
     /// The owners that must land together.
     pub units: Units,
+    /// Marks of owners that were read in one step with their partners: those of a snapshot, and its
+    /// number.
+    pub marks: Vec<(SnapshotId, Entry)>,
 }
 
 /// Which owners must land in one transaction. Owners without partners are not listed.
@@ -201,7 +206,11 @@ impl Tiers {
                 false => self.collect_group(partition, wanted, &links).await?,
             };
             match read {
-                Some(read) => groups.reads.push(read),
+                Some(read) => {
+                    let (_, members) = &read;
+                    seen.extend(members.iter().map(|member| member.owner.clone()));
+                    groups.reads.push(read);
+                }
                 None => groups.large.extend(names),
             }
         }
@@ -284,6 +293,7 @@ impl<'a> Together<'a> {
             wanted: Cow::Borrowed(wanted),
             collected,
             units: Units::default(),
+            marks: Vec::new(),
         }
     }
 
@@ -323,6 +333,7 @@ impl<'a> Together<'a> {
         let mut units = Units::of(&members, torn_after);
         let large = groups.large.into_iter();
         units.torn.extend(large.map(|owner| (owner, Vec::new())));
+        let marks = members.into_iter().filter_map(|member| member.mark);
         let mut wanted = Vec::new();
         for (owner, (fields, read)) in reads {
             wanted.push((owner, fields));
@@ -332,6 +343,7 @@ impl<'a> Together<'a> {
             wanted: Cow::Owned(wanted),
             collected,
             units,
+            marks: marks.collect(),
         })
     }
 }
@@ -372,6 +384,7 @@ mod tests {
             fields: Fields::Cells(Vec::new()),
             partners: partners.iter().map(|id| owner(id)).collect(),
             rejected_for: rejected_for.map(Duration::from_secs),
+            mark: None,
         }
     }
 

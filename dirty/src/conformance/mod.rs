@@ -227,6 +227,7 @@ macro_rules! hot_conformance {
                     partners_stay_in_the_error_map,
                     partners_stay_on_probation,
                     links_are_followed_from_mark_to_mark,
+                    a_partner_without_a_hash_must_be_named,
                     an_owner_has_any_number_of_partners,
                     any_number_of_partners_stays_on_probation,
                     any_number_of_partners_stays_in_the_error_map,

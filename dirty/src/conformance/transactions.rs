@@ -51,22 +51,26 @@ async fn gold(
     (header.map(|header| header.version), cells)
 }
 
-/// All names that `owners` are linked with, as one read finds them.
+/// The members of a read of `owners`, or the further owners that it finds beside them.
 async fn linked(h: &Harness, owners: &[&Owner]) -> Result<Vec<Member>, BTreeSet<Owner>> {
     let partition = h.partition(owners.first().unwrap());
     let wanted: Vec<_> = owners
         .iter()
         .map(|owner| ((*owner).clone(), Fields::Cells(Vec::new())))
         .collect();
-    match h
-        .store()
-        .collect_linked(partition, &wanted, BOUND)
-        .await
-        .unwrap()
-    {
-        Linked::Open(partners) => Err(partners.into_iter().collect()),
-        Linked::Closed(_, members) => Ok(members),
-        Linked::Large => panic!("three owners are not large"),
+    let read = h.store().collect_linked(partition, &wanted, BOUND);
+    match read.await.unwrap() {
+        Linked::Closed(collected, members) => {
+            assert_eq!(collected.reads.len(), members.len());
+            let further = members.iter().skip(owners.len());
+            let further: BTreeSet<Owner> = further.map(|member| member.owner.clone()).collect();
+            if further.is_empty() {
+                Ok(members)
+            } else {
+                Err(further)
+            }
+        }
+        other => panic!("the hash of each partner is there: {other:?}"),
     }
 }
 
@@ -292,7 +296,7 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     h.set(&bob, "name", "Bob").await;
     let other = moves(h, &bob, &cay, 1).await;
     applied(h.send(&other, None).await);
-    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
+    assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob, &cay])));
     assert_eq!(linked(h, &[&ann, &bob]).await, Err(of(&[&cay])));
     let all = linked(h, &[&ann, &bob, &cay]).await.unwrap();
     assert_eq!(
@@ -610,14 +614,36 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
     assert_eq!(later.unwrap_err().kind, HotKind::EpochMoved);
 }
 
+/// It can be on the other server of a slot that moves. So the caller names it, and such a server
+/// rejects the call.
+pub async fn a_partner_without_a_hash_must_be_named(h: &Harness) {
+    let (ann, bob, partition) = linked_pair(h).await;
+    h.rig().lose(&bob).await;
+    let read = async |owners: &[&Owner]| {
+        let cells = |owner: &&Owner| ((*owner).clone(), Fields::Cells(Vec::new()));
+        let wanted: Vec<_> = owners.iter().map(cells).collect();
+        let read = h.store().collect_linked(partition, &wanted, BOUND);
+        read.await.unwrap()
+    };
+    assert_eq!(read(&[&ann]).await, Linked::Open(vec![bob.clone()]));
+    let Linked::Closed(collected, members) = read(&[&ann, &bob]).await else {
+        panic!("all owners are named")
+    };
+    assert_eq!(members.len(), 2);
+    let headers = collected.reads.iter().map(|read| read.header.is_some());
+    assert_eq!(headers.collect::<Vec<_>>(), [true, false]);
+}
+
 /// Whatever the caller could read at once. It reads such owners in another way.
 pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
     let (ann, bob, partition) = linked_pair(h).await;
     let wanted = [&ann, &bob].map(|owner| (owner.clone(), Fields::All));
     for (rows, bytes, is_large) in [(2, 100, false), (1, 100, true), (100, 3, true)] {
         let bound = Bound { rows, bytes };
-        let found = h.store().collect_linked(partition, &wanted, bound).await;
-        assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
+        for wanted in [&wanted[..], &wanted[..1]] {
+            let found = h.store().collect_linked(partition, wanted, bound).await;
+            assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Marks on their way to the database: snapshot, pages, collection, settling.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use async_trait::async_trait;
 use storage_model::sabotage::{is_kept, keeps};
@@ -207,7 +207,7 @@ fn collected(
     })
 }
 
-/// As [`collect`], if no mark has a partner that is not wanted.
+/// As [`collect`], with all partners that the marks lead to.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -218,18 +218,28 @@ pub fn collect_linked(
     wanted: &[(Owner, Fields)],
     bound: Bound,
 ) -> Result<Linked, HotError> {
-    let known: BTreeSet<&Owner> = wanted.iter().map(|(owner, _)| owner).collect();
-    let mut missing = BTreeSet::new();
-    let (mut members, mut reads) = (Vec::new(), Vec::new());
-    for (owner, fields) in wanted {
-        let member = member(state, present, owner, fields);
-        let others = member.partners.iter();
-        missing.extend(others.filter(|partner| !known.contains(partner)).cloned());
-        reads.push(read(state, owner, &member.fields));
+    let mut known: BTreeSet<Owner> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
+    let mut next: VecDeque<(Owner, Fields)> = wanted.to_vec().into();
+    let (mut members, mut reads, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    while let Some((owner, fields)) = next.pop_front() {
+        let member = member(state, present, &owner, &fields);
+        for partner in &member.partners {
+            if !known.insert(partner.clone()) {
+                continue;
+            }
+            match state.hashes.get(partner) {
+                Some(_) => next.push_back((partner.clone(), Fields::Cells(Vec::new()))),
+                None => missing.push(partner.clone()),
+            }
+        }
+        reads.push(read(state, &owner, &member.fields));
         members.push(member);
     }
+    if members.len() > bound.rows {
+        return Ok(Linked::Large);
+    }
     if !missing.is_empty() {
-        return Ok(Linked::Open(missing.into_iter().collect()));
+        return Ok(Linked::Open(missing));
     }
     let cells = || reads.iter().flat_map(|read| &read.cells);
     let bytes: usize = cells().map(|(_, cell)| cell.value().len()).sum();
@@ -255,6 +265,7 @@ fn member(state: &PartState, present: &Present, owner: &Owner, fields: &Fields) 
         fields,
         partners: partners.into_iter().collect(),
         rejected_for: since.map(|since| present.now.since(since)),
+        mark: state.marks.saved(owner),
     }
 }
 

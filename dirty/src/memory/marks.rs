@@ -182,6 +182,13 @@ impl Marks {
         (fields, partners)
     }
 
+    /// The mark of the owner in the snapshot, and the snapshot's number.
+    pub(super) fn saved(&self, owner: &Owner) -> Option<(SnapshotId, Entry)> {
+        let name = (owner.clone(), None);
+        let changed = self.snapshot.get(&name)?;
+        Some((self.number, entry(&name, changed)))
+    }
+
     /// When the database rejected a field of the owner first. A mark whose value vanished from the
     /// hot tier was not rejected by the database.
     pub(super) fn rejected_since(&self, owner: &Owner) -> Option<Timestamp> {
@@ -410,14 +417,6 @@ impl Marks {
     }
 
     pub(super) fn page(&self, map: Map, cursor: u64, count: usize) -> Page<Entry> {
-        let entry = |name: &Name, changed: &Changed| Entry {
-            raw: raw(name),
-            mark: Some(Mark {
-                owner: name.0.clone(),
-                fields: changed.fields.iter().cloned().collect(),
-            }),
-            version: changed.version,
-        };
         match map {
             Map::Dirty => self.live.page(cursor, count, entry),
             Map::Snapshot => self.snapshot.page(cursor, count, entry),
@@ -469,6 +468,18 @@ impl Marks {
 pub(super) struct Cleared {
     name: Name,
     changed: Changed,
+}
+
+/// A mark of a map, as an entry.
+fn entry(name: &Name, changed: &Changed) -> Entry {
+    Entry {
+        raw: raw(name),
+        mark: Some(Mark {
+            owner: name.0.clone(),
+            fields: changed.fields.iter().cloned().collect(),
+        }),
+        version: changed.version,
+    }
 }
 
 /// The name of an entry: its owner's parts with a NUL between them, which no name holds. The

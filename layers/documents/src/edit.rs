@@ -1,5 +1,9 @@
 //! The changes that callers ask for, applied to the present body.
 
+use std::borrow::Cow;
+
+use serde_json::value::{RawValue, to_raw_value};
+
 use crate::collection::ID;
 use crate::documents::BODY_BYTES_MAX;
 use crate::increment::increment;
@@ -24,14 +28,47 @@ enum Form {
 
 /// A change of the present body.
 #[derive(Debug, Clone)]
-pub(crate) struct Edited {
+pub(crate) struct Edited<'a> {
     pub(crate) method: Method,
     /// The whole body after the change. `None` deletes the document.
-    pub(crate) body: Option<Json>,
-    /// The body of the event.
-    pub(crate) told: Option<Json>,
+    pub(crate) body: Option<Cow<'a, Json>>,
+    /// The patch that the event tells. Without one, it tells the whole body.
+    pub(crate) patch: Option<Json>,
     /// Whether the change is a put, which sets the time to live anew.
     pub(crate) is_put: bool,
+}
+
+/// The bodies of a change as text.
+pub(crate) struct Texts {
+    /// The whole body.
+    pub(crate) body: Option<Box<RawValue>>,
+    patch: Option<Box<RawValue>>,
+}
+
+impl Texts {
+    /// The body of the event.
+    pub(crate) fn told(&self) -> Option<&RawValue> {
+        self.patch.as_deref().or(self.body.as_deref())
+    }
+}
+
+impl Edited<'_> {
+    /// Both bodies as text.
+    ///
+    /// # Errors
+    /// `BodyTooLarge`.
+    pub(crate) fn texts(&self) -> Result<Texts> {
+        let text = |json: &Json| {
+            let text = to_raw_value(json);
+            text.map_err(|error| Error::new(Kind::Body, error.to_string()))
+        };
+        let body = self.body.as_deref().map(text).transpose()?;
+        if let Some(body) = &body {
+            check_size(body.get().len())?;
+        }
+        let patch = self.patch.as_ref().map(text).transpose()?;
+        Ok(Texts { body, patch })
+    }
 }
 
 impl Edit {
@@ -115,19 +152,22 @@ impl Edit {
     ///
     /// # Errors
     /// `Unfit`: the change does not fit the body. `Body`: as [`Edit::put`].
-    pub(crate) fn of(&self, present: Option<Json>) -> Result<Edited> {
+    pub(crate) fn of(&self, present: Option<Json>) -> Result<Edited<'_>> {
         let present = present.unwrap_or(Json::Null);
-        let edited = |method, body: Json, told: Json| Edited {
-            method,
-            body: Some(body.without_nulls()),
-            told: Some(told),
-            is_put: matches!(self.0, Form::Put(_)),
+        let patched = |body: Json, patch: Json| Edited {
+            method: Method::Patch,
+            body: Some(Cow::Owned(body.without_nulls())),
+            patch: Some(patch),
+            is_put: false,
         };
         Ok(match &self.0 {
-            Form::Put(body) => edited(Method::Put, body.clone(), body.clone()),
-            Form::Merge(patch) => {
-                edited(Method::Patch, present.merged(patch.clone()), patch.clone())
-            }
+            Form::Put(body) => Edited {
+                method: Method::Put,
+                body: Some(Cow::Borrowed(body)),
+                patch: None,
+                is_put: true,
+            },
+            Form::Merge(patch) => patched(present.merged(patch.clone()), patch.clone()),
             Form::Patch(patch) => {
                 let before = present.clone();
                 let after = patch.apply(present, BODY_BYTES_MAX).map_err(unfit)?;
@@ -135,12 +175,12 @@ impl Edit {
             }
             Form::Increment(patch) => {
                 let (after, told) = increment(present, patch).map_err(unfit)?;
-                edited(Method::Patch, after, told)
+                patched(after, told)
             }
             Form::Delete | Form::End => Edited {
                 method: Method::Delete,
                 body: None,
-                told: None,
+                patch: None,
                 is_put: false,
             },
         })
@@ -149,20 +189,20 @@ impl Edit {
 
 /// A change that the feed tells as the merge patch between two bodies. If there is none, it tells
 /// the new body.
-fn told_as_patch(before: &Json, after: Json) -> Result<Edited> {
+fn told_as_patch(before: &Json, after: Json) -> Result<Edited<'static>> {
     if after == Json::Null {
         let message = "the patch leaves null; delete the document instead";
         return Err(Error::new(Kind::Unfit, message));
     }
-    let told = before.difference(&after);
+    let patch = before.difference(&after);
     Ok(Edited {
-        method: if told.is_some() {
+        method: if patch.is_some() {
             Method::Patch
         } else {
             Method::Put
         },
-        told: Some(told.unwrap_or_else(|| after.clone())),
-        body: Some(after),
+        patch,
+        body: Some(Cow::Owned(after)),
         is_put: false,
     })
 }

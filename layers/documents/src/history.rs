@@ -78,18 +78,15 @@ impl History {
         &self,
         written: u64,
         (revision, created, now): (u64, Timestamp, Timestamp),
-        body: Option<&str>,
+        body: Option<&RawValue>,
     ) -> Result<Vec<(String, Vec<u8>)>> {
         let unwritable = |error: serde_json::Error| Error::new(Kind::Body, error.to_string());
-        let body = body
-            .map(|body| RawValue::from_string(body.to_owned()))
-            .transpose();
         let kept = Kept {
             s: written,
             r: revision,
             m: now.0 / 1_000,
             c: created.0 / 1_000,
-            b: body.map_err(unwritable)?,
+            b: body.map(ToOwned::to_owned),
         };
         let value = serde_json::to_vec(&kept).map_err(unwritable)?;
         Ok(vec![(self.slot(written), value), next(written)])

@@ -52,7 +52,7 @@ impl Json {
     /// # Errors
     /// The text is no JSON, an object names a member twice, or values lie more than 127 levels deep.
     pub fn parse(text: &[u8]) -> Result<Self, serde_json::Error> {
-        serde_json::from_slice::<Box<RawValue>>(text).and_then(|raw| of_raw(raw, 1))
+        serde_json::from_slice::<&RawValue>(text).and_then(|raw| of_raw(raw, 1))
     }
 
     /// The number of this text. `None` if the text is no JSON number.
@@ -188,7 +188,7 @@ pub(crate) const DEPTH_MAX: usize = 127;
 
 /// Parses one value, and those within it, one level at a time. So a number keeps its text.
 // The parser counts no levels of a value that it keeps as text, so they are counted here.
-fn of_raw(raw: Box<RawValue>, depth: usize) -> Result<Json, serde_json::Error> {
+fn of_raw(raw: &RawValue, depth: usize) -> Result<Json, serde_json::Error> {
     let text = raw.get();
     let first = text.as_bytes().first();
     if depth > DEPTH_MAX && matches!(first, Some(b'{' | b'[')) {
@@ -203,21 +203,21 @@ fn of_raw(raw: Box<RawValue>, depth: usize) -> Result<Json, serde_json::Error> {
             Json::Object(members.collect::<Result<_, serde_json::Error>>()?)
         }
         Some(b'[') => {
-            let items: Vec<Box<RawValue>> = serde_json::from_str(text)?;
+            let items: Vec<&RawValue> = serde_json::from_str(text)?;
             let items = items.into_iter().map(|item| of_raw(item, depth + 1));
             Json::Array(items.collect::<Result<_, _>>()?)
         }
         Some(b'"') => Json::Text(serde_json::from_str(text)?),
         Some(b't' | b'f') => Json::Bool(serde_json::from_str(text)?),
         Some(b'n') => Json::Null,
-        _ => Json::Number(Box::new(RawNumber(raw))),
+        _ => Json::Number(Box::new(RawNumber(raw.to_owned()))),
     })
 }
 
 /// The members of one object.
-struct Members(Vec<(String, Box<RawValue>)>);
+struct Members<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de> Deserialize<'de> for Members {
+impl<'de> Deserialize<'de> for Members<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_map(Collect)
     }
@@ -227,21 +227,22 @@ impl<'de> Deserialize<'de> for Members {
 struct Collect;
 
 impl<'de> Visitor<'de> for Collect {
-    type Value = Members;
+    type Value = Members<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("an object")
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
-        let (mut members, mut names) = (Vec::new(), HashSet::new());
-        while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
-            if !names.insert(name.clone()) {
-                return Err(de::Error::custom(format!(
-                    "the member {name:?} occurs twice"
-                )));
-            }
-            members.push((name, value));
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members<'de>, A::Error> {
+        let mut members: Vec<(String, &RawValue)> = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        let mut names = HashSet::with_capacity(members.len());
+        let twice = members.iter().find(|(name, _)| !names.insert(name));
+        if let Some((name, _)) = twice {
+            let message = format!("the member {name:?} occurs twice");
+            return Err(de::Error::custom(message));
         }
         Ok(Members(members))
     }

@@ -1,13 +1,11 @@
 //! Writes of single documents.
 
-use serde_json::value::RawValue;
 use storage_sdk::{ByteOwner, Part, Timestamp};
 
 use crate::attempts::Attempts;
-use crate::edit::{Edit, Edited, parsed};
+use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
 use crate::history;
-use crate::json::Json;
 use crate::once::REMEMBERED_MAX;
 use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
@@ -42,15 +40,15 @@ impl Documents {
         &self,
         path: &Path,
         (owner, found): (&ByteOwner, &Found),
-        edited: Edited,
+        edited: Edited<'_>,
         call: &Call,
         left: std::time::Duration,
     ) -> Result<Changed> {
         let (now, revision) = (self.clock.now(), found.revision.saturating_add(1));
         let created = found.document.is_none();
-        let value = stored_value(found, &edited, call, now)?;
-        let told = edited.told.as_ref().map(raw).transpose()?;
-        let note = Note::of(edited.method, now, told.as_deref()).with_revision(revision);
+        let texts = edited.texts()?;
+        let value = stored_value(found, (&edited, &texts), call, now)?;
+        let note = Note::of(edited.method, now, texts.told()).with_revision(revision);
         let note = note.to_bytes()?;
         let known = (Some(revision), None);
         let once = call.once.as_ref();
@@ -59,7 +57,7 @@ impl Documents {
             found.repeats.with(once, now, created, known, most)
         };
         let once = once.map(keys).transpose()?;
-        let kept = self.kept(path, found, &edited, (revision, now))?;
+        let kept = self.kept(path, found, &texts, (revision, now))?;
         let write = owner.transaction(|part| {
             let part = kept(part);
             let part = match value {
@@ -92,7 +90,7 @@ impl Documents {
         &self,
         path: &Path,
         found: &Found,
-        edited: &Edited,
+        texts: &Texts,
         (revision, now): (u64, Timestamp),
     ) -> Result<impl FnOnce(Part) -> Part + use<>> {
         let fields = match self.history_of(path) {
@@ -100,8 +98,8 @@ impl Documents {
             Some(history) => {
                 let document = found.document.as_ref();
                 let created = document.map_or(now, |document| document.created);
-                let body = edited.body.as_ref().map(Json::to_text);
-                history.keep(found.written, (revision, created, now), body.as_deref())?
+                let body = texts.body.as_deref();
+                history.keep(found.written, (revision, created, now), body)?
             }
         };
         let set = |part: Part, (field, value): (String, Vec<u8>)| part.set(&field, value);
@@ -126,7 +124,12 @@ fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<O
 }
 
 /// The change of the document that was found, if the conditions hold.
-pub(crate) fn edited(path: &Path, found: &Found, edit: &Edit, call: &Call) -> Result<Edited> {
+pub(crate) fn edited<'a>(
+    path: &Path,
+    found: &Found,
+    edit: &'a Edit,
+    call: &Call,
+) -> Result<Edited<'a>> {
     call.conditions.check(found.tag())?;
     if edit.is_end() && found.is_stored && found.document.is_none() {
         return edit.of(None);
@@ -153,11 +156,11 @@ pub(crate) fn edited(path: &Path, found: &Found, edit: &Edit, call: &Call) -> Re
 /// The value of the body after a change. `None` if the document is deleted.
 pub(crate) fn stored_value(
     found: &Found,
-    edited: &Edited,
+    (edited, texts): (&Edited<'_>, &Texts),
     call: &Call,
     now: Timestamp,
 ) -> Result<Option<Vec<u8>>> {
-    let Some(body) = &edited.body else {
+    let Some(body) = &texts.body else {
         return Ok(None);
     };
     let before = found.document.as_ref();
@@ -169,11 +172,5 @@ pub(crate) fn stored_value(
         modified: now,
         ends: call.lives.map(|lives| now.plus(lives)).or(kept),
     };
-    value_of(times, &body.to_text()).map(Some)
-}
-
-/// A body as the event has it.
-pub(crate) fn raw(body: &Json) -> Result<Box<RawValue>> {
-    let raw = RawValue::from_string(body.to_text());
-    raw.map_err(|error| Error::new(Kind::Body, error.to_string()))
+    value_of(times, body).map(Some)
 }

@@ -5,7 +5,6 @@ use serde_json::value::RawValue;
 use storage_sdk::{Bytes, Record, Timestamp, Version};
 
 use crate::documents::Document;
-use crate::edit::check_size;
 use crate::history::written;
 use crate::once::Repeats;
 use crate::{Error, Kind, Result, Tag};
@@ -99,15 +98,14 @@ pub(crate) struct Times {
     pub(crate) ends: Option<Timestamp>,
 }
 
-/// The value of [`BODY`] for a body that is JSON.
-pub(crate) fn value_of(times: Times, body: &str) -> Result<Vec<u8>> {
-    check_size(body.len())?;
+/// The value of [`BODY`].
+pub(crate) fn value_of(times: Times, body: &RawValue) -> Result<Vec<u8>> {
     let stored = Stored {
         v: FORM,
         c: times.created.0 / 1_000,
         m: times.modified.0 / 1_000,
         x: times.ends.map(|ends| ends.0 / 1_000),
-        b: RawValue::from_string(body.to_owned()).map_err(|error| unreadable(&error))?,
+        b: body.to_owned(),
     };
     serde_json::to_vec(&stored).map_err(|error| unreadable(&error))
 }

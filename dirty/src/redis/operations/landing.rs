@@ -338,9 +338,14 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     let database = reply::database(next())?;
     let has_errors = reply::yes(next())?;
     let gap = read::maybe_position(next())?;
+    let snapshot = SnapshotId(reply::digits(&reply::bytes(next())?)?);
     let (mut reads, mut members) = (Vec::new(), Vec::new());
-    for (owner, fields) in wanted {
-        let (read, member) = member_of(owner, fields, next())?;
+    let (none, mut wanted) = (Fields::Cells(Vec::new()), wanted.iter());
+    for value in values {
+        let fields = wanted.next().map_or(&none, |(_, fields)| fields);
+        let Some((read, member)) = member_of(fields, snapshot, value)? else {
+            continue;
+        };
         reads.push(read::collected(read, generation, gap));
         members.push(member);
     }
@@ -356,24 +361,35 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     Ok(Linked::Closed(collected, members))
 }
 
-fn member_of(owner: &Owner, fields: &Fields, value: Value) -> Result<(HotRead, Member), Failure> {
-    let [cells, names, partners, age] = reply::array(value)?;
-    let read = readable(owner, reply::pairs(cells).and_then(read::whole))?;
+/// A member, and its read. `None` if another program wrote a name that is none.
+fn member_of(
+    fields: &Fields,
+    snapshot: SnapshotId,
+    value: Value,
+) -> Result<Option<(HotRead, Member)>, Failure> {
+    let [name, cells, names, partners, age, saved] = reply::array(value)?;
+    let name = reply::bytes(name)?;
+    let Some(owner) = mark::owner_of(&name) else {
+        return Ok(None);
+    };
+    let read = readable(&owner, reply::pairs(cells).and_then(read::whole))?;
     let fields = match fields {
         Fields::Cells(_) => Fields::Cells(fields_of(names)?),
         other => other.clone(),
     };
     let named = owners_of(reply::list(partners)?)?;
-    let age = reply::bytes(age)?;
+    let (age, saved) = (reply::bytes(age)?, reply::bytes(saved)?);
+    let entry = || entry_of(name.clone(), saved.clone());
     let member = Member {
-        owner: owner.clone(),
+        owner,
         fields,
         partners: named,
         rejected_for: (!age.is_empty())
             .then(|| reply::digits(&age).map(Duration::from_micros))
             .transpose()?,
+        mark: (!saved.is_empty()).then(|| (snapshot, entry())),
     };
-    Ok((read, member))
+    Ok(Some((read, member)))
 }
 
 /// The fields of these names, in order.

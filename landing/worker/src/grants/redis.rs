@@ -20,7 +20,7 @@ const COMMANDS: [(&str, &str); 8] = [
     ("marks that wait to be landed", "hlen hscan rename type"),
     ("notes of the feed", "xadd xlen xrange xtrim"),
     (
-        "who lands",
+        "who lands, and links of transactions",
         "zadd zrange zrangebyscore zrem zremrangebyscore",
     ),
     (

@@ -33,12 +33,16 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// The header of the last event that a client has seen.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// One reader of the storage's live feed, for all clients of the process.
+/// One reader of the storage's live feed, for all clients of the process. It reads only while there
+/// are some.
 #[derive(Debug, Clone)]
 pub struct Hub {
+    storage: Storage,
     told: broadcast::Sender<Spread>,
     draining: Arc<watch::Sender<bool>>,
     tail: Arc<Mutex<Tail>>,
+    /// The first client has come.
+    begun: Arc<Notify>,
     /// This gateway has made a change.
     changed: Arc<Notify>,
     figures: Figures,
@@ -51,6 +55,17 @@ struct Tail {
     /// How far clients were told.
     end: Cursor,
     window: Window,
+    reader: Reader,
+}
+
+/// What the reader does.
+#[derive(Debug)]
+enum Reader {
+    /// Nothing, since there is no client.
+    Rests,
+    /// It is about to read this feed.
+    Begins(Live),
+    Reads,
 }
 
 /// What clients are told.
@@ -72,31 +87,48 @@ pub(crate) struct Seat {
 }
 
 impl Hub {
-    /// Begins to read the feed of a storage. Changes from now on are told.
-    ///
-    /// # Errors
-    /// The hot tier can't be read.
-    pub async fn open(storage: &Storage, figures: Figures) -> storage_sdk::Result<Self> {
-        let partitions = storage.tiers().hot().partition_count();
-        let partitions = (0..partitions).map(storage_sdk::feed::Partition);
-        let live = storage.live(partitions).await?;
+    /// A hub for the feed of a storage.
+    #[must_use]
+    pub fn new(storage: &Storage, figures: Figures) -> Self {
         let hub = Self {
+            storage: storage.clone(),
             told: broadcast::Sender::new(EVENTS_MAX),
             draining: Arc::new(watch::Sender::new(false)),
             tail: Arc::new(Mutex::new(Tail {
-                end: live.cursor(),
+                end: Cursor::default(),
                 window: Window::default(),
+                reader: Reader::Rests,
             })),
+            begun: Arc::default(),
             changed: Arc::default(),
             figures,
         };
-        tokio::spawn(hub.clone().read(live));
-        Ok(hub)
+        tokio::spawn(hub.clone().read());
+        hub
     }
 
-    async fn read(self, mut live: Live) {
+    /// Reads until the process is about to end.
+    async fn read(self) {
         let mut draining = self.draining.subscribe();
+        tokio::select! {
+            () = self.read_on() => {}
+            _ = draining.wait_for(|draining| *draining) => {}
+        }
+    }
+
+    async fn read_on(&self) {
         loop {
+            self.begun.notified().await;
+            let begun = std::mem::replace(&mut self.tail().reader, Reader::Reads);
+            if let Reader::Begins(live) = begun {
+                self.follow(live).await;
+            }
+        }
+    }
+
+    /// Tells all changes until there are no clients.
+    async fn follow(&self, mut live: Live) {
+        while !self.rests() {
             let pause = match live.try_next().await {
                 Ok(events) if events.is_empty() => EVERY,
                 Ok(events) => {
@@ -109,11 +141,18 @@ impl Hub {
                     AGAIN
                 }
             };
-            tokio::select! {
-                () = self.pause(pause) => {}
-                _ = draining.wait_for(|draining| *draining) => return,
-            }
+            self.pause(pause).await;
         }
+    }
+
+    /// Whether there are no clients. The next one begins another feed.
+    fn rests(&self) -> bool {
+        let mut tail = self.tail();
+        let rests = self.clients() == 0;
+        if rests {
+            (tail.window, tail.reader) = (Window::default(), Reader::Rests);
+        }
+        rests
     }
 
     /// Waits before the hot tier is asked again. A change of this gateway ends it.
@@ -128,7 +167,7 @@ impl Hub {
         self.changed.notify_one();
     }
 
-    /// Tells all clients. Without clients no event waits.
+    /// Tells all clients.
     fn tell(&self, events: Vec<LiveEvent>, end: &Cursor) {
         self.figures.heard(events.len());
         let mut tail = self.tail();
@@ -142,9 +181,6 @@ impl Hub {
             };
             let _ = self.told.send(spread);
         }
-        if self.clients() == 0 {
-            tail.window = Window::default();
-        }
         tail.end = end.clone();
     }
 
@@ -153,7 +189,37 @@ impl Hub {
     }
 
     /// Takes part: events from now on are told.
-    pub(crate) fn seat(&self) -> Seat {
+    ///
+    /// # Errors
+    /// This is the first client, and the hot tier can't be read.
+    pub(crate) async fn seat(&self) -> storage_sdk::Result<Seat> {
+        // The reader goes on from here, if it does not rest.
+        let _client = self.told.subscribe();
+        if self.is_resting() {
+            let partitions = 0..self.storage.tiers().hot().partition_count();
+            let partitions = partitions.map(storage_sdk::feed::Partition);
+            let live = self.storage.live(partitions).await?;
+            self.begin(live);
+        }
+        Ok(self.next_seat())
+    }
+
+    fn is_resting(&self) -> bool {
+        matches!(self.tail().reader, Reader::Rests)
+    }
+
+    /// Lets the reader begin, unless another first client was faster.
+    fn begin(&self, live: Live) {
+        let mut tail = self.tail();
+        if matches!(tail.reader, Reader::Rests) {
+            tail.end = live.cursor();
+            tail.reader = Reader::Begins(live);
+            self.begun.notify_one();
+        }
+    }
+
+    /// As [`Hub::seat`], for a client that has one.
+    pub(crate) fn next_seat(&self) -> Seat {
         let tail = self.tail();
         Seat {
             told: self.told.subscribe(),
@@ -204,7 +270,7 @@ pub async fn live(
         Some(id) if !id.is_empty() => Some(id.to_owned()),
         _ => given,
     };
-    let follower = Follower::new(&shared, prefix, filter);
+    let follower = Follower::new(&shared, prefix, filter).await?;
     let follower = follower.begin(since.as_deref()).await?;
     let lines = futures::stream::unfold(follower, |mut follower| async move {
         let line: Line = follower.next().await?;

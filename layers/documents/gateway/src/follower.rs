@@ -52,9 +52,21 @@ enum Shown {
 }
 
 impl Follower {
-    pub(crate) fn new(shared: &Shared, prefix: String, filter: Option<Filter>) -> Self {
-        let seat = shared.hub.seat();
-        Self {
+    /// A client that takes part from now on.
+    ///
+    /// # Errors
+    /// The hot tier can't be read.
+    pub(crate) async fn new(
+        shared: &Shared,
+        prefix: String,
+        filter: Option<Filter>,
+    ) -> Result<Self, Problem> {
+        let seat = shared
+            .hub
+            .seat()
+            .await
+            .map_err(storage_documents::Error::from)?;
+        Ok(Self {
             documents: shared.documents.clone(),
             hub: shared.hub.clone(),
             place: seat.begins.clone(),
@@ -65,7 +77,7 @@ impl Follower {
             missed: VecDeque::new(),
             left: HashMap::new(),
             id_sent: None,
-        }
+        })
     }
 
     /// Begins behind the event with an id. Without one, it begins now.
@@ -136,7 +148,7 @@ impl Follower {
 
     /// A client that is too far behind goes on with the events from now on.
     fn begin_anew(&mut self) {
-        self.seat = self.hub.seat();
+        self.seat = self.hub.next_seat();
         self.reset(self.seat.begins.clone());
     }
 

@@ -42,7 +42,7 @@ impl Gateway {
         let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
         let token = token_of(args)?;
         let figures = Figures::default();
-        let hub = Hub::open(&storage, figures.clone()).await?;
+        let hub = Hub::new(&storage, figures.clone());
         let documents = Documents::new(&storage, &args.app, &args.region)?;
         let documents = documents.with_history(args.history.clone());
         let sweeping = sweep::begin(&documents)?;

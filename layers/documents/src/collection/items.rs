@@ -1,5 +1,6 @@
 //! Writes of items, and of whole collections.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use storage_sdk::{ByteOwner, Part, Timestamp};
@@ -10,7 +11,7 @@ use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
 use crate::once::{Done, REMEMBERED_BY_COLLECTIONS_MAX, REMEMBERED_MAX};
-use crate::single::{edited, raw, stored_value};
+use crate::single::{edited, stored_value};
 use crate::stored::{BODY, Found, REPEATS, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
 
@@ -65,7 +66,7 @@ impl Documents {
         &self,
         write: &ItemWrite<'_>,
         (head, found): (&Head, &Found),
-        edited: Edited,
+        edited: Edited<'_>,
         left: Duration,
     ) -> Result<Changed> {
         let now = self.clock.now();
@@ -91,18 +92,18 @@ impl Documents {
         &self,
         write: &ItemWrite<'_>,
         (head, found): (&Head, &Found),
-        edited: Edited,
+        edited: Edited<'_>,
         (now, left): (Timestamp, Duration),
         (of_head, of_item): (impl FnOnce(Part) -> Part, impl FnOnce(Part) -> Part),
     ) -> Result<Changed> {
         let head_owner = self.head_owner(write.collection)?;
         let owner = self.item_owner(write.collection, head.present(), write.id)?;
-        let value = stored_value(found, &edited, write.call, now)?;
+        let texts = edited.texts()?;
+        let value = stored_value(found, (&edited, &texts), write.call, now)?;
         let next = head.revision.saturating_add(1);
-        let kept = self.kept(write.path, found, &edited, (next, now))?;
+        let kept = self.kept(write.path, found, &texts, (next, now))?;
         let keeps = self.history_of(write.path).is_some();
-        let told = edited.told.as_ref().map(raw).transpose()?;
-        let note = Note::of(edited.method, now, told.as_deref());
+        let note = Note::of(edited.method, now, texts.told());
         let note = note.with_item(write.id, found.version).to_bytes()?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let transaction = self
@@ -269,18 +270,19 @@ pub(super) fn repeated(path: &Path, head: &Head, done: &Done) -> Changed {
 ///
 /// # Errors
 /// `Body`: the body is no object. `Protected`: a patch changes the id.
-pub(super) fn with_id(mut edited: Edited, path: &Path, id: &str) -> Result<Edited> {
-    let (name, id) = (ID, Json::Text(id.to_owned()));
-    if edited.method == Method::Put {
-        for body in [&mut edited.body, &mut edited.told].into_iter().flatten() {
-            let with_id = std::mem::replace(body, Json::Null).with_member(name, id.clone());
-            *body = with_id.ok_or_else(|| no_object(path))?;
+pub(super) fn with_id<'a>(mut edited: Edited<'a>, path: &Path, id: &str) -> Result<Edited<'a>> {
+    let is_kept = |body: &Json| matches!(body.member(ID), Some(Json::Text(kept)) if kept == id);
+    let Some(body) = edited.body.take() else {
+        return Ok(edited);
+    };
+    edited.body = Some(match edited.method {
+        _ if is_kept(&body) => body,
+        Method::Put => {
+            let with_id = body.into_owned().with_member(ID, Json::Text(id.to_owned()));
+            Cow::Owned(with_id.ok_or_else(|| no_object(path))?)
         }
-    }
-    let is_kept = |body: &Json| body.member(name) == Some(&id);
-    if edited.body.as_ref().is_some_and(|body| !is_kept(body)) {
-        return Err(protected(path));
-    }
+        _ => return Err(protected(path)),
+    });
     Ok(edited)
 }
 
