@@ -28,7 +28,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 /// The owners that a transaction changes reach the database in one commit. If Redis dies in between,
 /// the database holds all of the transaction or nothing. There are two exceptions. If the database
 /// rejects a row of one owner, all of them wait in the error map, and after `landing.torn_after`
-/// they land apart. Owners also land apart if transactions that have not landed link more than 4,096
+/// they land apart. Owners also land apart if transactions that have not landed link more than 8,192
 /// owners or rows, or 8 MiB of values.
 ///
 /// ```

@@ -1,5 +1,6 @@
 //! Transactions over owners of one group, and their way to the database (G1).
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
@@ -128,6 +129,66 @@ async fn a_trade_is_in_the_database_as_a_whole_or_not_at_all_however_it_lands() 
         stack.storage.close(SOON).await;
         redis.call(&["FLUSHALL"]).await?;
     }
+    Ok(())
+}
+
+/// How much the database has of a bank, and of the players who deposited it.
+async fn deposited(database: &str) -> Result<[i64; 2]> {
+    let stored = rows(database).await?;
+    let number = |row: &StoredRow| String::from_utf8_lossy(&row.value).parse::<i64>();
+    let sum = |field: &str| {
+        let rows = stored.iter().filter(|row| row.name.ends_with(field));
+        rows.map(number).sum::<Result<i64, _>>()
+    };
+    Ok([sum("/gold")?, sum("/deposits")?])
+}
+
+/// Many players deposit into one bank while a worker lands. At every moment the bank in the database
+/// has what its players have deposited, although the links outgrow a mark and go on to grow.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bank_with_many_partners_is_in_the_database_as_a_whole_at_every_moment() -> Result<()> {
+    const PLAYERS: usize = 200;
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    world.settings.landing.batch_rows = 50;
+    let stack = Stack::with(world).await?;
+    let bank = stack.player("{g}/bank");
+    let worker = stack.worker();
+    let landings = AtomicUsize::new(0);
+    let deposit = async |id: usize| {
+        let player = stack.player(&format!("{{g}}/{id}"));
+        let deposit = bank.transaction(|part| part.add("gold", 1));
+        let deposit = deposit.owner(&player, |part| part.add("deposits", 1));
+        deposit.await.map(drop)
+    };
+    let deposits = async {
+        while landings.load(Ordering::Relaxed) < 3 {
+            for first in (0..PLAYERS).step_by(8) {
+                for deposited in join_all((first..first + 8).map(deposit)).await {
+                    deposited?;
+                }
+            }
+        }
+        anyhow::Ok(())
+    };
+    let looks = async {
+        let mut before = 0;
+        loop {
+            let [of_bank, of_players] = deposited(&stack.database).await?;
+            anyhow::ensure!(of_bank == of_players, "{of_bank} of {of_players}");
+            landings.fetch_add(usize::from(of_bank > before), Ordering::Relaxed);
+            before = of_bank;
+        }
+    };
+    tokio::select! {
+        all = deposits => all?,
+        wrong = looks => return wrong,
+    }
+    stack.landed().await?;
+    worker.stop().await?;
+    let [of_bank, of_players] = deposited(&stack.database).await?;
+    assert_eq!((of_bank, of_players), (gold(&bank).await?, of_bank));
+    stack.storage.close(SOON).await;
     Ok(())
 }
 

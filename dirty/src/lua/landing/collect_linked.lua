@@ -8,8 +8,8 @@
 -- KEYS[6] partition record
 -- KEYS[7] links of the dirty map
 -- KEYS[8] links of the snapshot
--- KEYS[9..] hash of each owner. The hashes of partners that the call does not name have keys of the
---   same form and slot.
+-- KEYS[9..] hash of each owner. Of partners that the call does not name, it reads hashes that are
+--   there. They have keys of the same form and slot.
 -- ARGV[1] the most rows. An owner counts as one at least.
 -- ARGV[2] the most bytes of values
 -- ARGV[3..] of each owner its name in the maps, and "*" for all fields, or the number of wanted

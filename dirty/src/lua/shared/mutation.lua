@@ -4,7 +4,7 @@ local MAPS, DIRTY, SESSIONS, LAPSED, REQUESTS, BEATS, NOTES, LINKS = 2, 2, 7, 8,
 
 -- A mark of at least so many bytes names no more partners. Its further links go into the sorted set
 -- of links. So a write with an owner of many partners costs no more than one with an owner of few.
-local MARK_LONG = 512
+local MARK_LONG = 256
 
 -- The record, with what all changes of a script share. A connection leads to one process. While a
 -- request is on its way, the process can become a replica, and then a master with other data (R14).

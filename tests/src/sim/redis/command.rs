@@ -197,14 +197,26 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
             Reply::count(keys.change_hash(arg(0)?, gone)?)
         }
         "ZADD" => {
-            let (score, member) = (float(arg(1)?)?, arg(2)?.to_vec());
-            Reply::Int(i64::from(
-                keys.change_sorted(arg(0)?, |set| set.insert(member, score))?
-                    .is_none(),
-            ))
+            if args.len() < 3 || args.len().is_multiple_of(2) {
+                return Err(arity(name));
+            }
+            let mut members = Vec::new();
+            for pair in names().chunks_exact(2) {
+                let [score, member] = pair else { continue };
+                members.push((member.clone(), float(score)?));
+            }
+            let put = |set: &mut Sorted| {
+                let fresh = |(member, score)| set.insert(member, score).is_none();
+                members
+                    .into_iter()
+                    .map(fresh)
+                    .filter(|fresh| *fresh)
+                    .count()
+            };
+            Reply::count(keys.change_sorted(arg(0)?, put)?)
         }
         "ZREM" => {
-            let gone = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
+            let gone = |set: &mut Sorted| {
                 names()
                     .iter()
                     .filter(|name| set.remove(*name).is_some())
@@ -214,7 +226,7 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         }
         "ZREMRANGEBYSCORE" => {
             let (low, high) = (float(arg(1)?)?, float(arg(2)?)?);
-            let gone = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
+            let gone = |set: &mut Sorted| {
                 let before = set.len();
                 set.retain(|_, score| *score < low || *score > high);
                 before - set.len()
@@ -232,7 +244,7 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
                         score >= low
                     }
             };
-            let found = |set: &mut std::collections::BTreeMap<Vec<u8>, f64>| {
+            let found = |set: &mut Sorted| {
                 let mut found: Vec<_> = set.iter().filter(|(_, score)| is_in(**score)).collect();
                 found.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
                 found
@@ -244,16 +256,7 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         }
         "ZRANGE" => match keys.get(arg(0)?) {
             None => Reply::Array(Vec::new()),
-            Some(Stored::Sorted(set)) if arg(1)? == b"0" && arg(2)? == b"-1" => {
-                let mut all: Vec<_> = set.iter().collect();
-                all.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
-                Reply::Array(
-                    all.into_iter()
-                        .map(|(member, _)| Reply::Bulk(member.clone()))
-                        .collect(),
-                )
-            }
-            Some(Stored::Sorted(_)) => return refused("ERR the model knows only whole ranges"),
+            Some(Stored::Sorted(set)) => sorted_range(set, args)?,
             Some(_) => return Err(WrongType.into()),
         },
         "XLEN" => Reply::count(keys.stream(arg(0)?)?.map_or(0, |stream| stream.len())),
@@ -290,6 +293,35 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
         }
         other => return refused(format!("ERR unknown command '{other}'")),
     })
+}
+
+/// A sorted set: the score of each member.
+type Sorted = std::collections::BTreeMap<Vec<u8>, f64>;
+
+/// ZRANGE: the first members, all members, or those from one text up to another by BYLEX with a limit.
+fn sorted_range(set: &Sorted, args: &[Vec<u8>]) -> Result<Reply, Refused> {
+    let texts: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
+    let mut all: Vec<_> = set.iter().collect();
+    all.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
+    let members = all.into_iter().map(|(member, _)| member);
+    let found: Vec<&Vec<u8>> = match texts.as_slice() {
+        [b"0", last] => {
+            let count = usize::try_from(integer(last)?.saturating_add(1));
+            let count = count.ok().filter(|count| *count > 0);
+            members.take(count.unwrap_or(usize::MAX)).collect()
+        }
+        [from, to, b"BYLEX", b"LIMIT", b"0", most] => {
+            let (Some(from), Some(to)) = (from.strip_prefix(b"["), to.strip_prefix(b"(")) else {
+                return refused("ERR the model knows only ranges from [ to (");
+            };
+            let most = usize::try_from(integer(most)?).unwrap_or(usize::MAX);
+            let is_in = |member: &&Vec<u8>| member.as_slice() >= from && member.as_slice() < to;
+            members.filter(is_in).take(most).collect()
+        }
+        _ => return refused("ERR the model knows no such range"),
+    };
+    let found = found.into_iter().map(|member| Reply::Bulk(member.clone()));
+    Ok(Reply::Array(found.collect()))
 }
 
 /// XRANGE key from to [COUNT n]: entries of a stream in their order.

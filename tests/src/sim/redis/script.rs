@@ -67,7 +67,12 @@ struct Session {
     data: Data,
     keys: Vec<Vec<u8>>,
     read_only: bool,
+    /// Whether the script says that it also reads keys of the form and slot of the declared ones.
+    derives: bool,
 }
+
+/// The sentence in the header of a script that reads such keys.
+const DERIVES: &str = "They have keys of the same form and slot.";
 
 struct Vm {
     lua: Lua,
@@ -92,6 +97,7 @@ pub fn run(
         data: std::mem::take(data),
         keys: keys.to_vec(),
         read_only: script.read_only,
+        derives: script.body.contains(DERIVES),
     };
     SESSION.set(Some(session));
     let reply = VM.with_borrow_mut(|vm| in_lua(vm, sha, script, keys, argv));
@@ -164,6 +170,16 @@ fn boot() -> mlua::Result<Vm> {
 }
 
 impl Session {
+    /// Whether a key may be read that the script did not declare.
+    fn derives(&self, key: &[u8]) -> bool {
+        let form = |declared: &Vec<u8>| {
+            let end = declared.iter().position(|byte| *byte == b'}')?;
+            declared.get(..=end).map(<[u8]>::to_vec)
+        };
+        let mut forms = self.keys.iter().filter_map(form);
+        self.derives && forms.any(|form| key.starts_with(&form))
+    }
+
     fn call(&mut self, args: &MultiValue) -> Reply {
         let Some(mut texts) = args
             .iter()
@@ -187,7 +203,7 @@ impl Session {
             .iter()
             .take(count)
             .step_by(step)
-            .all(|key| self.keys.contains(key))
+            .all(|key| self.keys.contains(key) || !kind.writes && self.derives(key))
         {
             return error("ERR Script attempted to access a key that it did not declare");
         }
