@@ -456,7 +456,10 @@ pub async fn any_number_of_partners_stays_on_probation(h: &Harness) {
     assert_linked(h, &hub, &others).await;
     leave(h, partition, &lock).await;
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    assert_eq!(requeue(h, partition, &lock).await, MANY as u32 + 1);
+    assert_eq!(
+        requeue(h, partition, &lock).await,
+        u32::try_from(MANY).unwrap() + 1
+    );
     assert_linked(h, &hub, &others).await;
     let (_, later) = linked_with_many(h, MANY).await;
     let all: BTreeSet<Owner> = others.union(&later).cloned().collect();
