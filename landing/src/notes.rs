@@ -46,6 +46,8 @@ impl NotesAt {
     }
 }
 
+/// The most bytes of notes that one call reads.
+const NOTES_BYTES: usize = 1 << 20;
 /// Above any epoch.
 const EVERY_EPOCH: Epoch = Epoch(u64::MAX >> 1);
 /// The most events of a partition that are dropped at a time.
@@ -138,7 +140,7 @@ impl Worker {
         // As many notes as a batch has marks, since the rows of their owners land with them.
         let bound = Bound {
             rows: self.limiter.rows(),
-            bytes: self.limits.batch.bytes,
+            bytes: self.limits.batch.bytes.min(NOTES_BYTES),
         };
         let notes = self.tiers.hot().notes(partition, at.after, bound).await?;
         let gaps_upto = at.is_scanned.then_some(at.until);

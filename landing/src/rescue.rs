@@ -6,9 +6,8 @@
 //! worker that died between its commit and its settle.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Duration;
 
-use storage_dirty::{Fields, HotKind, HotRead, Map, Member, Read};
+use storage_dirty::{Fields, HotKind, HotRead, Links, Map, Read};
 use storage_model::{Epoch, Field, Owner, Partition, Row};
 use storage_sql::{Fence, LandError, PartitionRecord};
 
@@ -108,19 +107,13 @@ async fn units_of(
     let Some(epoch) = record.map(|record| record.epoch) else {
         return Ok(Units::default()); // nothing can land
     };
-    let mut members = Vec::new();
+    let mut all = Links::default();
     for some in owners.chunks(MARKS) {
         let names: Vec<_> = some.iter().map(|(owner, _)| owner.clone()).collect();
         let links = tiers.hot().links(partition, epoch, &names, LINKED).await?;
-        members.extend(links.owners.into_iter().map(|(owner, partners)| Member {
-            owner,
-            partners,
-            fields: Fields::All,
-            rejected_for: None,
-            mark: None,
-        }));
+        all.owners.extend(links.owners);
     }
-    Ok(Units::of(&members, Duration::MAX))
+    Ok(Units::joined_by(&all))
 }
 
 /// Cuts owners into batches of some [`OWNERS`], and never inside of a unit.
@@ -290,6 +283,10 @@ async fn current(
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use storage_dirty::Member;
+
     use super::*;
 
     #[test]

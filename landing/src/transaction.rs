@@ -431,3 +431,44 @@ fn report(partition: Partition, rejected: &[&Rejected]) {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use storage_dirty::Mark;
+    use storage_model::Bytes;
+
+    use super::*;
+
+    fn entry(id: &str) -> Entry {
+        let owner = Owner::new("game", "eu", "player", id).unwrap();
+        let fields = vec![Field::new("gold").unwrap()];
+        Entry {
+            raw: Bytes::copy_from_slice(id.as_bytes()),
+            mark: Some(Mark { owner, fields }),
+            version: Version::new(5).unwrap(),
+        }
+    }
+
+    #[test]
+    fn partners_are_settled_by_their_marks_of_the_parts_own_snapshot() {
+        let (this, other) = (SnapshotId(7), SnapshotId(8));
+        let part = |replay| Part {
+            partition: Partition(1),
+            snapshot: this,
+            entries: vec![entry("ann")],
+            replay,
+            notes: None,
+        };
+        let marks = || {
+            let marks = [(this, "ann"), (this, "bob"), (other, "cay")];
+            marks.map(|(snapshot, id)| (snapshot, entry(id))).to_vec()
+        };
+        let beside_of = |replay| beside(&part(replay), marks());
+        let bob = Part {
+            entries: vec![entry("bob")],
+            ..part(false)
+        };
+        assert_eq!(beside_of(false), bob);
+        assert_eq!(beside_of(true).entries, [], "a replay has no snapshot");
+    }
+}

@@ -7,7 +7,7 @@ use anyhow::Result;
 use futures::future::join_all;
 use storage_sdk::{ByteOwner, Durability, Kind, Outcome, Safety, Storage};
 use storage_servers::{RedisOptions, RedisServer};
-use storage_tests::{Proxy, Stack, StoredRow, World, rows, stack, until};
+use storage_tests::{Proxy, Stack, StoredRow, World, bounded, rows, stack, until};
 
 use super::landing::{refuse_rows, sql};
 
@@ -180,14 +180,45 @@ async fn a_bank_with_many_partners_is_in_the_database_as_a_whole_at_every_moment
             before = of_bank;
         }
     };
-    tokio::select! {
-        all = deposits => all?,
-        wrong = looks => return wrong,
-    }
+    bounded("the worker to land deposits", async {
+        tokio::select! {
+            all = deposits => all,
+            wrong = looks => wrong,
+        }
+    })
+    .await?;
     stack.landed().await?;
     worker.stop().await?;
     let [of_bank, of_players] = deposited(&stack.database).await?;
     assert_eq!((of_bank, of_players), (gold(&bank).await?, of_bank));
+    stack.storage.close(SOON).await;
+    Ok(())
+}
+
+/// Each batch of their marks would land all of them once more otherwise.
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_that_landed_together_are_settled_together() -> Result<()> {
+    const PLAYERS: u64 = 20;
+    let mut world = World::fresh().await?;
+    // Each mark comes in a batch of its own.
+    world.settings.landing.batch_rows = 1;
+    let stack = Stack::with(world).await?;
+    let bank = stack.player("{g}/bank");
+    for id in 0..PLAYERS {
+        let player = stack.player(&format!("{{g}}/{id}"));
+        let deposit = bank.transaction(|part| part.add("gold", 1));
+        let deposit = deposit.owner(&player, |part| part.add("deposits", 1));
+        deposit.await?;
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    let rows = worker.counts().rows;
+    // A page of marks can have several. Those of the same page are read before the first is settled.
+    assert!(
+        (PLAYERS + 1..=2 * PLAYERS + 1).contains(&rows),
+        "{rows} rows"
+    );
+    worker.stop().await?;
     stack.storage.close(SOON).await;
     Ok(())
 }

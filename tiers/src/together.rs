@@ -74,6 +74,20 @@ impl Units {
         &self.torn
     }
 
+    /// Joins owners by their links.
+    #[must_use]
+    pub fn joined_by(links: &Links) -> Self {
+        let member = |(owner, partners): &(Owner, Vec<Owner>)| Member {
+            owner: owner.clone(),
+            fields: Fields::All,
+            partners: partners.clone(),
+            rejected_for: None,
+            mark: None,
+        };
+        let members: Vec<Member> = links.owners.iter().map(member).collect();
+        Self::of(&members, Duration::MAX)
+    }
+
     /// Joins members by their partners. A unit with an owner that has been rejected for
     /// `torn_after` is taken apart.
     #[must_use]
@@ -181,20 +195,28 @@ impl Tiers {
                 large: BTreeSet::new(),
             });
         }
-        self.collect_each_unit(partition, epoch, wanted).await
+        self.collect_each_unit(partition, epoch, wanted, &links)
+            .await
     }
 
     /// As [`Tiers::collect_groups`], each unit in a step of its own. So only a unit that is too large
-    /// by itself is torn.
+    /// by itself is torn. `links` has the partners of all wanted owners, if not those of others.
     async fn collect_each_unit(
         &self,
         partition: Partition,
         epoch: Epoch,
         wanted: &[(Owner, Vec<Field>)],
+        links: &Links,
     ) -> Result<Groups, HotError> {
         let (mut groups, mut seen) = (Groups::default(), BTreeSet::new());
+        let (joined, mut large) = (Units::joined_by(links), BTreeSet::new());
         for (owner, _) in wanted {
             if seen.contains(owner) {
+                continue;
+            }
+            // Each part of a large unit would be followed to the limit again.
+            if large.contains(joined.lead(owner)) {
+                groups.large.insert(owner.clone());
                 continue;
             }
             let links = self.follow(partition, epoch, std::slice::from_ref(owner));
@@ -211,7 +233,10 @@ impl Tiers {
                     seen.extend(members.iter().map(|member| member.owner.clone()));
                     groups.reads.push(read);
                 }
-                None => groups.large.extend(names),
+                None => {
+                    large.insert(joined.lead(owner).clone());
+                    groups.large.extend(names);
+                }
             }
         }
         Ok(groups)

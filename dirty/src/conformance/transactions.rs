@@ -13,7 +13,7 @@ use super::probation::{expire, land, leave, requeue};
 use super::sessions::open;
 use crate::{
     Bound, Entry, Fields, HotKind, HotRead, Linked, Load, Map, Member, Mutated, Refusal, Rejected,
-    Settle,
+    Settle, Snapshot,
 };
 
 /// Enough for all owners here.
@@ -292,7 +292,9 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     // A later write keeps the link, in the same map and in the next.
     h.set(&ann, "name", "Ann").await;
     let lock = h.lock(partition).await;
-    h.snapshot(partition, &lock).await;
+    let Snapshot::Taken(snapshot) = h.snapshot(partition, &lock).await else {
+        panic!("no snapshot is left over")
+    };
     h.set(&bob, "name", "Bob").await;
     let other = moves(h, &bob, &cay, 1).await;
     applied(h.send(&other, None).await);
@@ -326,6 +328,18 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     assert_eq!(read(2), [(field("gold"), live("101"))]);
     let fields = Fields::Cells(vec![field("gold"), field("name")]);
     assert_eq!(members.first().unwrap().fields, fields);
+    // The marks of the snapshot come with its number.
+    let entries = h.scan(partition).await;
+    let saved = |owner: &Owner| {
+        let of = |entry: &&Entry| entry.mark.as_ref().unwrap().owner == *owner;
+        entries
+            .iter()
+            .find(of)
+            .map(|entry| (snapshot, entry.clone()))
+    };
+    for member in &members {
+        assert_eq!(member.mark, saved(&member.owner), "{}", member.owner);
+    }
     let record = h.record(partition).await;
     assert_eq!(
         (collected.epoch, collected.landed),
@@ -390,7 +404,11 @@ async fn linked_with_many(h: &Harness, from: usize) -> (Owner, BTreeSet<Owner>) 
     for id in from..from + MANY {
         let other = owner(&format!("{{g}}/{id}"));
         h.set(&other, "gold", "0").await;
-        applied(h.send(&moves(h, &hub, &other, 1).await, None).await);
+        let moved = match id % 2 {
+            0 => moves(h, &hub, &other, 1).await,
+            _ => moves(h, &other, &hub, 0).await,
+        };
+        applied(h.send(&moved, None).await);
         others.insert(other);
     }
     (hub, others)

@@ -235,7 +235,7 @@ pub fn collect_linked(
         reads.push(read(state, &owner, &member.fields));
         members.push(member);
     }
-    if members.len() > bound.rows {
+    if members.len() + missing.len() > bound.rows {
         return Ok(Linked::Large);
     }
     if !missing.is_empty() {

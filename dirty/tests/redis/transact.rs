@@ -257,8 +257,8 @@ async fn an_owner_of_many_partners_keeps_a_short_mark() {
     for id in 0..100 {
         let other = format!("{{g}}/{id}");
         apply_new(&place.store, &owner(&other), &[("gold", set("0"))]).await;
-        for _ in 0..2 {
-            let moved = moves(&place, ANN, &other, 0).await;
+        for (from, to) in [(ANN, &*other), (&*other, ANN)] {
+            let moved = moves(&place, from, to, 0).await;
             send(&place.store, moved).await.unwrap();
         }
     }

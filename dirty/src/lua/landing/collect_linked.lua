@@ -10,13 +10,13 @@
 -- KEYS[8] links of the snapshot
 -- KEYS[9..] hash of each owner. Of partners that the call does not name, it reads hashes that are
 --   there. They have keys of the same form and slot.
--- ARGV[1] the most rows. An owner counts as one at least.
+-- ARGV[1] the most rows, and the most owners
 -- ARGV[2] the most bytes of values
 -- ARGV[3..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
 --   fields and their names.
 -- Reply: {"open", names of partners…} if the hash of a partner is not here and its key is not named.
---   It can be in the other server of a slot that moves, so the caller names it. {"large"} if there
---   are more rows or bytes. Or {"closed", epoch, landed, how far the values reach, generation,
+--   It can be on the other server of a slot that moves, so the caller names it. {"large"} if there
+--   are more owners, rows or bytes. Or {"closed", epoch, landed, how far the values reach, generation,
 --   identity of the database (false if it is not watched), 1 if the error map has entries, the place
 --   of the gap as in end_collect.lua, the number of the snapshot}, then of each owner {its name, names
 --   and values, fields that were read, partners, how long it has been rejected in microseconds or
@@ -25,7 +25,8 @@
 -- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
 expect(#KEYS >= 9 and #ARGV >= 4)
-local rows_left, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
+local most, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
+local rows_left = most
 local r = present(KEYS[PART])
 local owners, known, missing = {}, {}, {}
 local function add(name, hash, is_whole)
@@ -47,8 +48,8 @@ for i = 9, #KEYS do
 end
 expect(at == #ARGV + 1)
 
--- Adds a partner if its hash is here. Since the last look others were linked, and there would be new
--- ones at each further call.
+-- Adds a partner if its hash is here. Transactions since `links.lua` can have linked more owners, and
+-- others would link more until a further call.
 local prefix = string.sub(KEYS[9], 1, -1 - #ARGV[3])
 local function take_partner(owner, partner)
   owner.partners[#owner.partners + 1] = partner
@@ -61,10 +62,12 @@ local function take_partner(owner, partner)
     missing[#missing + 1] = partner
   end
 end
+-- A set of links is read up to so many that there are too many owners for certain.
+local enough = digits(most + 1)
 -- Takes a name of a mark: a field, a partner, or the sign that the set of links has more partners.
 local function take(owner, name, links)
   if name == '\30' and links then
-    for _, partner in ipairs(further_partners(links, owner.name)) do take(owner, table.concat({ '\30', partner })) end
+    for _, partner in ipairs(further_partners(links, owner.name, enough)) do take(owner, table.concat({ '\30', partner })) end
   elseif not owner.seen[name] then
     owner.seen[name] = true
     if is_partner(name) then
@@ -106,7 +109,7 @@ local function read_marks(from)
 end
 local from = 1
 while from <= #owners do
-  if #owners > rows_left then return { 'large' } end
+  if #owners + #missing > most then return { 'large' } end
   from = read_marks(from)
 end
 if #missing > 0 then return { 'open', unpack(missing, 1, math.min(#missing, CHUNK)) } end

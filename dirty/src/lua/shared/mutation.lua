@@ -3,7 +3,7 @@
 local MAPS, DIRTY, SESSIONS, LAPSED, REQUESTS, BEATS, NOTES, LINKS = 2, 2, 7, 8, 9, 10, 11, 12
 
 -- A mark of at least so many bytes names no more partners. Its further links go into the sorted set
--- of links. So a write with an owner of many partners costs no more than one with an owner of few.
+-- of links. So a write of an owner with many partners costs no more than that of one with few.
 local MARK_LONG = 256
 
 -- The record, with what all changes of a script share. A connection leads to one process. While a
@@ -258,9 +258,20 @@ local function line_of(owner, step, r)
   return table.concat(line, ' ')
 end
 
+-- Names a partner of an owner in its mark, or in the set of links if the mark is long.
+local function link(owner, partner, step)
+  local marked, links = owner.marked, step.links
+  if #owner.mark_held < MARK_LONG then
+    marked[#marked + 1] = table.concat({ '\30', partner.name })
+  else
+    marked[#marked + 1] = '\30'
+    links[#links + 1], links[#links + 2] = '0', table.concat({ owner.name, '\31', partner.name })
+  end
+end
+
 -- The step that changes the owners: the owners that change, their version, their notes, and the
 -- reply "version changed counters… @note", a line for each owner. Owners that change together land
--- together: each names the first of them, which names it or has a link to it (G1). Writes nothing.
+-- together: the first of them is linked with each of the others, both ways (G1). Writes nothing.
 local function step_of(owners, r)
   local changed, newest = {}, 0
   for _, owner in ipairs(owners) do
@@ -284,14 +295,8 @@ local function step_of(owners, r)
   local held_marks = hmget(KEYS[DIRTY], names)
   for i, owner in ipairs(changed) do owner.mark_held = held_marks[i] or '' end
   for i = 2, #changed do
-    local hub, other = changed[1], changed[i]
-    if #hub.mark_held < MARK_LONG then
-      hub.marked[#hub.marked + 1] = table.concat({ '\30', other.name })
-    else
-      hub.marked[#hub.marked + 1] = '\30'
-      step.links[#step.links + 1], step.links[#step.links + 2] = '0', table.concat({ hub.name, '\31', other.name })
-    end
-    other.marked[#other.marked + 1] = table.concat({ '\30', hub.name })
+    link(changed[1], changed[i], step)
+    link(changed[i], changed[1], step)
   end
   if #step.links > 0 then call('ZRANGE', KEYS[LINKS], '0', '0') end
   return step
@@ -323,6 +328,8 @@ local function write_marks(step, r)
   for _, owner in ipairs(changed) do
     if owner.hash and owner.mark_held == '' then call('PERSIST', owner.hash_key) end
   end
+  -- ORDER: links before the marks that count on them.
+  if #step.links > 0 then call('ZADD', KEYS[LINKS], unpack(step.links)) end
   call('HSET', KEYS[DIRTY], unpack(marks))
   local text, first = step.text, r.first or digits(r.now)
   if #changed > 1 then
@@ -346,8 +353,7 @@ local function write_step(step, r)
   -- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
   -- the right for it, nothing has changed.
   if #step.changed > 0 and not r.first then call('HDEL', KEYS[DIRTY], ':') end
-  -- ORDER: links before the mark that counts on them. Without it they mean nothing.
-  if #step.links > 0 then call('ZADD', KEYS[LINKS], unpack(step.links)) end
+  if #step.links > 0 then call('ZADD', KEYS[LINKS], 'XX', '0', '') end
   write_notes(step, r)
   if #step.changed > 0 then write_marks(step, r) end
   for _, owner in ipairs(step.changed) do

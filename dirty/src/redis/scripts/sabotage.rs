@@ -490,7 +490,7 @@ const BREAKS: &[Break] = &[
     (
         "G1-further",
         "collect_linked",
-        "further_partners(links, owner.name)",
+        "further_partners(links, owner.name, enough)",
         "{}",
     ),
     (

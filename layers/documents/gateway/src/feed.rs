@@ -43,6 +43,7 @@ pub struct Hub {
     tail: Arc<Mutex<Tail>>,
     /// The first client has come.
     begun: Arc<Notify>,
+    turn: Arc<tokio::sync::Mutex<()>>,
     /// This gateway has made a change.
     changed: Arc<Notify>,
     figures: Figures,
@@ -55,17 +56,10 @@ struct Tail {
     /// How far clients were told.
     end: Cursor,
     window: Window,
-    reader: Reader,
-}
-
-/// What the reader does.
-#[derive(Debug)]
-enum Reader {
-    /// Nothing, since there is no client.
-    Rests,
-    /// It is about to read this feed.
-    Begins(Live),
-    Reads,
+    /// Whether the reader rests, since there is no client.
+    rests: bool,
+    /// What the reader reads next.
+    next: Option<Live>,
 }
 
 /// What clients are told.
@@ -97,9 +91,11 @@ impl Hub {
             tail: Arc::new(Mutex::new(Tail {
                 end: Cursor::default(),
                 window: Window::default(),
-                reader: Reader::Rests,
+                rests: true,
+                next: None,
             })),
             begun: Arc::default(),
+            turn: Arc::default(),
             changed: Arc::default(),
             figures,
         };
@@ -119,8 +115,8 @@ impl Hub {
     async fn read_on(&self) {
         loop {
             self.begun.notified().await;
-            let begun = std::mem::replace(&mut self.tail().reader, Reader::Reads);
-            if let Reader::Begins(live) = begun {
+            let next = self.tail().next.take();
+            if let Some(live) = next {
                 self.follow(live).await;
             }
         }
@@ -148,11 +144,11 @@ impl Hub {
     /// Whether there are no clients. The next one begins another feed.
     fn rests(&self) -> bool {
         let mut tail = self.tail();
-        let rests = self.clients() == 0;
-        if rests {
-            (tail.window, tail.reader) = (Window::default(), Reader::Rests);
+        tail.rests = self.clients() == 0;
+        if tail.rests {
+            tail.window = Window::default();
         }
-        rests
+        tail.rests
     }
 
     /// Waits before the hot tier is asked again. A change of this gateway ends it.
@@ -193,9 +189,11 @@ impl Hub {
     /// # Errors
     /// This is the first client, and the hot tier can't be read.
     pub(crate) async fn seat(&self) -> storage_sdk::Result<Seat> {
-        // The reader goes on from here, if it does not rest.
+        // With a client the reader does not begin to rest.
         let _client = self.told.subscribe();
-        if self.is_resting() {
+        // Of clients that come at the same time, one wakes the reader.
+        let _turn = self.turn.lock().await;
+        if self.tail().rests && !self.is_draining() {
             let partitions = 0..self.storage.tiers().hot().partition_count();
             let partitions = partitions.map(storage_sdk::feed::Partition);
             let live = self.storage.live(partitions).await?;
@@ -204,18 +202,11 @@ impl Hub {
         Ok(self.next_seat())
     }
 
-    fn is_resting(&self) -> bool {
-        matches!(self.tail().reader, Reader::Rests)
-    }
-
-    /// Lets the reader begin, unless another first client was faster.
     fn begin(&self, live: Live) {
         let mut tail = self.tail();
-        if matches!(tail.reader, Reader::Rests) {
-            tail.end = live.cursor();
-            tail.reader = Reader::Begins(live);
-            self.begun.notify_one();
-        }
+        (tail.rests, tail.end) = (false, live.cursor());
+        tail.next = Some(live);
+        self.begun.notify_one();
     }
 
     /// As [`Hub::seat`], for a client that has one.

@@ -197,11 +197,14 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
             Reply::count(keys.change_hash(arg(0)?, gone)?)
         }
         "ZADD" => {
-            if args.len() < 3 || args.len().is_multiple_of(2) {
+            // XX changes members that are there, and adds none.
+            let adds = arg(1)? != b"XX";
+            let pairs = args.get(if adds { 1 } else { 2 }..).unwrap_or_default();
+            if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
                 return Err(arity(name));
             }
             let mut members = Vec::new();
-            for pair in names().chunks_exact(2) {
+            for pair in pairs.chunks_exact(2) {
                 let [score, member] = pair else { continue };
                 members.push((member.clone(), float(score)?));
             }
@@ -298,18 +301,15 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
 /// A sorted set: the score of each member.
 type Sorted = std::collections::BTreeMap<Vec<u8>, f64>;
 
-/// ZRANGE: the first members, all members, or those from one text up to another by BYLEX with a limit.
+/// ZRANGE: the first member, all members, or those from one text up to another by BYLEX with a limit.
 fn sorted_range(set: &Sorted, args: &[Vec<u8>]) -> Result<Reply, Refused> {
     let texts: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
     let mut all: Vec<_> = set.iter().collect();
     all.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
     let members = all.into_iter().map(|(member, _)| member);
     let found: Vec<&Vec<u8>> = match texts.as_slice() {
-        [b"0", last] => {
-            let count = usize::try_from(integer(last)?.saturating_add(1));
-            let count = count.ok().filter(|count| *count > 0);
-            members.take(count.unwrap_or(usize::MAX)).collect()
-        }
+        [b"0", b"0"] => members.take(1).collect(),
+        [b"0", b"-1"] => members.collect(),
         [from, to, b"BYLEX", b"LIMIT", b"0", most] => {
             let (Some(from), Some(to)) = (from.strip_prefix(b"["), to.strip_prefix(b"(")) else {
                 return refused("ERR the model knows only ranges from [ to (");

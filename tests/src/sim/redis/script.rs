@@ -67,7 +67,7 @@ struct Session {
     data: Data,
     keys: Vec<Vec<u8>>,
     read_only: bool,
-    /// Whether the script says that it also reads keys of the form and slot of the declared ones.
+    /// Whether the script says that it also reads hashes of owners that it did not declare.
     derives: bool,
 }
 
@@ -170,14 +170,14 @@ fn boot() -> mlua::Result<Vm> {
 }
 
 impl Session {
-    /// Whether a key may be read that the script did not declare.
+    /// Whether the script may read a hash that it did not declare.
     fn derives(&self, key: &[u8]) -> bool {
-        let form = |declared: &Vec<u8>| {
+        // The hashes of owners are declared last.
+        let form = self.keys.last().and_then(|declared| {
             let end = declared.iter().position(|byte| *byte == b'}')?;
-            declared.get(..=end).map(<[u8]>::to_vec)
-        };
-        let mut forms = self.keys.iter().filter_map(form);
-        self.derives && forms.any(|form| key.starts_with(&form))
+            declared.get(..=end)
+        });
+        self.derives && form.is_some_and(|form| key.starts_with(form))
     }
 
     fn call(&mut self, args: &MultiValue) -> Reply {
