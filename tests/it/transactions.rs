@@ -150,7 +150,7 @@ async fn a_bank_with_many_partners_is_in_the_database_as_a_whole_at_every_moment
     const PLAYERS: usize = 200;
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
-    world.settings.landing.batch_rows = 50;
+    world.settings.landing.batch_rows = 2;
     let stack = Stack::with(world).await?;
     let bank = stack.player("{g}/bank");
     let worker = stack.worker();
@@ -162,7 +162,7 @@ async fn a_bank_with_many_partners_is_in_the_database_as_a_whole_at_every_moment
         deposit.await.map(drop)
     };
     let deposits = async {
-        while landings.load(Ordering::Relaxed) < 3 {
+        while landings.load(Ordering::Relaxed) < 10 {
             for first in (0..PLAYERS).step_by(8) {
                 for deposited in join_all((first..first + 8).map(deposit)).await {
                     deposited?;
