@@ -137,7 +137,7 @@ fn updated(
 }
 
 /// The keys of `mutate.lua` before those of its owners.
-const KEYS: usize = 13;
+const KEYS: usize = 14;
 /// Its arguments before those of its owners, and those of an owner before its changes.
 const HEAD: usize = 4;
 const PART: usize = 8;
@@ -180,7 +180,7 @@ fn changes_of(id: &[u8], argv: &mut &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) 
 
 /// The keys of `transact.lua` before those of its owners, and its arguments before those of its
 /// writes.
-const TRANSACT_KEYS: usize = 11;
+const TRANSACT_KEYS: usize = 12;
 const TRANSACT_HEAD: usize = 6;
 
 /// The changes of `transact.lua`, of each owner of each write. As in `updates`, the call and the
