@@ -40,13 +40,17 @@ impl Intercept for Door {
     }
 }
 
-/// The number of connections to a server, without the connection of this question.
+/// The number of connections to a server, without that of this question, and without those of former
+/// ones that the server has not closed yet.
 async fn connections(server: &RedisServer) -> usize {
     let list = server
         .call(&["CLIENT", "LIST", "TYPE", "normal"])
         .await
         .unwrap();
-    list.text().unwrap().lines().count() - 1
+    let clients = list.text().unwrap().lines();
+    clients
+        .filter(|client| !client.contains("cmd=client|list"))
+        .count()
 }
 
 /// A store that has sent one request at a time so far, with its server.
