@@ -130,7 +130,7 @@ pub struct Links {
 /// The most that one transaction reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bound {
-    /// Rows, which are fields with their values or tombstones.
+    /// Rows, which are fields with their values or tombstones. Also the most linked owners.
     pub rows: usize,
     /// Bytes of all values.
     pub bytes: usize,

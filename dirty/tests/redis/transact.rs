@@ -323,3 +323,30 @@ async fn a_transaction_on_a_spoilt_key_of_links_changes_nothing() {
     assert_eq!(gold(&place, ANN).await, "71");
     assert_eq!(gold(&place, "{g}/29").await, "0");
 }
+
+/// Not even its note is written, which would be written before the links.
+#[tokio::test]
+async fn a_transaction_without_the_right_to_write_links_changes_nothing() {
+    let place = place().await;
+    let call = async |words: &[&str]| place.server.call(words).await.unwrap();
+    for id in 0..30 {
+        let other = format!("{{g}}/{id}");
+        apply_new(&place.store, &owner(&other), &[("gold", set("0"))]).await;
+        if id == 29 {
+            call(&["ACL", "SETUSER", "default", "-zadd"]).await;
+        }
+        let mut moved = moves(&place, ANN, &other, 1).await;
+        moved.note = Some("moved".into());
+        let sent = send(&place.store, moved).await;
+        let kind = sent.map(drop).map_err(|error| error.kind);
+        let expected = if id < 29 {
+            Ok(())
+        } else {
+            Err(HotKind::Denied)
+        };
+        assert_eq!(kind, expected, "{id}");
+    }
+    assert_eq!(gold(&place, ANN).await, "71");
+    let notes = call(&["XLEN", "slug-notes:{0}"]).await;
+    assert_eq!(notes, Reply::Integer(29));
+}

@@ -286,8 +286,8 @@ local function step_of(owners, r)
   local lines = {}
   for w, owner in ipairs(owners) do lines[w] = line_of(owner, step, r) end
   step.reply = table.concat(lines, '\n')
-  -- ORDER: the maps and the links are read before anything is written, since a key of another type
-  -- makes the call fail.
+  -- ORDER: the maps are read before anything is written, since one of another type makes the call
+  -- fail.
   local names = {}
   for i, owner in ipairs(changed) do
     owner.is_reborn, names[i] = not owner.hash and is_named(MAPS, owner.name), owner.name
@@ -298,7 +298,8 @@ local function step_of(owners, r)
     link(changed[1], changed[i], step)
     link(changed[i], changed[1], step)
   end
-  if #step.links > 0 then call('ZRANGE', KEYS[LINKS], '0', '0') end
+  -- Adds nothing, but fails as the later one would: without the right, or if the key is of another type.
+  if #step.links > 0 then call('ZADD', KEYS[LINKS], 'XX', '0', '') end
   return step
 end
 
@@ -353,7 +354,6 @@ local function write_step(step, r)
   -- ORDER: a command that is called nowhere before runs while nothing is written. If the user lacks
   -- the right for it, nothing has changed.
   if #step.changed > 0 and not r.first then call('HDEL', KEYS[DIRTY], ':') end
-  if #step.links > 0 then call('ZADD', KEYS[LINKS], 'XX', '0', '') end
   write_notes(step, r)
   if #step.changed > 0 then write_marks(step, r) end
   for _, owner in ipairs(step.changed) do

@@ -43,6 +43,7 @@ pub struct Hub {
     tail: Arc<Mutex<Tail>>,
     /// The first client has come.
     begun: Arc<Notify>,
+    /// Held while a client looks whether it is the first.
     turn: Arc<tokio::sync::Mutex<()>>,
     /// This gateway has made a change.
     changed: Arc<Notify>,
@@ -202,6 +203,7 @@ impl Hub {
         Ok(self.next_seat())
     }
 
+    /// Wakes the reader, which goes on with this feed.
     fn begin(&self, live: Live) {
         let mut tail = self.tail();
         (tail.rests, tail.end) = (false, live.cursor());

@@ -209,6 +209,7 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
                 members.push((member.clone(), float(score)?));
             }
             let put = |set: &mut Sorted| {
+                members.retain(|(member, _)| adds || set.contains_key(member));
                 let fresh = |(member, score)| set.insert(member, score).is_none();
                 members
                     .into_iter()
@@ -301,14 +302,13 @@ pub fn run(data: &mut Data, name: &str, args: &[Vec<u8>]) -> Result<Reply, Refus
 /// A sorted set: the score of each member.
 type Sorted = std::collections::BTreeMap<Vec<u8>, f64>;
 
-/// ZRANGE: the first member, all members, or those from one text up to another by BYLEX with a limit.
+/// ZRANGE: all members, or those from one text up to another by BYLEX with a limit.
 fn sorted_range(set: &Sorted, args: &[Vec<u8>]) -> Result<Reply, Refused> {
     let texts: Vec<&[u8]> = args.iter().skip(1).map(Vec::as_slice).collect();
     let mut all: Vec<_> = set.iter().collect();
     all.sort_by(|a, b| a.1.total_cmp(b.1).then(a.0.cmp(b.0)));
     let members = all.into_iter().map(|(member, _)| member);
     let found: Vec<&Vec<u8>> = match texts.as_slice() {
-        [b"0", b"0"] => members.take(1).collect(),
         [b"0", b"-1"] => members.collect(),
         [from, to, b"BYLEX", b"LIMIT", b"0", most] => {
             let (Some(from), Some(to)) = (from.strip_prefix(b"["), to.strip_prefix(b"(")) else {
