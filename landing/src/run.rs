@@ -1,7 +1,7 @@
 //! The loop of a landing worker: when to look, to wait and to stop.
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_config::{LandingSettings, SessionSettings};
@@ -73,6 +73,7 @@ impl LandingWorker {
             compared: Mutex::default(),
             expiring: Expiring::default(),
             landed_notes: LandedNotes::default(),
+            stuck: Mutex::default(),
             jitter,
         };
         Self {
@@ -104,6 +105,24 @@ impl LandingWorker {
     #[must_use]
     pub fn batch_rows(&self) -> usize {
         self.worker.limiter.rows()
+    }
+
+    /// The error of the last pass, if waiting does not help and an operator must act, for example
+    /// after the database took a right away. `None` once a pass succeeds.
+    #[must_use]
+    pub fn stuck(&self) -> Option<TierError> {
+        let stuck = self.worker.stuck.lock();
+        stuck.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn note_pass(&self, ended: Result<(), &TierError>) {
+        self.worker.tiers.note_landing(ended);
+        let stuck = ended.err().filter(|error| error.is_for_operator()).cloned();
+        *self
+            .worker
+            .stuck
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = stuck;
     }
 
     /// The worker's tiers.
@@ -355,7 +374,7 @@ impl LandingWorker {
             let begun = Instant::now();
             let pause = match caught(&self.worker.metrics.panics, self.worker.pass()).await {
                 Ok(()) => {
-                    self.worker.tiers.note_landing(Ok(()));
+                    self.note_pass(Ok(()));
                     if failures > 0 {
                         tracing::info!(failures, "landing goes on");
                     }
@@ -364,7 +383,7 @@ impl LandingWorker {
                     rest(begun.elapsed(), settings.interval)
                 }
                 Err(error) => {
-                    self.worker.tiers.note_landing(Err(&error));
+                    self.note_pass(Err(&error));
                     failures = failures.saturating_add(1);
                     let wait = backoff.wait();
                     self.report(&error, failures, wait);

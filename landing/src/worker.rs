@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_config::LandingSettings;
 use storage_model::OpId;
-use storage_tiers::Tiers;
+use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
 use crate::claim::Claims;
@@ -42,6 +42,8 @@ pub(crate) struct Worker {
     pub(crate) expiring: Expiring,
     /// The ends of feeds that the worker saw. As above.
     pub(crate) landed_notes: LandedNotes,
+    /// The error of the last pass, if an operator must act before anything lands.
+    pub(crate) stuck: Mutex<Option<TierError>>,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
 }

@@ -172,6 +172,11 @@ impl<S: Session> Exec<S> {
         }
     }
 
+    /// The tables' names.
+    pub(crate) fn names(&self) -> &Names {
+        &self.shared.names
+    }
+
     /// Applies the missing migrations, without a time limit. The connection is not used again,
     /// because its limits were lifted.
     pub(crate) async fn migrate(&mut self, migrations: &[Migration]) -> Result<(), Fault> {

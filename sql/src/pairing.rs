@@ -69,6 +69,12 @@ pub(crate) async fn read<S: Session>(
     Ok(pairing)
 }
 
+/// Whether any fact was stored. The meta table exists.
+pub(crate) async fn has_facts<S: Session>(exec: &mut Exec<S>) -> Result<bool, Fault> {
+    let facts = exec.fetch(&READ_META, 1, &[], |_| Ok(())).await?;
+    Ok(!facts.is_empty())
+}
+
 fn number(text: &str) -> Option<u32> {
     text.parse().ok()
 }

@@ -1,25 +1,28 @@
 //! Whether the tables fit the program, and how they are created.
 
 use std::borrow::Cow;
-use std::time::Duration;
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType};
 use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::connections::Connections;
-use crate::session::{Engine, Record, Role};
+use crate::exec::Exec;
+use crate::fault::Fault;
+use crate::session::{Engine, Record, Role, Session};
 use crate::statement::{Statement, statement};
-use crate::{ColdError, ColdKind};
+use crate::{ColdError, ColdKind, pairing};
 
-static HAS_MIGRATIONS: Statement = statement!("has_migrations");
+static HAS_TABLE: Statement = statement!("has_table");
+static IS_MIGRATING: Statement = statement!("is_migrating");
 static MIGRATIONS: Statement = statement!("migrations");
 
-pub(crate) const STATEMENTS: &[&Statement] = &[&HAS_MIGRATIONS, &MIGRATIONS];
+pub(crate) const STATEMENTS: &[&Statement] = &[&HAS_TABLE, &IS_MIGRATING, &MIGRATIONS];
 
 /// The relation of the database's schema to this program's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SchemaState {
-    /// No migration was ever applied.
+    /// No program has used the database yet. It has no tables, or they are being created, or their
+    /// creation was interrupted.
     Empty,
     /// All of this program's migrations were applied, and no others.
     Current,
@@ -29,12 +32,28 @@ pub enum SchemaState {
     Newer,
 }
 
-/// The state of the database's schema.
+/// The state of the database's schema. A schema that another program is upgrading is an error that
+/// passes.
 pub(crate) async fn state<E: Engine>(
     connections: &Connections<E>,
 ) -> Result<SchemaState, ColdError> {
-    let applied = applied(connections).await?;
-    Ok(compare(&applied, &known(connections)))
+    let known = known(connections);
+    connections
+        .work(Role::Write, "schema", async |exec| {
+            // ORDER: the migrations last. So a program that creates or upgrades the tables
+            // meanwhile does not make them look older than they were at the first question.
+            let is_changing = is_migrating(exec).await?;
+            let is_used = is_used(exec).await?;
+            match compare(&applied(exec).await?, &known) {
+                // Tables without an identity hold no data. So any program can complete them.
+                SchemaState::Older if !is_used => Ok(SchemaState::Empty),
+                SchemaState::Older if is_changing => Err(Fault::lost(
+                    "another program is upgrading the schema: wait until it has finished",
+                )),
+                state => Ok(state),
+            }
+        })
+        .await
 }
 
 fn known<E: Engine>(connections: &Connections<E>) -> Vec<u64> {
@@ -44,27 +63,8 @@ fn known<E: Engine>(connections: &Connections<E>) -> Vec<u64> {
         .collect()
 }
 
-/// How often, and at what interval, a schema that seems older is looked at after its last change.
-const LOOKS: u32 = 20;
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// The state when no program is creating tables. While a program creates them, the schema looks
-/// older.
-async fn settled<E: Engine>(connections: &Connections<E>) -> Result<SchemaState, ColdError> {
-    let (mut looks, mut before) = (0, Vec::new());
-    loop {
-        let applied = applied(connections).await?;
-        let state = compare(&applied, &known(connections));
-        if state != SchemaState::Older || looks == LOOKS {
-            return Ok(state);
-        }
-        looks = if applied == before { looks + 1 } else { 0 };
-        before = applied;
-        tokio::time::sleep(PAUSE).await;
-    }
-}
-
-/// Applies the missing migrations. Returns the state before.
+/// Applies the missing migrations, after those that another program is applying. Returns the state
+/// before.
 pub(crate) async fn migrate<E: Engine>(
     connections: &Connections<E>,
 ) -> Result<SchemaState, ColdError> {
@@ -79,9 +79,9 @@ pub(crate) async fn migrate<E: Engine>(
                     exec.migrate(&missing).await
                 })
                 .await;
-            // Another process may have done it meanwhile, and then this attempt failed for that
-            // reason.
-            if applied.is_err() && settled(connections).await? == SchemaState::Current {
+            // A cluster of servers may let two programs migrate at once. The attempt of one of them
+            // fails for that reason.
+            if applied.is_err() && state(connections).await? == SchemaState::Current {
                 Ok(before)
             } else {
                 applied.map(|()| before)
@@ -92,7 +92,7 @@ pub(crate) async fn migrate<E: Engine>(
 
 /// Checks that the schema fits, and creates it in an empty database.
 pub(crate) async fn ensure<E: Engine>(connections: &Connections<E>) -> Result<(), ColdError> {
-    match settled(connections).await? {
+    match state(connections).await? {
         SchemaState::Current => Ok(()),
         SchemaState::Empty => migrate(connections).await.map(drop),
         state @ (SchemaState::Older | SchemaState::Newer) => Err(unfit(state)),
@@ -111,7 +111,9 @@ pub(crate) async fn check<E: Engine>(connections: &Connections<E>) -> Result<(),
 pub(crate) async fn pending<E: Engine>(
     connections: &Connections<E>,
 ) -> Result<Vec<String>, ColdError> {
-    let applied = applied(connections).await?;
+    let applied = connections
+        .work(Role::Write, "schema", async |exec| applied(exec).await)
+        .await?;
     let missing = migrations(connections)
         .into_iter()
         .filter(|migration| !applied.contains(&migration.version.unsigned_abs()));
@@ -121,20 +123,35 @@ pub(crate) async fn pending<E: Engine>(
 }
 
 /// The migrations that were applied completely.
-async fn applied<E: Engine>(connections: &Connections<E>) -> Result<Vec<u64>, ColdError> {
-    let table = connections.names().migration();
+async fn applied<S: Session>(exec: &mut Exec<S>) -> Result<Vec<u64>, Fault> {
+    let table = exec.names().migration();
+    if !has_table(exec, &table).await? {
+        return Ok(Vec::new());
+    }
     let number = |record: &dyn Record| record.number(0);
-    connections
-        .work(Role::Write, "schema", async |exec| {
-            let exists = exec
-                .fetch(&HAS_MIGRATIONS, 1, &[table.as_str().into()], number)
-                .await?;
-            if exists.is_empty() {
-                return Ok(Vec::new());
-            }
-            exec.fetch(&MIGRATIONS, 1, &[], number).await
-        })
-        .await
+    exec.fetch(&MIGRATIONS, 1, &[], number).await
+}
+
+/// Whether a program has used the tables. The first one stores the database's identity.
+async fn is_used<S: Session>(exec: &mut Exec<S>) -> Result<bool, Fault> {
+    let table = exec.names().meta();
+    Ok(has_table(exec, &table).await? && pairing::has_facts(exec).await?)
+}
+
+/// Whether another program holds the lock for migrations.
+async fn is_migrating<S: Session>(exec: &mut Exec<S>) -> Result<bool, Fault> {
+    let lock = exec.names().migration_lock();
+    let held = exec
+        .fetch(&IS_MIGRATING, 1, &[lock.as_str().into()], |_| Ok(()))
+        .await?;
+    Ok(!held.is_empty())
+}
+
+async fn has_table<S: Session>(exec: &mut Exec<S>, table: &str) -> Result<bool, Fault> {
+    let found = exec
+        .fetch(&HAS_TABLE, 1, &[table.into()], |_| Ok(()))
+        .await?;
+    Ok(!found.is_empty())
 }
 
 fn compare(applied: &[u64], known: &[u64]) -> SchemaState {

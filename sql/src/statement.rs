@@ -124,6 +124,19 @@ impl Names {
         format!("{}_migration", self.stem)
     }
 
+    /// The table of facts about the whole database.
+    pub(crate) fn meta(&self) -> String {
+        format!("{}_meta", self.stem)
+    }
+
+    /// The end of the name of the lock for migrations. A name has at most 64 characters, and begins
+    /// with up to 12 of the database's name.
+    pub(crate) fn migration_lock(&self) -> String {
+        let table = self.migration();
+        let start = table.len().saturating_sub(50);
+        table.get(start..).unwrap_or(&table).to_owned()
+    }
+
     /// The template with the names filled in.
     pub(crate) fn fill(&self, template: &str) -> String {
         template

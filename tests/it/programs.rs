@@ -8,6 +8,8 @@ mod imports;
 mod layout;
 mod lines;
 mod parked;
+mod product;
+mod starts;
 
 use std::collections::BTreeMap;
 use std::path::Path;

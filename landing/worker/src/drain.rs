@@ -4,9 +4,10 @@ use std::io::Write;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use storage_dirty::PartitionPeek;
+use storage_dirty::{HotError, PartitionPeek};
 use storage_landing::{Backlog, LandingWorker, drained};
 use storage_model::Partition;
+use storage_tiers::TierError;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -30,6 +31,16 @@ pub struct Args {
 const LOOK: Duration = Duration::from_millis(50);
 /// The time for the batch under way after the deadline.
 const FINISH: Duration = Duration::from_secs(3);
+
+/// Why the command stops landing.
+enum End {
+    /// Nothing from before the start is left, or the deadline passed. The rest.
+    Left(Result<Vec<(Partition, PartitionPeek)>, HotError>),
+    /// Only an operator can end the failure.
+    Stuck(TierError),
+    /// A rescue has landed everything, or a signal came.
+    Stopped,
+}
 
 /// The marks that a partition still holds.
 fn left(partition: Partition, peek: PartitionPeek) -> String {
@@ -71,21 +82,26 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let bar = progress::bar(0, "marks landed");
     let wait = async {
         let left = tokio::select! {
-            left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())) => Some(left),
-            () = rescued(&worker) => None,
-            () = &mut stop => None,
+            left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())) => End::Left(left),
+            error = stuck(&worker) => End::Stuck(error),
+            () = rescued(&worker) => End::Stopped,
+            () = &mut stop => End::Stopped,
         };
         enough.notify_one();
         left
     };
     // A batch that hangs is given up. Its marks are still there, even if it landed.
     let work = timeout_at(deadline + FINISH, worker.run(enough.notified()));
-    let (left_over, _) = tokio::join!(wait, work);
+    let (end, _) = tokio::join!(wait, work);
     bar.finish_and_clear();
-    let left_over = left_over
-        .transpose()
-        .context("the hot tier")
-        .context(open::LATE)?;
+    let left_over = match end {
+        End::Left(left) => Some(left.context("the hot tier").context(open::LATE)?),
+        End::Stuck(error) => {
+            let why = "landing stands still until an operator mends this: waiting data is kept";
+            return Err(error).context(why);
+        }
+        End::Stopped => None,
+    };
     let counts = worker.counts();
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
@@ -114,6 +130,16 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         writeln!(out, "{}", left(partition, peek))?;
     }
     Ok(exit)
+}
+
+/// Ready when an operator must act before anything lands. The error tells why.
+async fn stuck(worker: &LandingWorker) -> TierError {
+    loop {
+        if let Some(error) = worker.stuck() {
+            return error;
+        }
+        sleep(LOOK).await;
+    }
 }
 
 /// Ready when all waiting data has landed from a Redis that takes no writes.

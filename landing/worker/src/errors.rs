@@ -85,7 +85,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
         }
     }
     let hot = open::hot_for_reading(&settings).await?;
-    let belongs = open::belongs(&settings, &hot).await;
+    let compared = open::compared(&settings, &hot).await;
     let entries = all(hot.as_ref()).await?;
     entries
         .iter()
@@ -94,11 +94,11 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     if !entries.is_empty() {
         writeln!(out, "{ADVICE}")?;
     }
+    compared?;
     // Without a retry the list itself is the result, so a long list is fine.
-    Ok(match (belongs, args.retry && !entries.is_empty()) {
-        (false, _) => Exit::Refused,
-        (true, true) => Exit::Found,
-        (true, false) => Exit::Fine,
+    Ok(match args.retry && !entries.is_empty() {
+        true => Exit::Found,
+        false => Exit::Fine,
     })
 }
 

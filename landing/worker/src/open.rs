@@ -1,6 +1,5 @@
 //! From settings to open tiers.
 
-use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use storage_config::Settings;
 use storage_dirty::{HotError, HotKind, HotStore};
 use storage_landing::LandingWorker;
 use storage_model::{Ids as _, RandomIds, SystemClock, Token};
-use storage_sdk::Storage;
+use storage_sdk::{Kind, Storage};
 use storage_sql::{ColdKind, ColdStore, Hook};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
@@ -84,27 +83,16 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     Ok(tiers)
 }
 
-/// Whether a hot tier that is only read belongs to the database of the settings. If not, or if the
-/// check fails, reports that on stderr.
-pub async fn belongs(settings: &Settings, hot: &Arc<dyn HotStore>) -> bool {
-    let compared = async {
-        let cold = storage_sql::open_for_reading(&settings.sql).await?;
-        Tiers::new(Arc::clone(hot), cold, 1)
-            .for_reading()
-            .compare_pairing()
-            .await
-    };
-    match compared.await {
-        Ok(()) => true,
-        Err(TierError::Unpaired(why)) => {
-            let _ = writeln!(std::io::stderr(), "error: {why}");
-            false
-        }
-        Err(error) => {
-            tracing::warn!(%error, "Redis could not be compared with the database");
-            true
-        }
-    }
+/// Checks that a hot tier that is only read belongs to the database of the settings.
+///
+/// # Errors
+/// They do not belong together, the tables do not fit, or the database does not answer.
+pub async fn compared(settings: &Settings, hot: &Arc<dyn HotStore>) -> anyhow::Result<()> {
+    let cold = storage_sql::open_for_reading(&settings.sql)
+        .await
+        .context("the cold tier")?;
+    let tiers = Tiers::new(Arc::clone(hot), cold, 1).for_reading();
+    tiers.compare_pairing().await.map_err(named)
 }
 
 /// The hooks that the database needs. None if it does not answer.
@@ -188,11 +176,27 @@ pub async fn storage_by(settings: Settings, deadline: Instant) -> anyhow::Result
         return Ok(Storage::open(settings).await?);
     }
     let (hot, cold) = both(&settings, Some(deadline)).await?;
-    Ok(Storage::builder(settings)
-        .hot(hot)
-        .cold(cold)
-        .open()
-        .await?)
+    // An open database may still be away: it is asked first when the tiers are compared.
+    let open = async || {
+        let builder = Storage::builder(settings.clone());
+        Ok(builder
+            .hot(Arc::clone(&hot))
+            .cold(Arc::clone(&cold))
+            .open()
+            .await?)
+    };
+    waiting("hot or cold", Some(deadline), is_storage_away, open).await
+}
+
+fn is_storage_away(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<storage_sdk::Error>()
+        .is_some_and(|error| {
+            matches!(
+                error.kind(),
+                Kind::HotUnavailable | Kind::ColdUnavailable | Kind::Timeout
+            )
+        })
 }
 
 /// Opens a tier. Waits, with warnings, while it is away, until the deadline if there is one.

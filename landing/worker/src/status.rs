@@ -41,6 +41,8 @@ struct Status {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<HookLine>,
     total: Line,
+    /// Whether something waits, and no worker holds a partition.
+    nobody_lands: bool,
     partitions: Vec<Line>,
     /// The sinks of the settings. Empty if the database is away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -120,7 +122,9 @@ fn status(
     };
     partitions.extend(backlog.away.iter().map(away));
     partitions.sort_by_key(|line| line.partition);
+    let is_held = partitions.iter().any(|line| line.holder.is_some());
     Status {
+        nobody_lands: !is_held && backlog.marks() + backlog.notes() > 0,
         backpressure_percent: level.percent,
         backpressure: level.reason,
         hooks: hooks.into_iter().map(HookLine::from).collect(),
@@ -190,6 +194,9 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
     if let Some(idle) = idle(&status.partitions) {
         writeln!(out, "{idle}")?;
     }
+    if status.nobody_lands {
+        writeln!(out, "no worker lands: start one by landing-worker run")?;
+    }
     if status.total.errors > 0 {
         writeln!(
             out,
@@ -237,7 +244,8 @@ fn idle(partitions: &[Line]) -> Option<String> {
 /// Prints the waiting marks of all reachable partitions. Ends with 1 if some are unreachable.
 ///
 /// # Errors
-/// No partition can be reached, or the deadline passed.
+/// No partition can be reached, or the deadline passed. After the table: the database does not
+/// answer, or does not belong to the hot tier.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     limit::within(args.deadline, show(args)).await
 }
@@ -245,11 +253,17 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_for_reading(&settings).await?;
-    let belongs = open::belongs(&settings, &hot).await;
+    let compared = open::compared(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
     let level = BackpressureLevel::of(&settings.backpressure, &backlog, hot.memory().await?);
-    let hooks = open::hooks(&settings).await;
-    let sinks = lags(&settings, hot.partition_count()).await;
+    // A database that does not answer is asked once.
+    let (hooks, sinks) = match compared {
+        Ok(()) => (
+            open::hooks(&settings).await,
+            lags(&settings, hot.partition_count()).await,
+        ),
+        Err(_) => Default::default(),
+    };
     let status = status(&backlog, level, hooks, sinks);
     let mut out = io::stdout();
     if args.json {
@@ -257,10 +271,11 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     } else {
         print(&status, &mut out)?;
     }
-    Ok(match (belongs, backlog.away.is_empty()) {
-        (false, _) => Exit::Refused,
-        (true, true) => Exit::Fine,
-        (true, false) => Exit::Found,
+    // After the table, which is worth reading in any case.
+    compared?;
+    Ok(match backlog.away.is_empty() {
+        true => Exit::Fine,
+        false => Exit::Found,
     })
 }
 
@@ -296,6 +311,7 @@ mod tests {
             backpressure_percent: 0,
             backpressure: String::new(),
             hooks: Vec::new(),
+            nobody_lands: false,
             total,
             partitions,
             sinks: Vec::new(),

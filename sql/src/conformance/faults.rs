@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Epoch, Partition};
+use storage_model::{Epoch, Partition, SeededIds, Token};
 
+use super::fences::pair;
 use super::gate::{Gate, Losing, Lost};
 use super::{Harness, fence, land_on, live, owner};
 use crate::{
-    Batch, ColdKind, LandError, Raise, SchemaState, migrate, open, open_through, pending_sql,
-    schema_state,
+    Batch, ColdKind, LandError, Raise, SchemaState, migrate, open, open_for_pairing, open_through,
+    pending_sql, schema_state,
 };
 
 fn kind(error: &LandError) -> Option<ColdKind> {
@@ -289,6 +290,32 @@ pub async fn the_schema_is_made_once_and_a_newer_one_is_refused(h: &Harness) {
     assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Newer);
     assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
     assert_eq!(migrate(&settings).await.unwrap_err().kind, ColdKind::Schema);
+}
+
+/// A program that died while it created the tables leaves a part of them. Nobody has used them, so
+/// the next program completes them. Tables in use are never changed without a command.
+pub async fn tables_that_nobody_has_used_are_completed_and_others_are_not(h: &Harness) {
+    h.shares();
+    let mut settings = h.backend.settings();
+    settings.table = "half_rows".into();
+    let cut = "DELETE FROM half_migration WHERE version > 2";
+    migrate(&settings).await.unwrap();
+    h.needs("run a statement beside the store", h.backend.sql(cut).await);
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Empty);
+    let store = open_for_pairing(&settings).await.unwrap();
+    let seen = store.pairing().await.unwrap();
+    assert_eq!(
+        (seen.identity, schema_state(&settings).await.unwrap()),
+        (None, SchemaState::Empty),
+        "only a pairing creates tables"
+    );
+    let ids = SeededIds::new(7);
+    let first = pair(&ids, Token::draw(&ids), 4);
+    assert!(store.pair(&seen, &first).await.unwrap());
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Current);
+    h.needs("run a statement beside the store", h.backend.sql(cut).await);
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Older);
+    assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
 }
 
 /// Closing waits for the running statements. Later calls fail at once.

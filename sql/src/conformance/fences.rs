@@ -402,7 +402,8 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
     assert!(highest > Version::ZERO);
 }
 
-fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
+/// A hot tier for a database.
+pub(super) fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
     let hot = Paired {
         token: Token::draw(ids),
         since: Timestamp(7),

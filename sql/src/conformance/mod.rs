@@ -286,6 +286,7 @@ macro_rules! conformance_cases {
                 a_storm_of_cut_calls_leaves_the_store_alive
                 reopening_keeps_everything
                 the_schema_is_made_once_and_a_newer_one_is_refused
+                tables_that_nobody_has_used_are_completed_and_others_are_not
                 a_closed_store_says_so
             }
         }

@@ -25,25 +25,33 @@ pub(super) async fn migrate(
             .execute(&mut *connection)
             .await,
     );
-    // The lock also ends with the connection, so a process that dies leaves none behind.
-    let lock = format!(
-        "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), {LOCK_SECONDS})",
-        shortened(&table)
-    );
-    let row = sqlx::raw_sql(AssertSqlSafe(lock))
-        .fetch_one(&mut *connection)
-        .await
-        .map_err(fault)?;
-    if row.try_get::<Option<i64>, _>(0).map_err(fault)? != Some(1) {
-        return Err(Fault::lost(format!(
-            "another process has been migrating for more than {LOCK_SECONDS} s"
-        )));
-    }
+    lock(connection, names).await?;
     let applied = apply(connection, migrations, &table).await;
     let unlocked = sqlx::raw_sql("DO RELEASE_ALL_LOCKS()")
         .execute(connection)
         .await;
     applied.and(unlocked.map(drop).map_err(fault))
+}
+
+/// Waits for the lock. It also ends with the connection, so a process that dies leaves none behind.
+async fn lock(connection: &mut MySqlConnection, names: &Names) -> Result<(), Fault> {
+    // A second at a time, because some servers limit a SELECT to the time of a statement.
+    let question = format!(
+        "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/', '{}'), 1)",
+        names.migration_lock()
+    );
+    for _ in 0..LOCK_SECONDS {
+        let row = sqlx::raw_sql(AssertSqlSafe(question.clone()))
+            .fetch_one(&mut *connection)
+            .await
+            .map_err(fault)?;
+        if row.try_get::<Option<i64>, _>(0).map_err(fault)? == Some(1) {
+            return Ok(());
+        }
+    }
+    Err(Fault::lost(format!(
+        "another process has been migrating for more than {LOCK_SECONDS} s"
+    )))
 }
 
 /// An interrupted migration leaves an entry without success, and tables that are partly made. Its
@@ -73,11 +81,6 @@ async fn apply(
     schema::apply(connection, migrations, table)
         .await
         .map_err(failed)
-}
-
-/// A lock name has at most 64 characters.
-fn shortened(table: &str) -> &str {
-    table.get(table.len().saturating_sub(50)..).unwrap_or(table)
 }
 
 fn failed(error: MigrateError) -> Fault {

@@ -1,8 +1,8 @@
-//! Migrations. Each is one transaction. Of two concurrent processes one succeeds, and the other one
-//! fails as a whole.
+//! Migrations. All of them are one transaction. Of two concurrent processes the later one waits, and
+//! finds nothing missing.
 
-use sqlx::SqliteConnection;
 use sqlx::migrate::{MigrateError, Migration};
+use sqlx::{Connection as _, SqliteConnection};
 
 use super::exec::fault;
 use crate::fault::Fault;
@@ -15,9 +15,14 @@ pub(super) async fn migrate(
     migrations: &[Migration],
     names: &Names,
 ) -> Result<(), Fault> {
-    schema::apply(connection, migrations, &names.migration())
+    let mut open = connection
+        .begin_with("BEGIN IMMEDIATE")
         .await
-        .map_err(failed)
+        .map_err(fault)?;
+    schema::apply(&mut *open, migrations, &names.migration())
+        .await
+        .map_err(failed)?;
+    open.commit().await.map_err(fault)
 }
 
 fn failed(error: MigrateError) -> Fault {

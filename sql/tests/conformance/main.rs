@@ -38,5 +38,6 @@ storage_sql::conformance_cases!(
         a_lock_wait_leaves_nothing_of_the_batch: ONE_STORE,
         reopening_keeps_everything: ONE_STORE,
         the_schema_is_made_once_and_a_newer_one_is_refused: ONE_STORE,
+        tables_that_nobody_has_used_are_completed_and_others_are_not: ONE_STORE,
     }
 );

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use sqlx::Connection as _;
 use storage_config::{Secret, SqlSettings};
 use storage_model::{Epoch, Partition, Row};
 use storage_servers::{MariaDbOptions, MariaDbServer};
@@ -73,6 +74,48 @@ async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
         ann("2", 2),
         "a store that was opened in between works too"
     );
+}
+
+/// Whoever comes while another program upgrades the tables waits for it.
+#[tokio::test]
+async fn a_schema_that_is_being_upgraded_is_waited_for() {
+    let server = with_args(&[]).await;
+    let settings = settings(&server);
+    let store = open(&settings).await.unwrap();
+    let seen = store.pairing().await.unwrap();
+    let ids = storage_model::SeededIds::new(3);
+    let identity = storage_model::Token::draw(&ids);
+    let hot = storage_model::Paired {
+        token: identity,
+        since: storage_model::Timestamp(1),
+        prefix: "game".into(),
+        address: "localhost".into(),
+    };
+    let pair = storage_sql::Pair {
+        identity,
+        partitions: 4,
+        layout: storage_model::LAYOUT,
+        hot,
+    };
+    assert!(store.pair(&seen, &pair).await.unwrap());
+    let mut other = sqlx::mysql::MySqlConnection::connect(&server.url())
+        .await
+        .unwrap();
+    let lock = "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/landing_migration'), 0)";
+    for statement in ["DELETE FROM landing_migration WHERE version > 2", lock] {
+        sqlx::raw_sql(statement).execute(&mut other).await.unwrap();
+    }
+    let waits = storage_sql::schema_state(&settings).await.unwrap_err();
+    assert_eq!(waits.kind, ColdKind::Unwell, "{waits}");
+    let late = open(&settings).await.unwrap();
+    assert_eq!(late.pairing().await.unwrap_err().kind, ColdKind::Unwell);
+    sqlx::raw_sql("DO RELEASE_ALL_LOCKS()")
+        .execute(&mut other)
+        .await
+        .unwrap();
+    assert_eq!(late.pairing().await.unwrap_err().kind, ColdKind::Schema);
+    storage_sql::migrate(&settings).await.unwrap();
+    assert_eq!(late.pairing().await.unwrap().identity, Some(identity));
 }
 
 /// H33: after a restart commits may be missing, so the server counts as another one.

@@ -1,4 +1,4 @@
--- Purpose: tells whether the table of applied migrations exists.
+-- Purpose: tells whether a table exists.
 -- Arguments: the name of the table.
 -- Result: one row with 1 if the table exists, otherwise no row.
 SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = CAST(? AS TEXT)
