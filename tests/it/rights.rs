@@ -77,6 +77,38 @@ async fn each_right_that_is_missing_is_named_as_something_for_an_operator() -> R
     Ok(())
 }
 
+/// What waits can't land before an operator acts, so a command with a deadline does not wait for it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drain_without_the_right_to_insert_ends_at_once_and_says_so() -> Result<()> {
+    let world = world_with("noinsert", "CREATE, SELECT, INSERT, UPDATE").await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, &world.text)?;
+    let stack = Stack::with(world).await?;
+    stack.player("ann").update([("gold", "1")]).await?;
+    stack::mariadb()
+        .await?
+        .sql("REVOKE INSERT ON `noinsert`.* FROM 'noinsert'@'%'")
+        .await?;
+    let drain = async {
+        let mut command = tokio::process::Command::new(env!("CARGO_BIN_EXE_worker"));
+        Ok(command
+            .args(["drain", "--config"])
+            .arg(&config)
+            .output()
+            .await?)
+    };
+    let ended = stack::bounded("it does not wait for its deadline of 5 minutes", drain).await?;
+    let said = String::from_utf8_lossy(&ended.stderr).into_owned();
+    assert_eq!(ended.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("until an operator mends this") && said.contains("INSERT"),
+        "{said}"
+    );
+    assert_eq!(stack.backlog().await?.marks(), 1, "nothing is given up");
+    Ok(())
+}
+
 /// Each command that a script calls.
 const OF_SCRIPTS: &str = "TIME INFO DEL EXISTS GET HDEL HGET HGETALL HLEN HMGET HSET MSET PERSIST PEXPIRE RENAME SET \
                           UNLINK ZADD ZRANGE ZRANGEBYSCORE ZREMRANGEBYSCORE";

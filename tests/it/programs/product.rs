@@ -195,13 +195,15 @@ async fn each_command_in(state: State) -> Result<()> {
                 }
             })
             .collect();
-        let (code, said) = match ends[column] {
-            Works => until_signal(&place, words[0], ": landing").await?,
-            Waits => until_signal(&place, words[0], "waiting").await?,
+        let end = ends.get(column).context("an end")?;
+        let name = words.first().context("a name")?;
+        let (code, said) = match end {
+            Works => until_signal(&place, name, ": landing").await?,
+            Waits => until_signal(&place, name, "waiting").await?,
             With(_) => ended(&place.config, &args).await?,
         };
-        let expected = match ends[column] {
-            With(code) => code,
+        let expected = match end {
+            With(code) => *code,
             Works | Waits => 0,
         };
         if code != Some(expected) {
