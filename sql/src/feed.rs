@@ -19,15 +19,17 @@ use crate::{Batch, ColdError, EventStore, Events, FeedEnds};
 static READ_FEEDS: Statement = statement!("feed/read_feeds").through("PRIMARY");
 static ADVANCE: Statement = statement!("feed/advance");
 static ADD_EVENTS: Statement = statement!("feed/add_events");
-static CLEAR_LEADS: Statement = statement!("feed/clear_leads");
-static CLEAR_TOLD_LEADS: Statement = statement!("feed/clear_told_leads");
-static CLEAR_ALL_LEADS: Statement = statement!("feed/clear_all_leads");
+static CLEAR_LEADS: Statement = statement!("feed/clear_leads").by_keys().through("PRIMARY");
+static CLEAR_TOLD_LEADS: Statement = statement!("feed/clear_told_leads")
+    .by_keys()
+    .through("PRIMARY");
+static CLEAR_ALL_LEADS: Statement = statement!("feed/clear_all_leads").through("PRIMARY");
 static ADD_LEADS: Statement = statement!("feed/add_leads");
 static READ_LEADS: Statement = statement!("feed/read_leads").through("PRIMARY");
 static READ_EVENTS: Statement = statement!("feed/read_events").in_order_of("PRIMARY");
 static READ_OLD_EVENTS: Statement = statement!("feed/read_old_events");
-static DROP_EVENTS: Statement = statement!("feed/drop_events");
-static TRIM: Statement = statement!("feed/trim");
+static DROP_EVENTS: Statement = statement!("feed/drop_events").through("PRIMARY");
+static TRIM: Statement = statement!("feed/trim").through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[
     &READ_FEEDS,
@@ -251,7 +253,7 @@ async fn clear<S: Session>(
     owners: &BTreeSet<&Owner>,
 ) -> Result<(), Fault> {
     let owners: Vec<&Owner> = owners.iter().copied().collect();
-    for chunk in owners.chunks(MANY_MAX) {
+    for chunk in owners.chunks(statement.longest) {
         let owners = padded(chunk);
         let mut args: Vec<Arg<'_>> = head.to_vec();
         args.extend(owners.iter().flat_map(|owner| owner_args(owner)));

@@ -5,7 +5,7 @@ use storage_model::{DatabaseId, Partition};
 use crate::Fence;
 use crate::engine::{Arg, Exec, Fault, Session, Statement, statement};
 
-static FENCE: Statement = statement!("fence");
+static FENCE: Statement = statement!("fence").through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[&FENCE];
 

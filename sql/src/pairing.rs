@@ -6,7 +6,7 @@ use crate::engine::{Exec, Fault, Record, Session, Statement, statement};
 use crate::partition;
 
 static ADD_META: Statement = statement!("add_meta");
-static SWAP_META: Statement = statement!("swap_meta");
+static SWAP_META: Statement = statement!("swap_meta").through("PRIMARY");
 static READ_META: Statement = statement!("read_meta");
 static RAISE_ALL: Statement = statement!("raise_all");
 

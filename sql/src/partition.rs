@@ -10,7 +10,7 @@ use crate::{PartitionRecord, Raise, Raised};
 
 static PARTITIONS: Statement = statement!("partitions").through("PRIMARY");
 static ADD_PARTITIONS: Statement = statement!("add_partitions");
-static RAISE_PARTITIONS: Statement = statement!("raise_partitions");
+static RAISE_PARTITIONS: Statement = statement!("raise_partitions").through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[&PARTITIONS, &ADD_PARTITIONS, &RAISE_PARTITIONS];
 

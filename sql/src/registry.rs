@@ -44,6 +44,7 @@ mod tests {
 
     use super::*;
     use crate::classify::Dialect;
+    use crate::split::KEYS_MAX;
     use crate::statement::{Names, Texts, list, without_header};
 
     const DIALECTS: [(&str, Dialect); 2] = [("mysql", Dialect::MySql), ("sqlite", Dialect::Sqlite)];
@@ -109,6 +110,28 @@ mod tests {
                 "{}",
                 statement.name
             );
+        }
+    }
+
+    /// The statements that change every row on purpose.
+    const OF_ALL_ROWS: [&str; 2] = ["raise_all", "hooks/move_reaches"];
+
+    #[test]
+    fn every_update_and_every_delete_declares_the_index_that_finds_its_rows() {
+        let is_change = |text: &str| text.starts_with("UPDATE") || text.starts_with("DELETE");
+        for statement in statements() {
+            let text = without_header(statement.template(Dialect::MySql));
+            let is_planned = statement.plan.is_some() || OF_ALL_ROWS.contains(&statement.name);
+            assert!(!is_change(&text) || is_planned, "{}", statement.name);
+        }
+    }
+
+    #[test]
+    fn a_list_of_keys_of_several_columns_is_short() {
+        for statement in statements() {
+            let text = without_header(statement.template(Dialect::MySql));
+            let of_keys = text.contains(") IN ({each");
+            assert_eq!(of_keys, statement.longest == KEYS_MAX, "{}", statement.name);
         }
     }
 

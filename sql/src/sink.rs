@@ -15,7 +15,7 @@ static ADVANCE: Statement = statement!("sink/advance");
 static PARK: Statement = statement!("sink/park");
 static READ_PARKED: Statement = statement!("sink/read_parked").in_order_of("PRIMARY");
 static COUNT_PARKED: Statement = statement!("sink/count_parked").through("PRIMARY");
-static UNPARK: Statement = statement!("sink/unpark");
+static UNPARK: Statement = statement!("sink/unpark").through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[
     &READ_POSITIONS,

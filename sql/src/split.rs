@@ -8,6 +8,8 @@ use storage_model::Row;
 /// The most rows of one statement. More rows are hardly faster. With 8 arguments a row this stays
 /// below every limit of placeholders.
 pub(crate) const MANY_MAX: usize = 512;
+/// The most keys of several columns in one list. With 5 columns they are fewer than 1,000 values.
+pub(crate) const KEYS_MAX: usize = 128;
 /// The most bytes of a statement of several rows.
 pub(crate) const BYTES_MAX: usize = 1 << 20;
 

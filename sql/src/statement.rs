@@ -11,7 +11,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::classify::Dialect;
-use crate::split::MANY_MAX;
+use crate::split::{KEYS_MAX, MANY_MAX};
 
 /// A statement for the database.
 #[derive(Debug)]
@@ -20,6 +20,8 @@ pub(crate) struct Statement {
     pub(crate) name: &'static str,
     mysql: &'static str,
     sqlite: &'static str,
+    /// The most items of its list.
+    pub(crate) longest: usize,
     #[cfg_attr(
         not(feature = "conformance"),
         expect(dead_code, reason = "only the suite compares plans")
@@ -66,7 +68,17 @@ impl Statement {
             name,
             mysql,
             sqlite,
+            longest: MANY_MAX,
             plan: None,
+        }
+    }
+
+    /// The list compares several columns at once. MariaDB makes a table of a list of 1,000 values, and then reads the
+    /// rows through no index.
+    pub(crate) const fn by_keys(self) -> Self {
+        Self {
+            longest: KEYS_MAX,
+            ..self
         }
     }
 
@@ -166,7 +178,7 @@ impl Texts {
                 texts.insert((name, 1), Arc::from(text));
                 continue;
             };
-            for size in sizes() {
+            for size in sizes(statement.longest) {
                 let items = vec![item; size].join(", ");
                 texts.insert((name, size), Arc::from(format!("{before}{items}{after}")));
             }
@@ -181,9 +193,9 @@ impl Texts {
     }
 }
 
-/// The powers of two from [`MANY_MAX`] down to 1.
-fn sizes() -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(MANY_MAX), |size| {
+/// The powers of two from this one down to 1.
+fn sizes(longest: usize) -> impl Iterator<Item = usize> {
+    std::iter::successors(Some(longest), |size| {
         Some(size / 2).filter(|&half| half > 0)
     })
 }

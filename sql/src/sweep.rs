@@ -9,13 +9,15 @@ use async_trait::async_trait;
 use storage_model::{Field, Owner};
 
 use crate::engine::{
-    Arg, Database, Engine, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement,
+    Arg, Database, Engine, Exec, Fault, Record, Session, Statement, padded, statement,
 };
 use crate::fence::{elsewhere, hold};
 use crate::{ColdError, Fence, PurgedPage, RowKey, SweepStore};
 
 static READ_PAGE: Statement = statement!("sweep/read_page").in_order_of("PRIMARY");
-static DELETE_PURGED: Statement = statement!("sweep/delete_purged");
+static DELETE_PURGED: Statement = statement!("sweep/delete_purged")
+    .by_keys()
+    .through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[&READ_PAGE, &DELETE_PURGED];
 
@@ -133,7 +135,7 @@ async fn sweep<S: Session>(
     rows.sort_unstable();
     rows.dedup();
     let mut deleted = 0;
-    for chunk in rows.chunks(MANY_MAX) {
+    for chunk in rows.chunks(DELETE_PURGED.longest) {
         let chunk = padded(chunk);
         let mut args = vec![Arg::Number(older_than.as_secs())];
         args.extend(chunk.iter().flat_map(|row| row_args(row)));

@@ -2,5 +2,5 @@
 -- Arguments: each partition_id.
 -- Result: partition_id, epoch, last_version, landed_epoch.
 SELECT partition_id, epoch, last_version, landed_epoch
-FROM `{stem}_partition`
+FROM `{stem}_partition` FORCE INDEX (PRIMARY)
 WHERE partition_id IN ({each ?})

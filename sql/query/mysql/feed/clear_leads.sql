@@ -3,6 +3,7 @@
 -- Arguments: partition_id, epoch and number of the last landed note. For each owner app_id,
 --   region_id, logic_type, owner_id.
 -- Result: none.
-DELETE FROM `{stem}_lead`
+-- Without the hint a server reads the whole of a small table, and waits for the rows of other partitions.
+DELETE l FROM `{stem}_lead` AS l FORCE INDEX (PRIMARY)
 WHERE partition_id = ? AND epoch = ? AND number <= ?
   AND (app_id, region_id, logic_type, owner_id) IN ({each (?, ?, ?, ?)})
