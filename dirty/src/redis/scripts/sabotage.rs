@@ -99,8 +99,8 @@ const BREAKS: &[Break] = &[
     (
         "R5-any-error",
         "settle",
-        "if line and error_version(line) <= version then",
-        "if line then",
+        "if line and error_version(line) <= version and",
+        "if line and",
     ),
     // Any caller clears marks, of any snapshot. An error mark outlives its landing, or loses to an
     // older one. A flush settles marks, without the lock.
@@ -484,6 +484,32 @@ const BREAKS: &[Break] = &[
         "snapshot",
         "call('HSET', KEYS[3], 'linked_saving', at[3])",
         "",
+    ),
+    // Marks that name further fields than the landing has read are not looked for.
+    ("R16-named", "end_collect", "find(DIRTY)\n", ""),
+    (
+        "R16-snapshot",
+        "end_collect",
+        "if (at[5] or '0') ~= ARGV[1] then find(SNAPSHOT) end\n",
+        "",
+    ),
+    (
+        "R16-errors",
+        "end_collect",
+        "if has_errors then find(ERRORS, true) end\n",
+        "",
+    ),
+    (
+        "R16-requeue",
+        "end_collect",
+        "if at[6] then",
+        "if false then",
+    ),
+    (
+        "R6-settled",
+        "settle",
+        "error_version(line) >= from then",
+        "true then",
     ),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
     // The partners that a long mark does not name are not read, or stay behind when their mark moves.
