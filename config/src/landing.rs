@@ -47,9 +47,9 @@ pub struct LandingSettings {
     /// The longest such wait. 100 ms to 7 days, at least `error_retry_min`. Default: 1 h. A newer
     /// write of the field is tried at once.
     pub error_retry_max: Duration,
-    /// How long owners that must land together may be rejected by the database, because one of their
-    /// rows is. Then they land apart, so that the others reach the database. 0 to 7 days. Default:
-    /// 1 h. All processes need the same value.
+    /// How long an owner, or owners that one transaction wrote, may wait because the database rejects
+    /// one of their fields. Then the other fields land without it. 0 to 7 days. Default: 10 min. Until
+    /// then all later changes of these owners are in Redis alone. All processes need the same value.
     pub torn_after: Duration,
     /// How long landed marks stay on probation at least, and their owners in Redis. 0 to 1 day.
     /// Default: 0, off. If the database is replaced or restarted in that time, the marks land again
@@ -86,7 +86,7 @@ impl Default for LandingSettings {
             backoff_max: Duration::from_secs(2),
             error_retry_min: Duration::from_secs(10),
             error_retry_max: Duration::from_hours(1),
-            torn_after: Duration::from_hours(1),
+            torn_after: Duration::from_mins(10),
             probation: Duration::ZERO,
             sweep_after: Duration::from_hours(30 * 24),
             drain_deadline: Duration::from_mins(5),

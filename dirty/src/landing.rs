@@ -98,6 +98,10 @@ pub struct Collected {
     /// Whether a mark of the partition may have partners. Then the owners that must land together
     /// are read by [`Marks::collect_linked`].
     pub is_linked: bool,
+    /// Owners of which only a part was read, so that their rows would be no state of the owner (R16):
+    /// a mark names another field than the wanted ones, or the error map names the owner. They must
+    /// be read again by [`Marks::collect_linked`]. In the order of the requested owners.
+    pub partial: Vec<Owner>,
     /// One read for each requested owner, in order. Value and version of one owner belong together
     /// (R3).
     pub reads: Vec<HotRead>,
@@ -163,11 +167,26 @@ pub struct Settle {
     pub snapshot: SnapshotId,
     /// Entries of the snapshot.
     pub marks: Vec<Entry>,
-    /// The committed rows. Error marks of these fields at or below these versions are cleared. A
-    /// worker that collected while the error map was empty can leave out all rows.
-    pub rows: Vec<(Owner, Field, Version)>,
+    /// The committed rows, which clear error marks. A worker that collected while the error map was
+    /// empty can leave out all rows.
+    pub rows: Vec<LandedRow>,
     /// Whether cleared marks go on probation. Then they keep their owner until the probation ends.
     pub probation: bool,
+}
+
+/// A committed row. It clears the error mark of its field, if the mark's version is between `from`
+/// and `version`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct LandedRow {
+    /// The owner.
+    pub owner: Owner,
+    /// The field.
+    pub field: Field,
+    /// The version of the row.
+    pub version: Version,
+    /// The birth of the hash that the row was read from, since the hash proves nothing about earlier
+    /// writes (R6). Zero if a mark of this hash names the field.
+    pub from: Version,
 }
 
 /// The result of settling.
@@ -297,15 +316,22 @@ pub trait Marks: Send + Sync {
     /// Reads marked fields (tombstones included) of owners of one partition, then the partition's
     /// epoch and `landed`, under one incarnation. Fails as `Unprepared` if it is not the recorded
     /// one. An empty list of fields means the whole owner.
+    ///
+    /// Behind the values it looks into the maps for marks that name further fields, and lists their
+    /// owners as [`Collected::partial`]. Marks on probation count while the database may have
+    /// forgotten their rows. The fields of `known` are among the wanted ones, so that snapshot is
+    /// not asked.
     async fn collect(
         &self,
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
+        known: Option<SnapshotId>,
     ) -> Result<Collected, HotError>;
 
-    /// As [`Marks::collect`], in one step for all owners and all partners that their marks lead to.
-    /// The marks of all five maps count (G1). Marks that were put aside do not. A partner whose hash
-    /// is not there must be named, since it can be on the other server of a slot that moves.
+    /// As [`Marks::collect`], in one step for all owners, and with `follow` for all partners that
+    /// their marks lead to. The marks of all five maps count (R16, G1). Marks that were put aside do
+    /// not. A partner whose hash is not there must be named, since it can be on the other server of
+    /// a slot that moves.
     ///
     /// A list of [`Fields::Cells`] is completed by all fields that a mark of the owner names.
     async fn collect_linked(
@@ -313,6 +339,7 @@ pub trait Marks: Send + Sync {
         partition: Partition,
         wanted: &[(Owner, Fields)],
         bound: Bound,
+        follow: bool,
     ) -> Result<Linked, HotError>;
 
     /// Follows the partners of owners through all five maps. Stops after `most` owners beside
@@ -340,8 +367,8 @@ pub trait Marks: Send + Sync {
     /// The call fails as a whole under another epoch or incarnation, or without the lock.
     async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError>;
 
-    /// Lets a rejected owner land apart from its partners: its error marks count as rejected for
-    /// ever, and are due at once. Answers whether it did. It does nothing if the owner has no
-    /// partners, or no error marks of the database. Fails under another incarnation.
+    /// Lets a rejected owner land in parts, without its rejected fields and apart from its partners:
+    /// its error marks count as rejected for ever, and are due at once. Answers whether it did. It
+    /// does nothing if the owner has no error marks of the database. Fails under another incarnation.
     async fn tear(&self, owner: &Owner) -> Result<bool, HotError>;
 }

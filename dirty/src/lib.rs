@@ -49,8 +49,8 @@ pub use error::{HotError, HotKind};
 pub use feed::{Feed, Notes};
 pub use holder::{Adoption, Asked, Beats, Holders};
 pub use landing::{
-    Bound, Collected, Entry, ErrorEntry, Fault, Linked, Links, Map, Marked, Marks, Member, Page,
-    Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
+    Bound, Collected, Entry, ErrorEntry, Fault, LandedRow, Linked, Links, Map, Marked, Marks,
+    Member, Page, Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
 pub use mark::Mark;
 pub use memory::MemoryStore;

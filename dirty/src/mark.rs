@@ -60,6 +60,19 @@ pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
     (!fields.is_empty()).then_some(Mark { owner, fields })
 }
 
+/// Whether the names of a mark, which stand behind its version, hold a field that is not among
+/// these. Names that this program did not write hold none.
+pub(crate) fn names_more(names: Option<&[u8]>, fields: &[Field]) -> bool {
+    let names = std::str::from_utf8(names.unwrap_or_default()).unwrap_or_default();
+    let mut stored = names
+        .split(SEPARATOR)
+        .filter(|name| !name.starts_with(PARTNER) && !name.is_empty());
+    stored.any(|name| {
+        let is_asked = |field: &Field| key::stored(field) == name;
+        !fields.iter().any(is_asked) && key::field_of(name).is_some()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -210,7 +210,7 @@ mod random {
         Observed, Owners, Partitions, Probation, Probations, Read, Refusal, Reject, Rejected,
         Snapshot, SnapshotId, Window,
     };
-    use storage_dirty::{MemoryStore, Settle};
+    use storage_dirty::{LandedRow, MemoryStore, Settle};
     use storage_model::{
         Bytes, Cell, Change, Clock, Condition, Epoch, Field, Ids, ManualClock, Mutation, Owner,
         Partition, SeededIds, Timestamp, Version,
@@ -625,7 +625,7 @@ mod random {
                     .filter_map(|error| error.target)
                     .map(|(owner, field)| (owner, vec![field])),
             );
-            let collected = self.store.collect(partition, &wanted).await.unwrap();
+            let collected = self.store.collect(partition, &wanted, None).await.unwrap();
             let mut rows = Vec::new();
             for ((owner, _), read) in wanted.iter().zip(collected.reads) {
                 let Some(header) = read.header else { continue };
@@ -731,7 +731,12 @@ mod random {
                 .unwrap_or_default();
             let rows = rows
                 .into_iter()
-                .map(|(owner, field, _, version)| (owner, field, version))
+                .map(|(owner, field, _, version)| LandedRow {
+                    owner,
+                    field,
+                    version,
+                    from: Version::ZERO,
+                })
                 .collect();
             let settle = Settle {
                 partition,

@@ -1,8 +1,8 @@
 //! From marks to rows: the content of one landing transaction. Pure functions.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use storage_dirty::{Collected, Entry, Fault, Header, Mark, Rejected, SnapshotId};
+use storage_dirty::{Collected, Entry, Fault, Header, LandedRow, Mark, Rejected, SnapshotId};
 use storage_model::sabotage::keeps;
 use storage_model::{Epoch, Event, Field, Owner, Partition, Position, Row, Version};
 
@@ -43,7 +43,8 @@ impl Part {
         self.entries.len() + notes
     }
 
-    /// The owners and fields that the entries and the notes' marks name, each once, in the order of owners.
+    /// The owners and fields that the entries and the notes' marks name, each once, in the order of
+    /// owners. Marks that were put aside name fields of a lost hash, which is not read.
     #[must_use]
     pub fn wanted(&self) -> Vec<(Owner, Vec<Field>)> {
         let dirty = self.notes.iter().flat_map(|notes| &notes.marked);
@@ -51,6 +52,7 @@ impl Part {
             .entries
             .iter()
             .chain(dirty)
+            .filter(|entry| !entry.is_aside())
             .filter_map(|entry| entry.mark.as_ref())
             .collect();
         marks.sort_by_key(|mark| &mark.owner);
@@ -224,9 +226,8 @@ impl Rows {
 pub struct Verdict {
     /// Entries to settle.
     pub settle: Vec<Entry>,
-    /// Fields with rows in the database, and the versions of these rows. Empty if no error mark
-    /// needs them.
-    pub rows: Vec<(Owner, Field, Version)>,
+    /// Rows that are in the database now. Empty if no error mark needs them.
+    pub rows: Vec<LandedRow>,
     /// Entries to move to the error map.
     pub reject: Vec<Rejected>,
 }
@@ -283,9 +284,12 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
                     if let Some((version, _)) = row
                         && (has_errors || part.replay)
                     {
-                        verdict
-                            .rows
-                            .push((mark.owner.clone(), field.clone(), version));
+                        verdict.rows.push(LandedRow {
+                            owner: mark.owner.clone(),
+                            field: field.clone(),
+                            version,
+                            from: Version::ZERO,
+                        });
                     }
                 }
                 _ => found.push(Fault {
@@ -308,6 +312,27 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
         }
     }
     verdict
+}
+
+/// The landed rows that no entry of the part names. They clear error marks, too (R16).
+#[must_use]
+pub fn landed_beside(part: &Part, rows: &Rows, faults: &Faults) -> Vec<LandedRow> {
+    let marks = part.entries.iter().filter_map(|entry| entry.mark.as_ref());
+    let fields = marks.flat_map(|mark| mark.fields.iter().map(|field| (&mark.owner, field)));
+    let own: BTreeSet<(&Owner, &Field)> = fields.collect();
+    let is_beside = |row: &&Row, faults: &Faults| {
+        !own.contains(&(&row.owner, &row.field))
+            && !faults.contains_key(&(row.owner.clone(), row.field.clone()))
+    };
+    let births = rows.rows.iter().zip(&rows.births);
+    let beside = births.filter(|(row, _)| is_beside(row, faults));
+    let landed = beside.map(|(row, born)| LandedRow {
+        owner: row.owner.clone(),
+        field: row.field.clone(),
+        version: row.version,
+        from: *born,
+    });
+    landed.collect()
 }
 
 /// The fault of a mark whose written value is gone.

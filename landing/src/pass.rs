@@ -6,13 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
-use storage_model::{Partition, Timestamp};
+use storage_model::{Field, Owner, Partition, Timestamp};
 use tokio::time::Instant;
 
 use crate::marks::{self, Part};
 use crate::round::{Round, Waiting};
 use crate::worker::Worker;
 use storage_tiers::TierError;
+use storage_tiers::bisect::WAITS;
 
 /// The shortest time between two checks that the tiers still belong together. Game servers use the
 /// same.
@@ -181,26 +182,37 @@ impl Worker {
     }
 }
 
-/// The due error marks, as entries. Of each field only the newest version.
+/// The error marks of due owners, as entries. Of each field only the newest version.
 fn due(errors: Vec<ErrorEntry>, now: Timestamp) -> Vec<Entry> {
-    let mut entries = BTreeMap::new();
+    let mut owners: BTreeMap<Owner, Vec<(Field, ErrorEntry)>> = BTreeMap::new();
     for error in errors {
-        let Some((owner, field)) = error.target else {
-            continue;
-        };
-        if error.next > now {
-            continue;
+        if let Some((owner, field)) = error.target.clone() {
+            owners.entry(owner).or_default().push((field, error));
         }
-        let mark = Mark {
-            owner,
-            fields: vec![field],
-        };
-        let entry = Entry {
-            raw: error.raw,
-            mark: Some(mark.clone()),
-            version: error.version,
-        };
-        entries.insert(mark, entry);
+    }
+    owners.retain(|_, errors| is_due(errors, now));
+    let mut entries = BTreeMap::new();
+    for (owner, errors) in owners {
+        for (field, error) in errors {
+            let mark = Mark {
+                owner: owner.clone(),
+                fields: vec![field],
+            };
+            let entry = Entry {
+                raw: error.raw,
+                mark: Some(mark.clone()),
+                version: error.version,
+            };
+            entries.insert(mark, entry);
+        }
     }
     entries.into_values().collect()
+}
+
+/// Whether an owner is due: one of its fields is that was rejected itself. Others wait for that field.
+fn is_due(errors: &[(Field, ErrorEntry)], now: Timestamp) -> bool {
+    let waits = |error: &ErrorEntry| error.message.starts_with(WAITS);
+    let all_wait = errors.iter().all(|(_, error)| waits(error));
+    let mut asking = errors.iter().filter(|(_, error)| all_wait || !waits(error));
+    asking.any(|(_, error)| error.next <= now)
 }

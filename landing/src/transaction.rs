@@ -4,16 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures::future::join_all;
 use storage_dirty::{Collected, Entry, HotError, Reject, Rejected, Settle, SnapshotId};
-use storage_model::{
-    Content, Epoch, Event, Field, Lead, Owner, Partition, Position, Version, tries,
-};
+use storage_model::{Content, Epoch, Event, Lead, Partition, Position, Version, tries};
 use storage_sql::{ColdError, ColdKind, Events, FeedEnds, Fence, LandError};
 
 use crate::failure::is_lost;
 use crate::limiter::Size;
 use crate::marks::{self, Faults, Part, Rows, Verdict};
 use crate::worker::Worker;
-use storage_tiers::bisect::{self, Noted};
+use storage_tiers::bisect::{self, Noted, WAITS};
 use storage_tiers::{TierError, Tiers, Together, Units};
 
 /// A part with its data from the hot tier.
@@ -158,10 +156,11 @@ fn events_of(part: &Part, end: Position, epoch: Epoch) -> Option<Events> {
 /// numbers belong together.
 async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Ready<'a>, TierError> {
     let asked = part.wanted();
+    let known = (!part.replay).then_some(part.snapshot);
     let mut suspects = BTreeSet::new();
     for _ in 0..tries::LANDING {
         match tiers
-            .collect_together(part.partition, &asked, tiers.torn_after())
+            .collect_together(part.partition, &asked, known, tiers.torn_after())
             .await
         {
             Ok(Together {
@@ -261,7 +260,8 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
         // Partners that have landed need not land again. Others are judged in their own batch.
         verdict.settle.extend(judge(&ready.beside).settle);
         if has_errors {
-            verdict.rows.extend(landed_beside(ready, faults));
+            let beside = marks::landed_beside(ready.part, &ready.rows, faults);
+            verdict.rows.extend(beside);
         }
         let reached = if committed {
             fence(ready).reaches
@@ -280,27 +280,6 @@ async fn finish(worker: &Worker, ready: Vec<Ready<'_>>, faults: &Faults) -> Resu
         }
     }
     Ok(())
-}
-
-/// The landed rows of partners that the part has no entries of. Their error marks are cleared, too.
-fn landed_beside<'a>(
-    ready: &'a Ready<'_>,
-    faults: &'a Faults,
-) -> impl Iterator<Item = (Owner, Field, Version)> + 'a {
-    let marks = ready
-        .part
-        .entries
-        .iter()
-        .filter_map(|entry| entry.mark.as_ref());
-    let own: BTreeSet<&Owner> = marks.map(|mark| &mark.owner).collect();
-    let rows = ready
-        .rows
-        .rows
-        .iter()
-        .filter(move |row| !own.contains(&row.owner));
-    let named = rows.map(|row| ((row.owner.clone(), row.field.clone()), row.version));
-    let landed = named.filter(|(name, _)| !faults.contains_key(name));
-    landed.map(|((owner, field), version)| (owner, field, version))
 }
 
 async fn finish_part(
@@ -388,7 +367,7 @@ fn report_committed(worker: &Worker, ready: &[Ready<'_>], faults: &Faults) {
     worker.metrics.noted(events);
 }
 
-/// Counts and logs owners that landed apart from their partners (G1).
+/// Counts and logs owners that landed in parts (R16), or apart from their partners (G1).
 fn report_torn(worker: &Worker, ready: &[Ready<'_>]) {
     for one in ready {
         let torn = one.units.torn();
@@ -401,7 +380,7 @@ fn report_torn(worker: &Worker, ready: &[Ready<'_>]) {
             partition = one.part.partition.0,
             owners = torn.len(),
             first = names.join(", "),
-            "owners of one transaction landed apart, because the database has rejected one of them for landing.torn_after, or because too many are linked"
+            "owners landed in parts, or apart from those of their transaction, because the database has rejected a field for landing.torn_after, or because they have more than 8,192 rows or 8 MiB"
         );
     }
 }
@@ -414,7 +393,8 @@ fn report(partition: Partition, rejected: &[&Rejected]) {
             Some(owner) => owner.to_string(),
             None => "unreadable".to_owned(),
         };
-        for fault in &rejected.faults {
+        let culprits = rejected.faults.iter();
+        for fault in culprits.filter(|fault| !fault.message.starts_with(WAITS)) {
             let (fields, _) = reasons
                 .entry(&fault.message)
                 .or_insert_with(|| (0, owner.clone()));
@@ -435,7 +415,7 @@ fn report(partition: Partition, rejected: &[&Rejected]) {
 #[cfg(test)]
 mod tests {
     use storage_dirty::Mark;
-    use storage_model::Bytes;
+    use storage_model::{Bytes, Field, Owner};
 
     use super::*;
 

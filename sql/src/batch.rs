@@ -33,6 +33,8 @@ pub struct Batch {
     /// Whether all rows are rejected if one is, because their owners must land together. Then the
     /// database is asked as carefully as before a single row is rejected (H38).
     pub whole: bool,
+    /// Whether nothing is kept: the answer tells whether the database would take the rows.
+    pub trial: bool,
     /// Events for the feeds of partitions that have a fence here. At most one item a partition.
     pub events: Vec<Events>,
     /// The places of the last notes of owners whose rows are here, each with its partition. Where a

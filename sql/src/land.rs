@@ -14,6 +14,8 @@ use crate::{Batch, Fence, LandError, RowFault, canary, feed, fence};
 /// Why a transaction ends early.
 enum Stop {
     Fenced(Vec<Partition>),
+    /// The rows of a trial are written, and go again.
+    Tried,
     /// The answer to a statement that writes rows.
     Rows(Fault),
     Fault(Fault),
@@ -31,6 +33,8 @@ enum Unlanded {
     Refused(RowFault),
     /// A statement that writes rows was cut. One of the rows may be at fault.
     Cut(Fault),
+    /// The database would take the rows of a trial.
+    Tried,
     Fault(Fault),
 }
 
@@ -38,6 +42,7 @@ impl From<Stop> for Unlanded {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Fenced(partitions) => Self::Fenced(partitions),
+            Stop::Tried => Self::Tried,
             Stop::Rows(fault) if fault.is_cut() => Self::Cut(fault),
             Stop::Rows(fault) | Stop::Fault(fault) => Self::Fault(fault),
         }
@@ -75,7 +80,7 @@ pub(crate) async fn land<E: Engine>(
             Ok(land_once(exec, batch, &known).await)
         });
         let cut = match landed.await? {
-            Ok(()) => return Ok(()),
+            Ok(()) | Err(Unlanded::Tried) => return Ok(()),
             Err(Unlanded::Fenced(partitions)) => {
                 hooks.forget();
                 return Err(LandError::Fenced(partitions));
@@ -166,7 +171,14 @@ async fn transaction<S: Session>(
         if !moved.is_empty() {
             return Err(Stop::Fenced(moved));
         }
-        writer::write(exec, writers, rows).await.map_err(Stop::Rows)
+        writer::write(exec, writers, rows)
+            .await
+            .map_err(Stop::Rows)?;
+        if batch.trial {
+            Err(Stop::Tried)
+        } else {
+            Ok(())
+        }
     })
     .await
 }

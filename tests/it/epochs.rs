@@ -108,7 +108,7 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
         let owner = Owner::new("game", "eu", "player", "ann")?;
         tiers
             .hot()
-            .collect(PARTITION, &[(owner, vec![Field::new("gold")?])])
+            .collect(PARTITION, &[(owner, vec![Field::new("gold")?])], None)
             .await?;
         let before = record(&tiers).await?;
         let reaches = before.collected;
@@ -124,6 +124,7 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
             tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
             tables.take(&Batch {
                 whole: false,
+                trial: false,
                 events: Vec::new(),
                 leads: Vec::new(),
                 fences: vec![fence],

@@ -245,7 +245,7 @@ async fn partners_of_a_rejected_owner_land_apart_by_command() -> Result<()> {
     assert_eq!(torn.status.code(), Some(1), "one is still rejected");
     let said = text(&torn.stdout);
     assert!(
-        said.contains("2 rejected owners land apart from their partners"),
+        said.contains("2 rejected owners land without their rejected fields"),
         "{said}"
     );
     until("the partner has landed", async || {

@@ -178,7 +178,7 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     let refused = bad.update([("w", "1")]).await?.version();
     let worker = stack.worker();
     until("it is rejected", async || {
-        Ok(stack.storage.stats().await?.error_marks == 1)
+        Ok(stack.storage.stats().await?.error_marks == 2)
     })
     .await?;
     worker.stop().await?;
@@ -191,7 +191,7 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
         .entries;
     assert_eq!(
         errors.iter().map(|error| error.version).collect::<Vec<_>>(),
-        [refused],
+        [refused; 2],
         "not that of the write that made its mark"
     );
     Ok(())
@@ -335,6 +335,22 @@ async fn an_owner_lands_in_one_transaction_though_another_owner_is_refused() -> 
         (6, 1, 1),
         "{landed:?}"
     );
+    Ok(())
+}
+
+/// R16: the mark of the snapshot names `gold` alone, and its value belongs to a later write of both.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_behind_the_snapshot_lands_with_all_of_its_fields() -> Result<()> {
+    let stack = Stack::open().await?;
+    note_transactions(&stack.database).await?;
+    let ann = stack.player("ann");
+    ann.update([("gold", "105")]).await?;
+    leave_over(&stack, &ann).await?;
+    ann.update([("gold", "5"), ("bank", "100")]).await?;
+    land(&stack).await?;
+    let landed = transactions(&stack.database).await?;
+    let (rows, transactions) = &landed["ann"];
+    assert_eq!((*rows, transactions.len()), (2, 1), "{landed:?}");
     Ok(())
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use storage_dirty::{Collected, HotError, HotKind, Settle, SnapshotId};
+use storage_dirty::{Collected, HotError, HotKind, LandedRow, Settle, SnapshotId};
 use storage_model::{Epoch, Field, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
@@ -24,14 +24,13 @@ impl Tiers {
     /// Commits all data of an owner to the database, and returns when it is there. The marks stay
     /// for the worker, which finds the rows in place.
     ///
-    /// All rows go in one transaction. If the database rejects one of them, the others are
-    /// committed without it.
+    /// All rows go in one transaction, so they land as a whole or not at all.
     ///
     /// # Errors
-    /// `Refused` names the first field that the database rejects. Its value stays in the hot tier,
-    /// and all other fields have landed, unless a transaction links the owner with others. Then none
-    /// of them has landed. `Linked`: more is linked than one transaction takes. For any other error a tier is away, and some or all rows
-    /// may have landed.
+    /// `Refused` names the first field that the database rejects. No field of the owner has landed,
+    /// and none of the owners that a transaction links it with. Their values stay in the hot tier.
+    /// `Linked`: more is linked than one transaction takes. For any other error a tier is away, and
+    /// the rows may have landed.
     ///
     /// # Cancel safety
     /// A dropped flush may have landed the owner or not. Repeating it is harmless.
@@ -126,9 +125,10 @@ impl Tiers {
     async fn land_whole(
         &self,
         owner: &Owner,
-        (wanted, collected, units): &Whole,
+        whole: &Whole,
         rows: &[Row],
     ) -> Result<Option<Vec<bisect::Refused>>, TierError> {
+        let (wanted, collected, units) = whole;
         let partition = owner.partition(self.hot.partition_count());
         let fence = bisect::fence(partition, collected, rows.iter());
         let mut noted = Noted::default();
@@ -145,7 +145,7 @@ impl Tiers {
             Err(LandError::Cold(error)) => return Err(error.into()),
             Err(LandError::Refused(fault)) => return Err(refused(owner, String::new(), fault)),
         };
-        self.settle_flush(owner, collected, fence.reaches, rows, &outcome)
+        self.settle_flush(owner, whole, fence.reaches, rows, &outcome)
             .await;
         Ok(Some(outcome))
     }
@@ -160,7 +160,7 @@ impl Tiers {
         let partition = owner.partition(self.hot.partition_count());
         let asked = [(owner.clone(), Vec::new())];
         let together = match self
-            .collect_together(partition, &asked, Duration::MAX)
+            .collect_together(partition, &asked, None, Duration::MAX)
             .await
         {
             Ok(together) => together,
@@ -209,11 +209,12 @@ impl Tiers {
     async fn settle_flush(
         &self,
         owner: &Owner,
-        collected: &Collected,
+        whole: &Whole,
         reaches: Version,
         rows: &[Row],
         refused: &[bisect::Refused],
     ) {
+        let (_, collected, _) = whole;
         let landed = rows
             .iter()
             .filter(|row| !refused.iter().any(|(bad, _)| bad == *row));
@@ -230,9 +231,7 @@ impl Tiers {
                 collected.landed
             },
             marks: Vec::new(),
-            rows: landed
-                .map(|row| (row.owner.clone(), row.field.clone(), row.version))
-                .collect(),
+            rows: landed.map(|row| landed_row(row, whole)).collect(),
             probation: self.has_probation(),
         };
         if let Err(error) = self.hot.settle(&settle).await
@@ -266,6 +265,20 @@ fn rows_of(
         }));
     }
     (version, rows)
+}
+
+/// A landed row, with the birth of the hash that it was read from.
+fn landed_row(row: &Row, (wanted, collected, _): &Whole) -> LandedRow {
+    let at = wanted.binary_search_by(|(owner, _)| owner.cmp(&row.owner));
+    let read = at.ok().and_then(|at| collected.reads.get(at));
+    LandedRow {
+        owner: row.owner.clone(),
+        field: row.field.clone(),
+        version: row.version,
+        from: read
+            .and_then(|read| read.header)
+            .map_or(Version::ZERO, |header| header.born),
+    }
 }
 
 fn refused(owner: &Owner, field: String, fault: storage_sql::RowFault) -> TierError {

@@ -63,7 +63,8 @@ impl Tiers {
     ///
     /// After a comparison the hot tier has the result, and the owners are read again, all at one
     /// moment. Only a full hot tier keeps no result, and such an owner is suspect again. Then the
-    /// result takes the place of its read. `before` has the suspect owners of the read before.
+    /// whole result takes the place of its read (R16). `before` has the suspect owners of the read
+    /// before.
     ///
     /// # Errors
     /// As [`Tiers::reconcile`].
@@ -80,7 +81,7 @@ impl Tiers {
         let suspect = reads.filter(|(_, read)| is_suspect(read));
         let suspects: BTreeSet<Owner> = suspect.map(|((owner, _), _)| owner.clone()).collect();
         let is_full = suspects.is_subset(before);
-        for ((owner, fields), read) in wanted.iter().zip(&mut collected.reads) {
+        for ((owner, _), read) in wanted.iter().zip(&mut collected.reads) {
             if !suspects.contains(owner) {
                 continue;
             }
@@ -88,9 +89,6 @@ impl Tiers {
             let Some(mut whole) = self.reconcile(owner).await? else {
                 return Ok(false);
             };
-            if !fields.is_empty() {
-                whole.cells.retain(|(field, _)| fields.contains(field));
-            }
             // Only a worker's read knows the gap that tells the last note.
             if let (Some(header), Some(seen)) = (&mut whole.header, read.header) {
                 header.noted = header.noted.max(seen.noted);
@@ -159,7 +157,7 @@ mod tests {
         // Each hash is compared with its rows from now on.
         adopt(&hot, 2, true).await;
         let wanted = owners.clone().map(|owner| (owner, vec![gold.clone()]));
-        let read = hot.collect(PARTITION, &wanted).await.unwrap();
+        let read = hot.collect(PARTITION, &wanted, None).await.unwrap();
         assert!(read.reads.iter().all(is_suspect));
         let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
             .await
@@ -173,7 +171,7 @@ mod tests {
             compared.await.unwrap()
         };
         assert!(!compare(&mut collected).await, "Bob was not suspect before");
-        let mut again = tiers.hot().collect(PARTITION, &wanted).await.unwrap();
+        let mut again = tiers.hot().collect(PARTITION, &wanted, None).await.unwrap();
         assert!(!again.reads.iter().any(is_suspect));
         assert!(compare(&mut again).await);
         assert_eq!(again.reads, collected.reads);

@@ -21,7 +21,7 @@ pub struct Tiers {
     pub(crate) read_only: bool,
     /// How long landed marks stay on probation at least. Zero turns probation off.
     pub(crate) probation: Duration,
-    /// How long owners that must land together may be rejected, until they land apart.
+    /// How long an owner, or owners of one transaction, may wait for a rejected field.
     pub(crate) torn_after: Duration,
     /// How long landed events stay in the database.
     events_kept: Duration,
@@ -67,7 +67,7 @@ impl Tiers {
             home: Home::of_caller(),
             read_only: false,
             probation: Duration::ZERO,
-            torn_after: Duration::from_hours(1),
+            torn_after: Duration::from_mins(10),
             events_kept: Duration::from_hours(7 * 24),
             noted,
             ids: Arc::new(RandomIds),
@@ -158,15 +158,15 @@ impl Tiers {
         self.probation
     }
 
-    /// How long owners that must land together may be rejected, until they land apart (G1).
-    /// Default: 1 hour.
+    /// How long an owner, or owners of one transaction, may wait for a rejected field, until the other
+    /// fields land without it (R16, G1). Default: 10 minutes.
     #[must_use]
     pub fn tearing_after(mut self, torn_after: Duration) -> Self {
         self.torn_after = torn_after;
         self
     }
 
-    /// How long owners that must land together may be rejected.
+    /// How long an owner, or owners of one transaction, may wait for a rejected field.
     #[must_use]
     pub fn torn_after(&self) -> Duration {
         self.torn_after

@@ -1,9 +1,9 @@
-//! Owners that must land together, because one transaction wrote them (G1).
+//! Owners that land as a whole (R16), and together with those that one transaction wrote (G1).
 //!
 //! The worker, a replay of rejected rows, a flush and a write that waits for the database all read
-//! marked owners by [`Tiers::collect_together`]. It follows the partners of all marks until no
-//! other owner is named, and reads linked owners in one step. So a commit holds all of a
-//! transaction or nothing.
+//! marked owners by [`Tiers::collect_together`]. It reads the fields that the caller names, and
+//! behind them the marks. An owner whose marks name more is read again: all fields that any mark
+//! names, in one step with those of its partners. So a commit holds a state that the owners had.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,6 +12,7 @@ use std::time::Duration;
 use storage_dirty::{
     Bound, Collected, Entry, Fields, HotError, HotKind, HotRead, Linked, Links, Member, SnapshotId,
 };
+use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, Field, Owner, Partition};
 
 use crate::Tiers;
@@ -20,7 +21,8 @@ use crate::Tiers;
 /// unit that has more, or more than [`BOUND`], land apart.
 const OWNERS_MAX: usize = 8_192;
 
-/// The most that linked owners may have to land in one transaction.
+/// The most that linked owners may have to land in one transaction, and that one owner may have to
+/// land as a whole.
 const BOUND: Bound = Bound {
     rows: 8_192,
     bytes: 8 << 20,
@@ -29,7 +31,7 @@ const BOUND: Bound = Bound {
 /// Values that were read together, and which of their owners must land together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Together<'a> {
-    /// The owners and the fields that were asked for, in the order of owners. Without fields, the
+    /// The owners and the fields that were read, in the order of owners. Without fields, the
     /// whole owner was. Partners of the wanted owners are among them.
     pub wanted: Cow<'a, [(Owner, Vec<Field>)]>,
     /// A read for each owner.
@@ -41,14 +43,19 @@ pub struct Together<'a> {
     pub marks: Vec<(SnapshotId, Entry)>,
 }
 
-/// Which owners must land in one transaction. Owners without partners are not listed.
+/// The owners that must land in one transaction. An owner without partners is a unit of one, and is
+/// not listed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Units {
     /// The first owner of each owner's unit.
     leads: BTreeMap<Owner, Owner>,
-    /// Owners that land apart, because one of their unit has been rejected for too long, and the
-    /// partners of each.
+    /// Owners that land apart or in parts, because one of their unit has been rejected for too long,
+    /// or because they are too many or too large. With the partners that each of them leaves.
     torn: BTreeMap<Owner, Vec<Owner>>,
+    /// Those of them whose rows land without the others of the same owner.
+    in_parts: BTreeSet<Owner>,
+    /// Owners of units with a field that the database has rejected before.
+    rejected: BTreeSet<Owner>,
 }
 
 impl Units {
@@ -66,12 +73,27 @@ impl Units {
         let torn = other.torn.iter();
         let torn = torn.map(|(owner, partners)| (owner.clone(), partners.clone()));
         self.torn.extend(torn);
+        self.in_parts.extend(other.in_parts.iter().cloned());
+        self.rejected.extend(other.rejected.iter().cloned());
     }
 
-    /// The owners that land apart, and the partners of each.
+    /// The owners that land apart or in parts, and the partners that each of them leaves.
     #[must_use]
     pub fn torn(&self) -> &BTreeMap<Owner, Vec<Owner>> {
         &self.torn
+    }
+
+    /// Whether rows of the owner may land without its others (R16).
+    #[must_use]
+    pub fn lands_in_parts(&self, owner: &Owner) -> bool {
+        self.in_parts.contains(owner) || !is_kept("R16-torn")
+    }
+
+    /// Whether the error map names an owner of this owner's unit, because the database has rejected a
+    /// field before.
+    #[must_use]
+    pub fn is_rejected(&self, owner: &Owner) -> bool {
+        self.rejected.contains(owner)
     }
 
     /// Joins owners by their links.
@@ -93,27 +115,48 @@ impl Units {
     #[must_use]
     pub fn of(members: &[Member], torn_after: Duration) -> Self {
         let partners = both_ways(members);
-        let is_old = |member: &&Member| member.rejected_for.is_some_and(|age| age >= torn_after);
-        let old: BTreeSet<&Owner> = members
-            .iter()
-            .filter(is_old)
-            .map(|member| &member.owner)
-            .collect();
+        let rejected = members.iter().filter_map(|member| {
+            let age = member.rejected_for?;
+            Some((&member.owner, age >= torn_after))
+        });
+        let rejected: BTreeMap<&Owner, bool> = rejected.collect();
         let mut units = Self::default();
         let mut seen = BTreeSet::new();
-        for lead in partners.keys().copied() {
+        for lead in partners.keys().chain(rejected.keys()).copied() {
             let unit = reached(lead, &partners, &mut seen);
-            if unit.iter().any(|owner| old.contains(owner)) {
+            let faults = unit.iter().filter_map(|owner| rejected.get(*owner));
+            if faults.clone().next().is_some() {
+                let owners = unit.iter().copied();
+                units.rejected.extend(owners.cloned());
+            }
+            if faults.clone().any(|is_old| *is_old) {
+                let is_old = |owner: &&&Owner| rejected.get(**owner) == Some(&true);
+                let old = unit.iter().filter(is_old).copied();
+                units.in_parts.extend(old.cloned());
                 let of = |owner: &Owner| partners.get(owner).into_iter().flatten().copied();
                 let torn = unit.into_iter();
                 let torn = torn.map(|owner| (owner.clone(), of(owner).cloned().collect()));
                 units.torn.extend(torn);
-            } else {
+            } else if unit.len() > 1 {
                 let joined = unit.into_iter().map(|owner| (owner.clone(), lead.clone()));
                 units.leads.extend(joined);
             }
         }
         units
+    }
+
+    /// The wanted owners, and those that must land with them, unit by unit.
+    fn of_each(&self, wanted: impl Iterator<Item = Owner>) -> Vec<Vec<Owner>> {
+        let mut units: BTreeMap<&Owner, BTreeSet<Owner>> = BTreeMap::new();
+        for (owner, lead) in &self.leads {
+            units.entry(lead).or_default().insert(owner.clone());
+        }
+        let mut alone = Vec::new();
+        for owner in wanted.filter(|owner| !self.leads.contains_key(owner)) {
+            alone.push(vec![owner]);
+        }
+        let linked = units.into_values().map(|unit| unit.into_iter().collect());
+        linked.chain(alone).collect()
     }
 }
 
@@ -146,8 +189,11 @@ fn reached<'a>(
 }
 
 impl Tiers {
-    /// Reads marked fields of owners, given in order, and of all that must land with them. A unit
-    /// that has been rejected for `torn_after` is taken apart.
+    /// Reads marked fields of owners, given in order, and all that must land with them: the fields
+    /// that other marks of them name, and the owners of their transactions. A unit that has been
+    /// rejected for `torn_after` is taken apart. The caller has read the marks of the snapshot `known`.
+    ///
+    /// An owner of more than 8,192 rows or 8 MiB is read as the caller names it, and lands in parts.
     ///
     /// # Errors
     /// As [`Marks::collect`](storage_dirty::Marks::collect).
@@ -158,115 +204,150 @@ impl Tiers {
         &self,
         partition: Partition,
         wanted: &'a [(Owner, Vec<Field>)],
+        known: Option<SnapshotId>,
         torn_after: Duration,
     ) -> Result<Together<'a>, HotError> {
-        let collected = self.hot.collect(partition, wanted).await?;
+        let collected = self.hot.collect(partition, wanted, known).await?;
+        let again = Again {
+            partition,
+            epoch: collected.epoch,
+            wanted,
+            partial: &collected.partial,
+        };
         // ORDER: the values before the flag. Links that are gone by then have landed.
-        if !collected.is_linked {
+        let links = match collected.is_linked {
+            true => self.links_of(&again).await?,
+            false => Links::default(),
+        };
+        if links.owners.is_empty() && again.partial.is_empty() {
             return Ok(Together::plain(wanted, collected));
         }
-        let groups = self
-            .collect_groups(partition, collected.epoch, wanted)
-            .await?;
-        if groups.reads.is_empty() && groups.large.is_empty() {
-            return Ok(Together::plain(wanted, collected));
-        }
+        let groups = self.collect_groups(&again, &links).await?;
         Together::of(partition, wanted, collected, groups, torn_after)
     }
 
-    /// Reads the wanted owners that have partners, with all of them.
-    async fn collect_groups(
-        &self,
-        partition: Partition,
-        epoch: Epoch,
-        wanted: &[(Owner, Vec<Field>)],
-    ) -> Result<Groups, HotError> {
-        let owners: Vec<_> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
-        let links = self.follow(partition, epoch, &owners).await?;
-        if links.owners.is_empty() {
-            return Ok(Groups::default());
-        }
-        // All units together, if they are not too many for one step.
-        if !links.more
-            && let Some(read) = self.collect_group(partition, wanted, &links).await?
-        {
-            return Ok(Groups {
-                reads: vec![read],
-                large: BTreeSet::new(),
-            });
-        }
-        self.collect_each_unit(partition, epoch, wanted, &links)
-            .await
+    async fn links_of(&self, again: &Again<'_>) -> Result<Links, HotError> {
+        let owners: Vec<_> = again
+            .wanted
+            .iter()
+            .map(|(owner, _)| owner.clone())
+            .collect();
+        self.follow(again, &owners).await
     }
 
-    /// As [`Tiers::collect_groups`], each unit in a step of its own. So only a unit that is too large
-    /// by itself is torn. `links` has the partners of all wanted owners, if not those of others.
-    async fn collect_each_unit(
+    /// Reads the wanted owners that have partners, with all of them, and those that were read in part.
+    async fn collect_groups(&self, again: &Again<'_>, links: &Links) -> Result<Groups, HotError> {
+        let (units, large) = match links.more {
+            true => self.follow_each(again, links).await?,
+            false => {
+                let units = Units::joined_by(links);
+                (
+                    units.of_each(again.partial.iter().cloned()),
+                    BTreeSet::new(),
+                )
+            }
+        };
+        let mut groups = Groups::default();
+        let mut apart = self.collect_units(again, units, true, &mut groups).await?;
+        apart.extend(large);
+        groups.apart = apart.clone();
+        // Each of them alone is whole all the same.
+        let is_wanted = |owner: &Owner| again.place_of(owner).is_some();
+        let alone = apart.into_iter().filter(is_wanted).map(|owner| vec![owner]);
+        let alone = alone.collect();
+        groups.large = self.collect_units(again, alone, false, &mut groups).await?;
+        Ok(groups)
+    }
+
+    /// Follows each wanted owner by itself, so that only units that are too large by themselves are
+    /// taken apart. Returns the other units, and the owners of those. `links` has the partners of all wanted owners, if not
+    /// those of others.
+    async fn follow_each(
         &self,
-        partition: Partition,
-        epoch: Epoch,
-        wanted: &[(Owner, Vec<Field>)],
+        again: &Again<'_>,
         links: &Links,
-    ) -> Result<Groups, HotError> {
-        let (mut groups, mut seen) = (Groups::default(), BTreeSet::new());
-        let (joined, mut large) = (Units::joined_by(links), BTreeSet::new());
-        for (owner, _) in wanted {
+    ) -> Result<(Vec<Vec<Owner>>, BTreeSet<Owner>), HotError> {
+        let (joined, mut seen) = (Units::joined_by(links), BTreeSet::new());
+        let (mut units, mut large, mut leads) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
+        for (owner, _) in again.wanted {
             if seen.contains(owner) {
                 continue;
             }
             // Each part of a large unit would be followed to the limit again.
-            if large.contains(joined.lead(owner)) {
-                groups.large.insert(owner.clone());
+            if leads.contains(joined.lead(owner)) {
+                large.insert(owner.clone());
                 continue;
             }
-            let links = self.follow(partition, epoch, std::slice::from_ref(owner));
-            let links = links.await?;
-            let names = links.owners.iter().map(|(name, _)| name.clone());
-            seen.extend(names.clone());
-            let read = match links.more {
-                true => None,
-                false => self.collect_group(partition, wanted, &links).await?,
-            };
-            match read {
-                Some(read) => {
-                    let (_, members) = &read;
-                    seen.extend(members.iter().map(|member| member.owner.clone()));
-                    groups.reads.push(read);
+            let links = self.follow(again, std::slice::from_ref(owner)).await?;
+            let names = links.owners.into_iter().map(|(name, _)| name);
+            if links.more {
+                leads.insert(joined.lead(owner).clone());
+                large.extend(names);
+                continue;
+            }
+            let mut unit: Vec<Owner> = names.collect();
+            if unit.is_empty() && again.partial.contains(owner) {
+                unit.push(owner.clone());
+            }
+            seen.extend(unit.iter().cloned());
+            units.extend((!unit.is_empty()).then_some(unit));
+        }
+        Ok((units, large))
+    }
+
+    async fn follow(&self, again: &Again<'_>, owners: &[Owner]) -> Result<Links, HotError> {
+        let links = self
+            .hot
+            .links(again.partition, again.epoch, owners, OWNERS_MAX);
+        let links = links.await;
+        links.map_err(|error| adopted(error, again.partition))
+    }
+
+    /// Reads units, with `follow` also the partners that their owners have by then. Several units are
+    /// read in one step if they are not too large together. Returns the owners of units that are too
+    /// large by themselves.
+    async fn collect_units(
+        &self,
+        again: &Again<'_>,
+        units: Vec<Vec<Owner>>,
+        follow: bool,
+        groups: &mut Groups,
+    ) -> Result<BTreeSet<Owner>, HotError> {
+        let mut large = BTreeSet::new();
+        let mut waiting = vec![units];
+        while let Some(mut units) = waiting.pop() {
+            if units.is_empty() {
+                continue;
+            }
+            match self.collect_group(again, &units, follow).await? {
+                Some(read) => groups.reads.push(read),
+                None if units.len() > 1 => {
+                    let rest = units.split_off(units.len() / 2);
+                    waiting.extend([rest, units]);
                 }
-                None => {
-                    large.insert(joined.lead(owner).clone());
-                    groups.large.extend(names);
-                }
+                None => large.extend(units.into_iter().flatten()),
             }
         }
-        Ok(groups)
+        Ok(large)
     }
 
-    async fn follow(
-        &self,
-        partition: Partition,
-        epoch: Epoch,
-        owners: &[Owner],
-    ) -> Result<Links, HotError> {
-        let links = self.hot.links(partition, epoch, owners, OWNERS_MAX).await;
-        links.map_err(|error| adopted(error, partition))
-    }
-
-    /// Reads linked owners in one step. `None` if there is more than one transaction takes.
+    /// Reads owners in one step. `None` if there is more than one transaction takes.
     async fn collect_group(
         &self,
-        partition: Partition,
-        wanted: &[(Owner, Vec<Field>)],
-        links: &Links,
+        again: &Again<'_>,
+        units: &[Vec<Owner>],
+        follow: bool,
     ) -> Result<Option<GroupRead>, HotError> {
-        let mut group: BTreeMap<Owner, Fields> = links
-            .owners
-            .iter()
-            .map(|(owner, _)| (owner.clone(), asked(wanted, owner)))
+        let owners = units.iter().flatten();
+        let mut group: BTreeMap<Owner, Fields> = owners
+            .map(|owner| (owner.clone(), again.asked(owner)))
             .collect();
         loop {
             let list: Vec<_> = group.clone().into_iter().collect();
-            match self.hot.collect_linked(partition, &list, BOUND).await? {
+            let read = self
+                .hot
+                .collect_linked(again.partition, &list, BOUND, follow);
+            match read.await? {
                 Linked::Closed(collected, members) => return Ok(Some((collected, members))),
                 Linked::Large => {
                     // A large owner may have a small part in a transaction.
@@ -277,11 +358,11 @@ impl Tiers {
                 Linked::Open(partners) => {
                     let before = group.len();
                     for partner in partners {
-                        let fields = asked(wanted, &partner);
+                        let fields = again.asked(&partner);
                         group.entry(partner).or_insert(fields);
                     }
                     // An engine that names a known partner breaks its contract.
-                    if group.len() == before || group.len() > wanted.len() + OWNERS_MAX {
+                    if group.len() == before || group.len() > again.wanted.len() + OWNERS_MAX {
                         return Ok(None);
                     }
                 }
@@ -290,14 +371,44 @@ impl Tiers {
     }
 }
 
+/// Owners that are read again.
+struct Again<'a> {
+    partition: Partition,
+    epoch: Epoch,
+    /// The owners and fields that the caller names, in the order of owners.
+    wanted: &'a [(Owner, Vec<Field>)],
+    /// Those of them whose marks name further fields, in the same order.
+    partial: &'a [Owner],
+}
+
+impl Again<'_> {
+    fn place_of(&self, owner: &Owner) -> Option<usize> {
+        let found = self.wanted.binary_search_by(|(one, _)| one.cmp(owner));
+        found.ok()
+    }
+
+    /// The fields to read of an owner: the wanted ones, all, or only those that its marks name.
+    fn asked(&self, owner: &Owner) -> Fields {
+        let Some(at) = self.place_of(owner) else {
+            return Fields::Cells(Vec::new());
+        };
+        match self.wanted.get(at) {
+            Some((_, fields)) if !fields.is_empty() => Fields::Cells(fields.clone()),
+            _ => Fields::All,
+        }
+    }
+}
+
 /// Linked owners, as they were read in one step.
 type GroupRead = (Collected, Vec<Member>);
 
-/// The linked owners of a read.
+/// Owners that were read again.
 #[derive(Debug, Default)]
 struct Groups {
     reads: Vec<GroupRead>,
     /// Owners of units with more than one transaction takes.
+    apart: BTreeSet<Owner>,
+    /// Those of them that were not read again, since one of them alone has more.
     large: BTreeSet<Owner>,
 }
 
@@ -356,8 +467,13 @@ impl<'a> Together<'a> {
             collected = group;
         }
         let mut units = Units::of(&members, torn_after);
-        let large = groups.large.into_iter();
-        units.torn.extend(large.map(|owner| (owner, Vec::new())));
+        // A unit of many owners lands apart, and each of them as a whole. An owner that is too large by
+        // itself lands in parts.
+        units.leads.retain(|owner, _| !groups.apart.contains(owner));
+        for owner in groups.apart {
+            units.torn.entry(owner).or_default();
+        }
+        units.in_parts.extend(groups.large);
         let marks = members.into_iter().filter_map(|member| member.mark);
         let mut wanted = Vec::new();
         for (owner, (fields, read)) in reads {
@@ -370,17 +486,6 @@ impl<'a> Together<'a> {
             units,
             marks: marks.collect(),
         })
-    }
-}
-
-/// The fields to read of an owner: the wanted ones, all, or only those that its marks name.
-fn asked(wanted: &[(Owner, Vec<Field>)], owner: &Owner) -> Fields {
-    match wanted.binary_search_by(|(one, _)| one.cmp(owner)) {
-        Ok(at) => match wanted.get(at) {
-            Some((_, fields)) if !fields.is_empty() => Fields::Cells(fields.clone()),
-            _ => Fields::All,
-        },
-        Err(_) => Fields::Cells(Vec::new()),
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use storage_model::{Epoch, Owner, Partition, Version};
 
 use super::field;
-use super::harness::{Harness, above, fault, lock_of, owner, set};
+use super::harness::{Harness, above, fault, landed_rows, lock_of, owner, set};
 use crate::{Entry, ErrorEntry, Fault, HotKind, Lock, Reject, Rejected, Settle, Snapshot};
 
 /// An owner with one mark in the snapshot, and the lock.
@@ -155,7 +155,7 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_rejected_again(h: &Harness
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let settle = Settle {
         landed: entry.version,
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
@@ -272,7 +272,13 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
         .entries
         .remove(0);
     assert_eq!(refused.mark.unwrap().fields, [field("bag"), field("gold")]);
-    let has_errors = async || h.store().collect(partition, &[]).await.unwrap().has_errors;
+    let has_errors = async || {
+        h.store()
+            .collect(partition, &[], None)
+            .await
+            .unwrap()
+            .has_errors
+    };
     assert!(
         has_errors().await,
         "the collector learns that it must name landed rows"
@@ -280,7 +286,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     let settle = async |name: &str, version: Version| {
         let rows = vec![(ann.clone(), field(name), version)];
         let settle = Settle {
-            rows,
+            rows: landed_rows(rows),
             ..h.settling(partition, Some(&lock))
         };
         h.store().settle(&settle).await.unwrap().errors_cleared
@@ -317,7 +323,7 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
     let rows = vec![(ann.clone(), field("gold"), entry.version)];
     let settle = Settle {
         landed: entry.version,
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, None)
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use storage_model::{Change, Epoch, Version};
 
-use super::harness::{Harness, above, all_rows, fault, live, owner, set};
+use super::harness::{Harness, above, all_rows, fault, landed_rows, live, owner, set};
 use super::{Life, field};
 use crate::{Evicted, Expire, Filled, HotKind, Marker, Probation, Rejected, Settle};
 
@@ -80,7 +80,7 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     let rows = vec![(ann.clone(), field("gold"), version)];
     let settle = Settle {
         landed: version,
-        rows,
+        rows: landed_rows(rows),
         probation: true,
         ..h.settling(partition, Some(&lock))
     };
@@ -143,7 +143,7 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     let rows = vec![(ann.clone(), field("gold"), later)];
     let settle = Settle {
         landed: version,
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);

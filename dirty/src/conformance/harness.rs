@@ -12,8 +12,9 @@ use storage_model::{
 
 use super::{Life, Rig};
 use crate::{
-    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, Load, Lock, Mutated,
-    Observed, PartitionRecord, Read, Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
+    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, LandedRow, Load, Lock,
+    Mutated, Observed, PartitionRecord, Read, Reject, Rejected, Settle, Settled, Snapshot,
+    SnapshotId,
 };
 
 /// A field of this name.
@@ -537,3 +538,15 @@ pub(super) fn above(version: Version, by: u64) -> Version {
 
 /// A moment that has long passed.
 pub(super) const LONG_AGO: Timestamp = Timestamp(1);
+
+/// Rows of hashes that do not tell their birth.
+#[must_use]
+pub fn landed_rows(rows: Vec<(Owner, Field, Version)>) -> Vec<LandedRow> {
+    let landed = |(owner, field, version)| LandedRow {
+        owner,
+        field,
+        version,
+        from: Version::ZERO,
+    };
+    rows.into_iter().map(landed).collect()
+}

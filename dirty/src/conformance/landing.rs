@@ -5,7 +5,9 @@ use std::time::Duration;
 use storage_model::{Cell, Change, Epoch, Position, Version};
 
 use super::field;
-use super::harness::{Harness, accepted, all_rows, fault, live, lock_of, owner, removed, set};
+use super::harness::{
+    Harness, accepted, all_rows, fault, landed_rows, live, lock_of, owner, removed, set,
+};
 use crate::{Entry, HotKind, Mark, Rejected, Settle, Settled, Snapshot};
 
 /// Nothing to do.
@@ -186,7 +188,11 @@ pub async fn settle_raises_landed(h: &Harness) {
     };
     h.store().settle(&settle(version)).await.unwrap();
     assert_eq!(
-        h.store().collect(partition, &[]).await.unwrap().landed,
+        h.store()
+            .collect(partition, &[], None)
+            .await
+            .unwrap()
+            .landed,
         version
     );
     h.store()
@@ -256,7 +262,7 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
     let rows = vec![(ann.clone(), field("gold"), version)];
     let settle = Settle {
         landed: version,
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
@@ -277,7 +283,11 @@ pub async fn collect_returns_value_and_version_together(h: &Harness) {
         (ann.clone(), vec![field("gold")]),
         (ann.clone(), vec![]),
     ];
-    let collected = h.store().collect(h.partition(ann), &wanted).await.unwrap();
+    let collected = h
+        .store()
+        .collect(h.partition(ann), &wanted, None)
+        .await
+        .unwrap();
     assert_eq!(
         (collected.epoch, collected.landed),
         (Epoch(1), Version::ZERO)
@@ -329,6 +339,7 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
             .collect(
                 partition,
                 &[(ann.clone(), vec![field("gold"), field("bag")])],
+                None,
             )
             .await
             .unwrap();
@@ -382,7 +393,11 @@ pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &H
     h.set(&ann, "gold", "2").await;
     let collected = h
         .store()
-        .collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])])
+        .collect(
+            h.partition(&ann),
+            &[(ann.clone(), vec![field("gold")])],
+            None,
+        )
         .await
         .unwrap();
     assert_eq!(collected.reads[0].header.unwrap().born, Version::ZERO);
@@ -397,7 +412,11 @@ pub async fn collect_returns_tombstones_and_purged_fields(h: &Harness) {
     h.land(&ann).await;
     h.apply(&ann, vec![("b", Change::Purge)]).await;
     let wanted = [(ann.clone(), vec![field("b"), field("a")])];
-    let collected = h.store().collect(h.partition(&ann), &wanted).await.unwrap();
+    let collected = h
+        .store()
+        .collect(h.partition(&ann), &wanted, None)
+        .await
+        .unwrap();
     assert_eq!(
         collected.reads[0].cells,
         vec![(field("b"), Cell::Purged), (field("a"), removed("1"))]
@@ -409,7 +428,11 @@ pub async fn collect_of_an_evicted_owner_has_no_header(h: &Harness) {
     let (ann, _) = h.cold("ann").await;
     let collected = h
         .store()
-        .collect(h.partition(&ann), &[(ann.clone(), vec![field("gold")])])
+        .collect(
+            h.partition(&ann),
+            &[(ann.clone(), vec![field("gold")])],
+            None,
+        )
         .await
         .unwrap();
     assert_eq!(collected.reads, vec![crate::HotRead::default()]);

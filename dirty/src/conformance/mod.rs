@@ -34,6 +34,7 @@ pub mod sessions;
 pub mod sizes;
 mod skips;
 pub mod transactions;
+pub mod whole;
 pub mod writes;
 
 use std::fmt;
@@ -42,7 +43,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Owner, Partition};
 
-pub use harness::{Harness, field};
+pub use harness::{Harness, field, landed_rows};
 pub use skips::{Skip, is_skipped, print_table};
 
 use crate::HotStore;
@@ -215,6 +216,14 @@ macro_rules! hot_conformance {
                     a_settle_twice_is_harmless,
                     a_snapshot_needs_the_lock,
                     peek_tells_sizes_age_and_holder,
+                ];
+                whole: [
+                    a_later_mark_of_another_field_makes_a_read_partial,
+                    a_mark_of_an_unknown_snapshot_makes_a_read_partial,
+                    an_owner_of_the_error_map_is_always_read_again,
+                    a_mark_to_be_requeued_makes_a_read_partial,
+                    a_row_clears_only_error_marks_since_the_birth_of_its_hash,
+                    an_owner_is_read_whole_without_its_partners,
                 ];
                 transactions: [
                     a_transaction_changes_all_of_its_owners_with_one_version,

@@ -249,7 +249,7 @@ pub async fn a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed(h: &Har
     assert_eq!(last().await, Position::new(epoch + 1, hidden.number));
     let wanted = [&ann, &bob].map(|owner| (owner.clone(), vec![super::field("gold")]));
     let places = async || {
-        let collected = h.store().collect(partition, &wanted).await.unwrap();
+        let collected = h.store().collect(partition, &wanted, None).await.unwrap();
         let headers = collected.reads.into_iter().map(|read| read.header.unwrap());
         headers.map(|header| header.noted).collect::<Vec<_>>()
     };
@@ -264,7 +264,10 @@ pub async fn a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed(h: &Har
     let linked = wanted
         .clone()
         .map(|(owner, fields)| (owner, Fields::Cells(fields)));
-    let linked = h.store().collect_linked(partition, &linked, BOUND).await;
+    let linked = h
+        .store()
+        .collect_linked(partition, &linked, BOUND, true)
+        .await;
     let Linked::Closed(linked, _) = linked.unwrap() else {
         panic!("no partner is missing")
     };
@@ -383,7 +386,7 @@ pub async fn the_marks_of_a_note_are_found_in_either_map(h: &Harness) {
         (ann, vec![super::field("gold")]),
         (bob, vec![super::field("gold")]),
     ];
-    let collected = h.store().collect(partition, &wanted).await.unwrap();
+    let collected = h.store().collect(partition, &wanted, None).await.unwrap();
     let headers = collected
         .reads
         .iter()

@@ -48,7 +48,7 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
     let errors = [
         h.store().fill(&[load]).await.remove(0).unwrap_err(),
         h.store()
-            .collect(partition, &[(owner.clone(), vec![field("gold")])])
+            .collect(partition, &[(owner.clone(), vec![field("gold")])], None)
             .await
             .unwrap_err(),
         h.store().settle(&settle).await.unwrap_err(),
@@ -269,7 +269,7 @@ pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harn
     let collect = async |owner: &Owner| {
         let collected = h
             .store()
-            .collect(partition, &[(owner.clone(), vec![field("gold")])])
+            .collect(partition, &[(owner.clone(), vec![field("gold")])], None)
             .await
             .unwrap();
         assert!(collected.reaches >= collected.reads[0].header.unwrap().version);

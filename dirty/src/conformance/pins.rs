@@ -5,7 +5,9 @@ use storage_model::{Condition, Owner, Version};
 
 use super::Life;
 use super::field;
-use super::harness::{Harness, above, accepted, all_rows, applied, fault, live, owner};
+use super::harness::{
+    Harness, above, accepted, all_rows, applied, fault, landed_rows, live, owner,
+};
 use super::sessions::{HOLDER, Held, open};
 use crate::{Claimed, Expire, Map, Probation, Rejected, Settle};
 
@@ -110,7 +112,7 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
     let rows = vec![(ann.clone(), field("gold"), version)];
     let settle = Settle {
         landed: version,
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);

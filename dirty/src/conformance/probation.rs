@@ -3,7 +3,9 @@
 use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
 
 use super::field;
-use super::harness::{Harness, above, accepted, all_rows, fault, live, lock_of, owner, set};
+use super::harness::{
+    Harness, above, accepted, all_rows, fault, landed_rows, live, lock_of, owner, set,
+};
 use crate::{
     Adopt, Entry, Evicted, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected,
     Settle, Snapshot, Window,
@@ -327,7 +329,7 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
     let rows = vec![(ann.clone(), field("gold"), above(version, 5))];
     let settle = Settle {
         landed: version,
-        rows,
+        rows: landed_rows(rows),
         probation: true,
         ..h.settling(partition, None)
     };
@@ -424,7 +426,7 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
 pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     let partition = Partition(0);
     let database = async || {
-        let collected = h.store().collect(partition, &[]).await.unwrap();
+        let collected = h.store().collect(partition, &[], None).await.unwrap();
         assert_eq!(h.record(partition).await.database, collected.database);
         collected.database
     };

@@ -8,7 +8,7 @@ use storage_model::{
 };
 
 use super::field;
-use super::harness::{Harness, all_rows, applied, fault, live, owner, set};
+use super::harness::{Harness, all_rows, applied, fault, landed_rows, live, owner, set};
 use super::probation::{expire, land, leave, requeue};
 use super::sessions::open;
 use crate::{
@@ -58,7 +58,7 @@ async fn linked(h: &Harness, owners: &[&Owner]) -> Result<Vec<Member>, BTreeSet<
         .iter()
         .map(|owner| ((*owner).clone(), Fields::Cells(Vec::new())))
         .collect();
-    let read = h.store().collect_linked(partition, &wanted, BOUND);
+    let read = h.store().collect_linked(partition, &wanted, BOUND, true);
     match read.await.unwrap() {
         Linked::Closed(collected, members) => {
             assert_eq!(collected.reads.len(), members.len());
@@ -277,11 +277,11 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
         h.set(owner, "gold", "100").await;
     }
     let wanted = [(ann.clone(), vec![field("gold")])];
-    let plain = h.store().collect(partition, &wanted).await.unwrap();
+    let plain = h.store().collect(partition, &wanted, None).await.unwrap();
     assert!(!plain.is_linked);
     let one = moves(h, &ann, &bob, 30).await;
     applied(h.send(&one, None).await);
-    let plain = h.store().collect(partition, &wanted).await.unwrap();
+    let plain = h.store().collect(partition, &wanted, None).await.unwrap();
     assert!(plain.is_linked);
     assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
     assert_eq!(
@@ -310,7 +310,7 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     let wanted = [&ann, &bob, &cay].map(|owner| (owner.clone(), Fields::Cells(Vec::new())));
     let Linked::Closed(collected, members) = h
         .store()
-        .collect_linked(partition, &wanted, BOUND)
+        .collect_linked(partition, &wanted, BOUND, true)
         .await
         .unwrap()
     else {
@@ -378,7 +378,7 @@ pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
     let is_linked = async || {
         let wanted = [(ann.clone(), vec![field("gold")])];
         h.store()
-            .collect(partition, &wanted)
+            .collect(partition, &wanted, None)
             .await
             .unwrap()
             .is_linked
@@ -544,7 +544,7 @@ pub async fn partners_stay_in_the_error_map(h: &Harness) {
     assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
 
     let settle = Settle {
-        rows,
+        rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
     let settled = h.store().settle(&settle).await.unwrap();
@@ -569,7 +569,7 @@ pub async fn partners_stay_on_probation(h: &Harness) {
     h.snapshot(partition, &lock).await;
     assert!(
         h.store()
-            .collect(partition, &wanted)
+            .collect(partition, &wanted, None)
             .await
             .unwrap()
             .is_linked
@@ -643,7 +643,7 @@ pub async fn a_partner_without_a_hash_must_be_named(h: &Harness) {
     let read = async |owners: &[&Owner]| {
         let cells = |owner: &&Owner| ((*owner).clone(), Fields::Cells(Vec::new()));
         let wanted: Vec<_> = owners.iter().map(cells).collect();
-        let read = h.store().collect_linked(partition, &wanted, BOUND);
+        let read = h.store().collect_linked(partition, &wanted, BOUND, true);
         read.await.unwrap()
     };
     assert_eq!(read(&[&ann]).await, Linked::Open(vec![bob.clone()]));
@@ -662,7 +662,10 @@ pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
     for (rows, bytes, is_large) in [(2, 100, false), (1, 100, true), (100, 3, true)] {
         let bound = Bound { rows, bytes };
         for wanted in [&wanted[..], &wanted[..1]] {
-            let found = h.store().collect_linked(partition, wanted, bound).await;
+            let found = h
+                .store()
+                .collect_linked(partition, wanted, bound, true)
+                .await;
             assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
         }
     }

@@ -13,8 +13,9 @@ use super::reject;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
 use crate::{
-    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, Linked, Links, Lock, Map,
-    Marked, Marks, Member, Page, PartitionRecord, Reject, Settle, Settled, Snapshot,
+    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, LandedRow, Linked, Links, Lock,
+    Map, Marked, Marks, Member, Page, PartitionRecord, Reject, Settle, Settled, Snapshot,
+    SnapshotId,
 };
 
 #[async_trait]
@@ -56,9 +57,10 @@ impl Marks for MemoryStore {
         &self,
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
+        known: Option<SnapshotId>,
     ) -> Result<Collected, HotError> {
         self.run(partition, "collect", |state, _| {
-            let collected = collect(state, partition, wanted)?;
+            let collected = collect(state, partition, wanted, known)?;
             collects(state);
             Ok(collected)
         })?
@@ -69,9 +71,10 @@ impl Marks for MemoryStore {
         partition: Partition,
         wanted: &[(Owner, Fields)],
         bound: Bound,
+        follow: bool,
     ) -> Result<Linked, HotError> {
         self.run(partition, "collect_linked", |state, present| {
-            let linked = collect_linked(state, present, partition, wanted, bound)?;
+            let linked = collect_linked(state, present, partition, wanted, bound, follow)?;
             if matches!(linked, Linked::Closed(..)) {
                 collects(state);
             }
@@ -162,6 +165,7 @@ pub fn collect(
     state: &PartState,
     partition: Partition,
     wanted: &[(Owner, Vec<Field>)],
+    known: Option<SnapshotId>,
 ) -> Result<Collected, HotError> {
     let fields = |fields: &Vec<Field>| {
         if fields.is_empty() {
@@ -170,14 +174,18 @@ pub fn collect(
             Fields::Cells(fields.clone())
         }
     };
-    collected(
-        state,
-        partition,
-        wanted
-            .iter()
-            .map(|(owner, wanted)| read(state, owner, &fields(wanted)))
-            .collect(),
-    )
+    let reads = wanted
+        .iter()
+        .map(|(owner, wanted)| read(state, owner, &fields(wanted)));
+    let collected = collected(state, partition, reads.collect())?;
+    let is_partial = |(owner, fields): &&(Owner, Vec<Field>)| {
+        !fields.is_empty() && state.marks.names_more(owner, fields, known)
+    };
+    let partial = wanted.iter().filter(is_partial);
+    Ok(Collected {
+        partial: partial.map(|(owner, _)| owner.clone()).collect(),
+        ..collected
+    })
 }
 
 /// Reads with the data that the fence needs.
@@ -203,11 +211,13 @@ fn collected(
         database,
         has_errors: state.marks.has_errors(),
         is_linked: state.marks.is_linked(),
+        partial: Vec::new(),
         reads,
     })
 }
 
-/// As [`collect`], with all partners that the marks lead to.
+/// As [`collect`], with all fields that marks name, and with `follow` all partners that the marks
+/// lead to.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -217,13 +227,14 @@ pub fn collect_linked(
     partition: Partition,
     wanted: &[(Owner, Fields)],
     bound: Bound,
+    follow: bool,
 ) -> Result<Linked, HotError> {
     let mut known: BTreeSet<Owner> = wanted.iter().map(|(owner, _)| owner.clone()).collect();
     let mut next: VecDeque<(Owner, Fields)> = wanted.to_vec().into();
     let (mut members, mut reads, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     while let Some((owner, fields)) = next.pop_front() {
         let member = member(state, present, &owner, &fields);
-        for partner in &member.partners {
+        for partner in member.partners.iter().filter(|_| follow) {
             if !known.insert(partner.clone()) {
                 continue;
             }
@@ -337,8 +348,9 @@ pub fn settle(
             }
         }
     }
-    for (owner, field, version) in &settle.rows {
-        if let Some((refused, partners)) = state.marks.clear_error(owner, field, *version) {
+    for row in &settle.rows {
+        let LandedRow { owner, field, .. } = row;
+        if let Some((refused, partners)) = state.marks.clear_error(row) {
             settled.errors_cleared += 1;
             touched.insert(owner);
             if settle.probation && is_kept("H33-forgotten") {

@@ -8,7 +8,7 @@ use storage_model::{Epoch, Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
-use crate::{Entry, ErrorEntry, Map, Mark, Page, SnapshotId};
+use crate::{Entry, ErrorEntry, LandedRow, Map, Mark, Page, SnapshotId};
 
 /// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -182,6 +182,29 @@ impl Marks {
         (fields, partners)
     }
 
+    /// Whether a mark names another field of the owner than these, or the error map names the owner
+    /// (R16). The fields of the snapshot of the number `known` are among these. Marks on probation
+    /// count while the database may have forgotten their rows.
+    pub(super) fn names_more(
+        &self,
+        owner: &Owner,
+        fields: &[Field],
+        known: Option<SnapshotId>,
+    ) -> bool {
+        let name = (owner.clone(), None);
+        let is_known = known == Some(self.number);
+        let maps = [
+            Some(&self.live),
+            (!is_known && is_kept("R16-snapshot")).then_some(&self.snapshot),
+            (self.lost && is_kept("R16-requeue")).then_some(&self.landed),
+            (self.lost && is_kept("R16-requeue")).then_some(&self.expiring),
+        ];
+        let mut marks = maps.into_iter().flatten().filter_map(|map| map.get(&name));
+        let is_rejected = self.errors.get(owner).is_some() && is_kept("R16-errors");
+        let names_more = marks.any(|mark| mark.fields.iter().any(|one| !fields.contains(one)));
+        is_rejected || names_more && is_kept("R16-named")
+    }
+
     /// The mark of the owner in the snapshot, and the snapshot's number.
     pub(super) fn saved(&self, owner: &Owner) -> Option<(SnapshotId, Entry)> {
         let name = (owner.clone(), None);
@@ -199,12 +222,9 @@ impl Marks {
             .min()
     }
 
-    /// Makes the error marks of an owner with partners old and due. Answers whether it has any that
-    /// the database made.
+    /// Makes the error marks of an owner old and due. Answers whether it has any that the database
+    /// made.
     pub(super) fn tear(&mut self, owner: &Owner) -> bool {
-        if self.error_partners(owner).is_empty() {
-            return false;
-        }
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
         let rejected = fields.values_mut();
         let rejected = rejected.filter(|error| !error.message.starts_with("vanished"));
@@ -291,15 +311,20 @@ impl Marks {
         self.errors.insert(owner, fields);
     }
 
-    /// Clears a field's error mark if it is at or below the version. Answers the version of the
+    /// Clears a field's error mark if its write is in the landed row. Answers the version of the
     /// mark, and the owner's partners.
     pub(super) fn clear_error(
         &mut self,
-        owner: &Owner,
-        field: &Field,
-        version: Version,
+        LandedRow {
+            owner,
+            field,
+            version,
+            from,
+        }: &LandedRow,
     ) -> Option<(Version, BTreeSet<Owner>)> {
-        let older = |refused: &Version| keeps("R5-any-error", *refused <= version);
+        let older = |refused: &Version| {
+            keeps("R5-any-error", refused <= version) && keeps("R6-settled", from <= refused)
+        };
         let refused = self
             .error(owner, field)
             .map(|error| error.version)

@@ -249,7 +249,7 @@ async fn versions_come_back_to_the_last_digit() {
     );
     for _ in 0..2 {
         let collected = store
-            .collect(Partition(0), &[(ann.clone(), vec![field("gold")])])
+            .collect(Partition(0), &[(ann.clone(), vec![field("gold")])], None)
             .await
             .unwrap();
         assert_eq!(

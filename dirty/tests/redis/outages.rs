@@ -147,7 +147,7 @@ async fn a_restarted_server_is_not_used_before_its_partitions_are_adopted() {
     );
     unprepared(
         store
-            .collect(partition, &[(ann.clone(), vec![])])
+            .collect(partition, &[(ann.clone(), vec![])], None)
             .await
             .unwrap_err(),
     );

@@ -83,7 +83,7 @@ async fn all_calls(store: &RedisStore, ann: &Owner) {
         snapshot: snapshot_of_epoch_1(1),
         landed: Version::new(5).unwrap(),
         marks,
-        rows,
+        rows: storage_dirty::conformance::landed_rows(rows),
         probation: false,
     };
     let _ = store.settle(&settle).await;
@@ -351,7 +351,7 @@ async fn a_worker_that_is_refused_has_moved_nothing() {
             snapshot,
             landed: version,
             marks,
-            rows,
+            rows: storage_dirty::conformance::landed_rows(rows),
             probation: false,
         };
         server.call(spoil).await.unwrap();

@@ -186,7 +186,7 @@ async fn call(
         }
         "raise_landed" => store.raise_landed(PARTITION, Epoch(1), Version::MAX).await,
         "collect" => store
-            .collect(PARTITION, &[(ann, vec![field("gold")])])
+            .collect(PARTITION, &[(ann, vec![field("gold")])], None)
             .await
             .map(drop),
         "pair" => {
@@ -228,7 +228,7 @@ async fn call(
                     snapshot: snapshot_of_epoch_1(1),
                     landed: version,
                     marks,
-                    rows,
+                    rows: storage_dirty::conformance::landed_rows(rows),
                     probation: false,
                 })
                 .await

@@ -276,7 +276,7 @@ pub(crate) async fn settle(
         .iter()
         .map(|mark| (mark.owner.clone(), mark.fields.clone()))
         .collect();
-    let collected = store.collect(partition, &wanted).await.unwrap();
+    let collected = store.collect(partition, &wanted, None).await.unwrap();
     let mut rows = Vec::new();
     for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
         let version = read.header.unwrap().version;
@@ -298,7 +298,7 @@ pub(crate) async fn settle(
         snapshot,
         landed,
         marks: entries,
-        rows,
+        rows: storage_dirty::conformance::landed_rows(rows),
         probation: false,
     };
     store.settle(&settle).await.unwrap()

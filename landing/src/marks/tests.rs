@@ -76,7 +76,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
         verdict
             .rows
             .iter()
-            .map(|(_, _, version)| version.get())
+            .map(|row| row.version.get())
             .collect::<Vec<_>>(),
         [10, 11, 13, 14]
     );

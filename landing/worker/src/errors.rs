@@ -21,8 +21,8 @@ pub struct Args {
     /// still rejected
     #[arg(long)]
     retry: bool,
-    /// Let rejected owners land apart from the partners of their transactions, without waiting for
-    /// `landing.torn_after`. A running worker then lands the partners at its next retry
+    /// Let rejected owners land without their rejected fields, and apart from those of their
+    /// transactions, without waiting for `landing.torn_after`. A running worker does it at its next retry
     #[arg(long, requires = "retry")]
     apart: bool,
     /// Give up after this long. Rows that landed until then stay landed. A tier that is away ends
@@ -80,7 +80,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
             let torn = tear(tiers.hot().as_ref(), &owners).await?;
             writeln!(
                 out,
-                "{torn} rejected owners land apart from their partners at the next retry of a worker"
+                "{torn} rejected owners land without their rejected fields at the next retry of a worker"
             )?;
         }
     }
@@ -115,7 +115,7 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
     Ok(landed)
 }
 
-/// Has workers land rejected owners apart from their partners. Answers how many have partners.
+/// Has workers land rejected owners without their rejected fields. Answers how many there are.
 async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
     for owner in owners {

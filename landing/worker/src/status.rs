@@ -11,7 +11,7 @@ use storage_model::Partition;
 use storage_sql::Hook;
 
 use crate::config_args::ConfigArgs;
-use crate::exit::Exit;
+use crate::exit::{self, Exit};
 use crate::limit::{self, Deadline};
 use crate::open;
 use crate::sinks::lag::{self, Lag};
@@ -271,12 +271,14 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     } else {
         print(&status, &mut out)?;
     }
-    // After the table, which is worth reading in any case.
-    compared?;
-    Ok(match backlog.away.is_empty() {
-        true => Exit::Fine,
-        false => Exit::Found,
-    })
+    // After the table, which is worth reading in any case. If a part of the hot tier is away, the table
+    // says so, and a comparison that fails for the same reason adds nothing.
+    match (compared, backlog.away.is_empty()) {
+        (Err(error), false) if exit::of(&error) == Exit::HotAway => Ok(Exit::Found),
+        (Err(error), _) => Err(error),
+        (Ok(()), true) => Ok(Exit::Fine),
+        (Ok(()), false) => Ok(Exit::Found),
+    }
 }
 
 /// How far the sinks are behind. None if there is no sink, or if the database can't be read.

@@ -96,6 +96,7 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
         let landed = store
             .land(&Batch {
                 whole: false,
+                trial: false,
                 events: Vec::new(),
                 leads: Vec::new(),
                 fences,
@@ -133,6 +134,7 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     let store = h.another(losing.clone()).await;
     let batch = Batch {
         whole: false,
+        trial: false,
         events: Vec::new(),
         leads: Vec::new(),
         fences: vec![fence(0, 1, 0, 7)],

@@ -29,6 +29,7 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     h.store
         .land(&Batch {
             whole: false,
+            trial: false,
             events: Vec::new(),
             leads: Vec::new(),
             fences: vec![fence(7, 1, 0, 9), fence(3, 1, 0, 4)],
@@ -52,6 +53,7 @@ pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
     h.init(&[3]).await;
     let batch = |landed, reaches| Batch {
         whole: false,
+        trial: false,
         events: Vec::new(),
         leads: Vec::new(),
         fences: vec![fence(3, 1, landed, reaches)],
@@ -73,6 +75,7 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
     for wrong in [fence(2, 1, 5, 9), fence(2, 2, 0, 9), fence(2, 0, 0, 9)] {
         let batch = Batch {
             whole: false,
+            trial: false,
             events: Vec::new(),
             leads: Vec::new(),
             fences: vec![fence(3, 1, 0, 9), wrong, fence(1, 1, 0, 9)],
@@ -107,6 +110,7 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
     let other = DatabaseId(h.database.0.wrapping_add(1));
     let batch = |database| Batch {
         whole: false,
+        trial: false,
         events: Vec::new(),
         leads: Vec::new(),
         fences: vec![of(2, database), of(1, h.database)],
@@ -144,6 +148,7 @@ pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
 pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
     let batch = Batch {
         whole: false,
+        trial: false,
         events: Vec::new(),
         leads: Vec::new(),
         fences: vec![fence(8, 0, 0, 1)],
@@ -235,6 +240,7 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
         .unwrap();
     let batch = Batch {
         whole: false,
+        trial: false,
         events: Vec::new(),
         leads: Vec::new(),
         fences: vec![fence(0, 1, 0, 5)],
@@ -253,6 +259,7 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
     let landed = async |epoch, landed, reaches| {
         let batch = Batch {
             whole: false,
+            trial: false,
             events: Vec::new(),
             leads: Vec::new(),
             fences: vec![fence(0, epoch, landed, reaches)],
@@ -374,6 +381,7 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
                 match store
                     .land(&Batch {
                         whole: false,
+                        trial: false,
                         events: Vec::new(),
                         leads: Vec::new(),
                         fences,
@@ -523,6 +531,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
         .store
         .land(&Batch {
             whole: false,
+            trial: false,
             events: Vec::new(),
             leads: Vec::new(),
             fences: vec![fence],

@@ -185,6 +185,7 @@ impl Pair {
             });
         Batch {
             whole: false,
+            trial: false,
             events: Vec::new(),
             leads: Vec::new(),
             fences: fences.collect(),

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{
-    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, Load, Lock, Mutated, Read, Refusal,
-    Reject, Rejected, Settle, Snapshot, SnapshotId,
+    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, LandedRow, Load, Lock, Mutated, Read,
+    Refusal, Reject, Rejected, Settle, Snapshot, SnapshotId,
 };
 use storage_model::{
     Attempt, Cell, Condition, Epoch, Field, Mutation, OpId, Owner, Partition, Version,
@@ -310,7 +310,7 @@ impl Engine {
             .collect();
         let collected = self
             .store
-            .collect(partition, &wanted)
+            .collect(partition, &wanted, None)
             .await
             .expect("values");
         let reads: Vec<_> = wanted
@@ -331,7 +331,7 @@ impl Engine {
         }
         let landed = rows
             .iter()
-            .map(|(_, _, version)| *version)
+            .map(|row| row.version)
             .max()
             .unwrap_or_default()
             .max(collected.landed);
@@ -351,16 +351,17 @@ impl Engine {
         )
     }
 
-    fn commit(
-        &mut self,
-        wanted: &[(Owner, Vec<Field>)],
-        collected: &Collected,
-    ) -> Vec<(Owner, Field, Version)> {
+    fn commit(&mut self, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Vec<LandedRow> {
         let mut rows = Vec::new();
         for ((owner, _), read) in wanted.iter().zip(&collected.reads) {
             let Some(header) = read.header else { continue };
             for (field, cell) in &read.cells {
-                rows.push((owner.clone(), field.clone(), header.version));
+                rows.push(LandedRow {
+                    owner: owner.clone(),
+                    field: field.clone(),
+                    version: header.version,
+                    from: header.born,
+                });
                 let row = self
                     .rows
                     .entry((owner.clone(), field.clone()))

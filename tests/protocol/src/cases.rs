@@ -39,6 +39,25 @@ const TWO_FIELDS: Bounds = Bounds {
     kinds: &[Set, SetAll],
     ..LEAST
 };
+/// Writes of one field and of all fields, between all steps of a worker.
+const WHOLE: Bounds = Bounds {
+    fields: 2,
+    writes: 3,
+    kinds: &[Set, SetAll],
+    reads: 0,
+    ..LEAST
+};
+const WHOLE_REFUSED: Bounds = Bounds {
+    refusals: 1,
+    ..WHOLE
+};
+const WHOLE_LOST: Bounds = Bounds {
+    writes: 2,
+    probation: true,
+    losses: 1,
+    windows: 1,
+    ..WHOLE
+};
 const REMOVAL: Bounds = Bounds {
     fields: 2,
     kinds: &[Set, Remove, Restore, Purge],
@@ -148,9 +167,9 @@ const REFILLED: Bounds = Bounds {
 };
 const REFUSED_PART: Bounds = Bounds {
     fields: 2,
-    writes: 1,
+    writes: 2,
     kinds: &[SetAll],
-    refusals: 1,
+    refusals: 2,
     ..PROBATION
 };
 
@@ -247,6 +266,51 @@ pub const WORKERS: Group = Group {
     ],
 };
 
+/// Owners of several fields, which land as a whole.
+pub const OWNERS: Group = Group {
+    cases: &[
+        Case {
+            name: "whole owners",
+            bounds: WHOLE,
+        },
+        Case {
+            name: "whole owners, two workers",
+            bounds: Bounds {
+                writes: 2,
+                workers: 2,
+                crashes: 1,
+                ..WHOLE
+            },
+        },
+        Case {
+            name: "whole owners, rejected",
+            bounds: WHOLE_REFUSED,
+        },
+        Case {
+            name: "whole owners, rejected and torn",
+            bounds: Bounds {
+                writes: 2,
+                refusals: 2,
+                flushes: 1,
+                ..WHOLE
+            },
+        },
+        Case {
+            name: "whole owners, a failover",
+            bounds: Bounds {
+                writes: 2,
+                failovers: 1,
+                ..WHOLE
+            },
+        },
+        Case {
+            name: "whole owners, a database that forgets",
+            bounds: WHOLE_LOST,
+        },
+    ],
+    large: &[],
+};
+
 /// Flushes and evictions.
 pub const FLUSHES: Group = Group {
     cases: &[
@@ -323,7 +387,9 @@ pub const LOADS: Group = Group {
 };
 
 /// All groups.
-pub const GROUPS: [Group; 7] = [WRITES, REMOVALS, WORKERS, FLUSHES, LOSSES, DELETIONS, LOADS];
+pub const GROUPS: [Group; 8] = [
+    WRITES, REMOVALS, WORKERS, OWNERS, FLUSHES, LOSSES, DELETIONS, LOADS,
+];
 
 /// Rules, each with bounds within which the search finds the damage without the rule.
 ///
@@ -531,6 +597,30 @@ pub const BROKEN: &[Case] = &[
     Case {
         name: "R15-fill-epoch",
         bounds: FAILOVER,
+    },
+    Case {
+        name: "R16-named",
+        bounds: WHOLE,
+    },
+    Case {
+        name: "R16-snapshot",
+        bounds: Bounds {
+            writes: 2,
+            workers: 2,
+            ..WHOLE
+        },
+    },
+    Case {
+        name: "R16-errors",
+        bounds: WHOLE_REFUSED,
+    },
+    Case {
+        name: "R16-requeue",
+        bounds: WHOLE_LOST,
+    },
+    Case {
+        name: "R16-torn",
+        bounds: WHOLE_REFUSED,
     },
     Case {
         name: "H33-off",

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use storage_dirty::memory::{landing, owner};
-use storage_dirty::{Collected, HotRead, Settle, SnapshotId};
+use storage_dirty::{Collected, HotRead, LandedRow, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
 
 use crate::bounds::Bounds;
 use crate::land::{self, Values, commit, fence, is_suspect};
 use crate::load::{Loading, Went};
-use crate::names::{PARTITION, fields, owner};
+use crate::names::{PARTITION, owner};
 use crate::settle;
 use crate::world::World;
 use crate::{Take, step};
@@ -42,7 +42,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         }
         Flush::Idle => {}
         Flush::Collect(asked) => {
-            if let Some(read) = land::read(world, &wanted()) {
+            if let Some(read) = land::read(world, &wanted(), None) {
                 to(
                     "reads values",
                     world.clone(),
@@ -64,12 +64,9 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         Flush::Fenced(_) => {}
         Flush::Reconcile(asked, at) => reconcile(world, asked, at, take),
         Flush::Commit(asked, batch) => {
-            commit_but(bounds, world, asked, batch, None, take);
-            for field in fields(bounds.fields)
-                .iter()
-                .filter(|_| world.left.refusals > 0)
-            {
-                commit_but(bounds, world, asked, batch, Some(field), take);
+            commit_but(bounds, world, asked, batch, false, take);
+            if world.left.refusals > 0 {
+                commit_but(bounds, world, asked, batch, true, take);
             }
         }
         Flush::Settle(settle) => {
@@ -101,7 +98,7 @@ fn wanted() -> Vec<(Owner, Vec<Field>)> {
 
 fn check(world: &World, asked: &Asked, read: &Values, take: Take<'_>) {
     let mut next = world.clone();
-    let Some(collected) = land::checked(&mut next, &wanted(), read) else {
+    let Some(collected) = land::checked(&mut next, &wanted(), None, read) else {
         return to("may not collect", next, Flush::Fenced(asked.clone()), take);
     };
     if is_suspect(&collected) {
@@ -164,33 +161,28 @@ fn commit_but(
     world: &World,
     asked: &Asked,
     (collected, rows): &(Collected, Vec<Row>),
-    refused: Option<&Field>,
+    is_refused: bool,
     take: Take<'_>,
 ) {
     let mut next = world.clone();
-    let fine: Vec<Row> = rows
-        .iter()
-        .filter(|row| Some(&row.field) != refused)
-        .cloned()
-        .collect();
-    if refused.is_some() && fine.len() == rows.len() {
-        return;
-    }
+    // A rejected row keeps all others back (R16).
+    let fine: Vec<Row> = match is_refused {
+        true => Vec::new(),
+        false => rows.clone(),
+    };
     let fence = fence(collected, rows);
-    match commit(&mut next, &fence, &fine) {
+    match commit(&mut next, &fence, &fine, false) {
         Err(wrong) => take(step("flush", 0, "commits"), Err(wrong)),
         Ok(false) => to("is fenced", next, Flush::Fenced(asked.clone()), take),
         Ok(true) => {
-            next.left.refusals -= u8::from(refused.is_some());
+            next.left.refusals -= u8::from(is_refused);
             let landed = if fine.is_empty() {
                 collected.landed
             } else {
                 fence.reaches
             };
-            let rows: Vec<(_, _, Version)> = fine
-                .into_iter()
-                .map(|row| (row.owner, row.field, row.version))
-                .collect();
+            let rows = fine.into_iter().map(|row| landed_row(row, collected));
+            let rows = rows.collect();
             let (epoch, probation) = (collected.epoch, bounds.probation);
             let snapshot = SnapshotId::default();
             let settle = Settle {
@@ -204,11 +196,22 @@ fn commit_but(
                 probation,
             };
             let then = Flush::Settle(Arc::new(settle));
-            match refused {
-                Some(_) => to("is refused a row", next, then, take),
-                None => end(next, asked, "commits", then, take),
+            match is_refused {
+                true => to("is refused a row", next, then, take),
+                false => end(next, asked, "commits", then, take),
             }
         }
+    }
+}
+
+/// A landed row, with the birth of the hash that it was read from.
+fn landed_row(row: Row, collected: &Collected) -> LandedRow {
+    let header = collected.reads.first().and_then(|read| read.header);
+    LandedRow {
+        owner: row.owner,
+        field: row.field,
+        version: row.version,
+        from: header.map_or(Version::ZERO, |header| header.born),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use storage_dirty::memory::{landing, partition};
-use storage_dirty::{Collected, HotRead};
+use storage_dirty::{Bound, Collected, Fields, HotRead, Linked, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
 use storage_sql::Fence;
@@ -20,22 +20,28 @@ pub(super) struct Values {
 }
 
 /// Reads the wanted fields. None if the partition must be prepared first.
-pub(super) fn read(world: &World, wanted: &[(Owner, Vec<Field>)]) -> Option<Arc<Values>> {
-    let read = landing::collect(&world.hot, PARTITION, wanted).ok()?;
+pub(super) fn read(
+    world: &World,
+    wanted: &[(Owner, Vec<Field>)],
+    known: Option<SnapshotId>,
+) -> Option<Arc<Values>> {
+    let read = landing::collect(&world.hot, PARTITION, wanted, known).ok()?;
     Some(Arc::new(Values {
         read,
         server: world.replaced,
     }))
 }
 
-/// Ends a collection. Redis reads the partition's record after the values, not in one step with
-/// them, but on the same connection. None as above, or if the server was replaced in between.
+/// Ends a collection. Redis reads the partition's record and the marks after the values, not in one
+/// step with them, but on the same connection. None as above, or if the server was replaced in
+/// between.
 pub(super) fn checked(
     world: &mut World,
     wanted: &[(Owner, Vec<Field>)],
+    known: Option<SnapshotId>,
     values: &Values,
 ) -> Option<Collected> {
-    let later = landing::collect(&world.hot, PARTITION, wanted)
+    let later = landing::collect(&world.hot, PARTITION, wanted, known)
         .ok()
         .filter(|_| values.server == world.replaced)?;
     partition::collects(world.hot());
@@ -55,6 +61,43 @@ pub(super) fn checked(
     Some(Collected { reads, ..later })
 }
 
+/// Reads the owner in one step, with all fields that its marks name. None as in [`read`].
+pub(super) fn whole(world: &mut World, wanted: &[(Owner, Vec<Field>)]) -> Option<Whole> {
+    let asked =
+        |(owner, fields): &(Owner, Vec<Field>)| (owner.clone(), Fields::Cells(fields.clone()));
+    let wanted: Vec<_> = wanted.iter().map(asked).collect();
+    let bound = Bound {
+        rows: usize::MAX,
+        bytes: usize::MAX,
+    };
+    let present = world.present();
+    let linked = landing::collect_linked(&world.hot, &present, PARTITION, &wanted, bound, true);
+    let Ok(Linked::Closed(collected, members)) = linked else {
+        return None;
+    };
+    partition::collects(world.hot());
+    let is_rejected = members.iter().any(|member| member.rejected_for.is_some());
+    let wanted = members.into_iter().map(|member| match member.fields {
+        Fields::Cells(fields) => (member.owner, fields),
+        _ => (member.owner, Vec::new()),
+    });
+    let wanted = wanted.collect();
+    Some(Whole {
+        wanted,
+        collected,
+        is_rejected,
+    })
+}
+
+/// The owner as it was read in one step.
+pub(super) struct Whole {
+    /// The fields that were read.
+    pub(super) wanted: Vec<(Owner, Vec<Field>)>,
+    pub(super) collected: Collected,
+    /// Whether the database has rejected a field before.
+    pub(super) is_rejected: bool,
+}
+
 pub(super) fn is_suspect(collected: &Collected) -> bool {
     collected
         .reads
@@ -67,9 +110,14 @@ pub(super) fn fence(collected: &Collected, rows: &[Row]) -> Fence {
     bisect::fence(PARTITION, collected, rows.iter())
 }
 
-/// Commits rows. Returns whether the fence matched, or the fault that the rows put into the
-/// database.
-pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<bool, String> {
+/// Commits rows, `in_parts` if the owner was rejected for too long. Returns whether the fence
+/// matched, or the fault that the rows put into the database.
+pub(super) fn commit(
+    world: &mut World,
+    fence: &Fence,
+    rows: &[Row],
+    in_parts: bool,
+) -> Result<bool, String> {
     if rows.is_empty() {
         return Ok(true);
     }
@@ -98,6 +146,15 @@ pub(super) fn commit(world: &mut World, fence: &Fence, rows: &[Row]) -> Result<b
     {
         return Err("a landed row regressed".to_owned());
     }
+    let rows_now = world
+        .truth
+        .fields()
+        .map(|(field, _)| world.cold.cell(field).cloned());
+    let rows_now = rows_now.collect();
+    let version = rows.iter().map(|row| row.version).max();
+    world
+        .truth
+        .lands(rows_now, version.unwrap_or_default(), in_parts)?;
     // After a failover: the data that only an open landing still had is there after all.
     for row in world.cold.rows() {
         world.truth.reaches(&row.field, Some(&row.cell));

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::memory::{landing, observe, reject};
-use storage_dirty::{Collected, Entry, Map, Reject, Settle, Snapshot, SnapshotId};
+use storage_dirty::{Collected, Entry, LandedRow, Map, Reject, Settle, Snapshot, SnapshotId};
 use storage_landing::marks::{self, Faults};
+use storage_model::Version;
 use storage_model::sabotage::broken;
-use storage_model::{Field, Owner, Version};
 
 use crate::names::{PARTITION, lock, owner};
 use crate::worker::{Batch, Landed, Worker, Working};
@@ -21,6 +21,7 @@ impl Working<'_, '_> {
                     part,
                     collected,
                     rows,
+                    ..
                 },
             refused,
             reached,
@@ -29,7 +30,10 @@ impl Working<'_, '_> {
             .iter()
             .map(|key| (key.clone(), (1_406, "too long".to_owned())))
             .collect();
-        let verdict = marks::judge(part, rows, &faults, true);
+        let mut verdict = marks::judge(part, rows, &faults, true);
+        verdict
+            .rows
+            .extend(marks::landed_beside(part, rows, &faults));
         let (partition, epoch, second) = (PARTITION, collected.epoch, Duration::from_secs(1));
         let probation = self.bounds.probation && !broken("H33-off");
         let snapshot = part.snapshot;
@@ -128,18 +132,20 @@ impl Working<'_, '_> {
 }
 
 /// An error mark that the committed rows should have cleared.
-fn kept(world: &World, rows: &[(Owner, Field, Version)]) -> Option<String> {
+fn kept(world: &World, rows: &[LandedRow]) -> Option<String> {
     reject::errors(&world.hot, 0, usize::MAX)
         .entries
         .into_iter()
         .find_map(|error| {
             let (owner, field) = error.target?;
-            let newer = rows
-                .iter()
-                .find(|row| (&row.0, &row.1) == (&owner, &field) && error.version <= row.2)?;
+            let newer = rows.iter().find(|row| {
+                (&row.owner, &row.field) == (&owner, &field)
+                    && error.version <= row.version
+                    && row.from <= error.version
+            })?;
             Some(format!(
                 "{field} was landed at version {}, and its error mark of version {} stays",
-                newer.2, error.version
+                newer.version, error.version
             ))
         })
 }

@@ -38,6 +38,10 @@ pub(super) struct Truth {
     version: Option<Version>,
     /// The version of the hash that was deleted.
     deleted: Version,
+    /// The states that the owner had: the cells of all fields. Empty for an owner of one field.
+    states: Vec<Vec<Option<Cell>>>,
+    /// The version with which the owner has landed in parts, if it has not landed as a whole since.
+    torn: Option<Version>,
 }
 
 /// The place of a mutation in the stories: each changed field, with the index of its chapter.
@@ -54,11 +58,48 @@ impl Truth {
         };
         let stories: Vec<Story> = fields.map(story).collect();
         let is_new = stories.iter().all(|story| story.now().is_none());
-        Self {
+        let mut truth = Self {
             stories,
             version: is_new.then_some(Version::ZERO),
             deleted: Version::ZERO,
+            states: Vec::new(),
+            torn: None,
+        };
+        truth.keeps_state();
+        truth
+    }
+
+    fn keeps_state(&mut self) {
+        if self.stories.len() < 2 {
+            return;
         }
+        let cells = self.stories.iter().map(|story| story.now().cloned());
+        let state = cells.collect();
+        if !self.states.contains(&state) {
+            self.states.push(state);
+        }
+    }
+
+    /// A commit of this version, after which the rows are these. Fails if that is a state that the
+    /// owner never had (R16). An owner that has landed in parts need not be whole before a later commit.
+    pub(super) fn lands(
+        &mut self,
+        rows: Vec<Option<Cell>>,
+        version: Version,
+        in_parts: bool,
+    ) -> Result<(), String> {
+        if in_parts {
+            self.torn = self.torn.max(Some(version));
+        } else {
+            self.torn = self.torn.filter(|torn| *torn > version);
+        }
+        let is_known = self.stories.len() < 2 || self.states.contains(&rows);
+        if is_known || self.torn.is_some() || self.was_deleted() {
+            return Ok(());
+        }
+        Err(format!(
+            "the rows are {rows:?}, a state that the owner never had"
+        ))
     }
 
     pub(super) fn version(&self) -> Option<Version> {
@@ -201,8 +242,11 @@ impl Truth {
                 mutation.changes
             ));
         }
-        if !effect.is_empty() && self.version.is_some() {
-            self.version = Some(reply.version);
+        if !effect.is_empty() {
+            self.keeps_state();
+            if self.version.is_some() {
+                self.version = Some(reply.version);
+            }
         }
         Ok(effect)
     }

@@ -28,6 +28,8 @@ pub(super) enum Worker {
     Scan(SnapshotId),
     Collect(Arc<Part>),
     Check(Arc<Part>, Arc<Values>),
+    /// Reads all marked fields in one step, since a mark names more than the part.
+    Whole(Arc<Part>),
     Reconcile(Arc<Part>, Loading),
     /// Settles marks before the commit. Only a broken rule does this.
     Early(Arc<Batch>),
@@ -56,6 +58,8 @@ pub(super) struct Batch {
     pub(super) part: Part,
     pub(super) collected: Collected,
     pub(super) rows: Rows,
+    /// Whether the database has rejected a field before. Then the owner may land in parts.
+    pub(super) is_rejected: bool,
 }
 
 /// The result of a transaction.
@@ -115,6 +119,7 @@ impl Working<'_, '_> {
             Worker::Scan(snapshot) => self.scan(*snapshot),
             Worker::Collect(part) => self.collect(part),
             Worker::Check(part, read) => self.check(part, read),
+            Worker::Whole(part) => self.whole(part),
             Worker::Reconcile(part, at) => self.reconcile(part, at),
             Worker::Early(batch) => self.early(batch),
             Worker::Commit(batch) => self.commit(batch),
@@ -221,7 +226,7 @@ impl Working<'_, '_> {
     }
 
     fn collect(&mut self, part: &Arc<Part>) {
-        if let Some(read) = land::read(self.world, &part.wanted()) {
+        if let Some(read) = land::read(self.world, &part.wanted(), known(part)) {
             self.to(
                 "reads values",
                 self.world.clone(),
@@ -233,9 +238,37 @@ impl Working<'_, '_> {
     fn check(&mut self, part: &Arc<Part>, read: &Values) {
         let wanted = part.wanted();
         let mut next = self.world.clone();
-        let Some(collected) = land::checked(&mut next, &wanted, read) else {
+        let Some(collected) = land::checked(&mut next, &wanted, known(part), read) else {
             return self.to("may not collect", next, Worker::Fenced(Arc::clone(part)));
         };
+        if !collected.partial.is_empty() {
+            return self.to("finds other marks", next, Worker::Whole(Arc::clone(part)));
+        }
+        self.collected(part, next, &wanted, collected, false);
+    }
+
+    fn whole(&mut self, part: &Arc<Part>) {
+        let mut next = self.world.clone();
+        match land::whole(&mut next, &part.wanted()) {
+            Some(whole) => self.collected(
+                part,
+                next,
+                &whole.wanted,
+                whole.collected,
+                whole.is_rejected,
+            ),
+            None => self.to("may not collect", next, Worker::Fenced(Arc::clone(part))),
+        }
+    }
+
+    fn collected(
+        &mut self,
+        part: &Arc<Part>,
+        next: World,
+        wanted: &[(Owner, Vec<Field>)],
+        collected: Collected,
+        is_rejected: bool,
+    ) {
         if is_suspect(&collected) {
             return self.to(
                 "meets a suspect hash",
@@ -243,11 +276,12 @@ impl Working<'_, '_> {
                 Worker::Reconcile(Arc::clone(part), Loading::Observe),
             );
         }
-        let rows = rows(part, &wanted, &collected);
+        let rows = rows(part, wanted, &collected);
         let batch = Arc::new(Batch {
             part: (**part).clone(),
             collected,
             rows,
+            is_rejected,
         });
         let worker = if broken("R5-early") {
             Worker::Early(batch)
@@ -293,11 +327,19 @@ impl Working<'_, '_> {
             );
         }
         self.commit_but(batch, &[]);
-        if self.world.left.refusals > 0 {
-            for refused in fields(self.bounds.fields) {
-                if rows.iter().any(|row| row.field == refused) {
-                    self.commit_but(batch, &[refused]);
-                }
+        if self.world.left.refusals == 0 {
+            return;
+        }
+        let is_here = |field: &Field| rows.iter().any(|row| row.field == *field);
+        let all = fields(self.bounds.fields);
+        let all: Vec<Field> = all.into_iter().filter(is_here).collect();
+        // A rejected field keeps all others back (R16), until the owner lands in parts.
+        if !broken("R16-torn") {
+            self.commit_but(batch, &all);
+        }
+        if all.len() > 1 && (batch.is_rejected || broken("R16-torn")) {
+            for refused in all {
+                self.commit_but(batch, &[refused]);
             }
         }
     }
@@ -317,7 +359,8 @@ impl Working<'_, '_> {
             "is refused a row"
         };
         let fence = fence(&batch.collected, &batch.rows.rows);
-        match commit(&mut next, &fence, &fine) {
+        let in_parts = !refused.is_empty() && !broken("R16-torn");
+        match commit(&mut next, &fence, &fine, in_parts) {
             Err(wrong) => self.wrong(what, wrong),
             Ok(false) => self.to(
                 "is fenced",
@@ -340,6 +383,11 @@ impl Working<'_, '_> {
             }
         }
     }
+}
+
+/// The snapshot whose marks the part has.
+fn known(part: &Part) -> Option<SnapshotId> {
+    (!part.replay).then_some(part.snapshot)
 }
 
 fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- Reads owners that must land together, in one step, with all partners that their marks lead to.
+-- Reads owners with all fields that their marks name, in one step, and the partners that their marks
+-- lead to.
 -- KEYS[1] dirty map
 -- KEYS[2] snapshot
 -- KEYS[3] error map
@@ -12,7 +13,8 @@
 --   there. They have keys of the same form and slot.
 -- ARGV[1] the most rows, and the most owners
 -- ARGV[2] the most bytes of values
--- ARGV[3..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
+-- ARGV[3] 1 if partners are read, too, or 0
+-- ARGV[4..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
 --   fields and their names.
 -- Reply: {"open", names of partners…} if the hash of a partner is not here and its key is not named.
 --   It can be on the other server of a slot that moves, so the caller names it. {"large"} if there
@@ -22,11 +24,11 @@
 --   and values, fields that were read, partners, how long it has been rejected in microseconds or
 --   "", its mark in the snapshot or ""}. The named owners come first. The fields are those that are
 --   wanted or that a mark names.
--- Invariant: marks of all five maps count (G1). As in end_collect.lua, the call fails under another
+-- Invariant: marks of all five maps count (R16, G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
-expect(#KEYS >= 9 and #ARGV >= 4)
+expect(#KEYS >= 9 and #ARGV >= 5)
 local most, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
-local rows_left = most
+local rows_left, follow = most, ARGV[3] == '1'
 local r = present(KEYS[PART])
 local owners, known, missing = {}, {}, {}
 local function add(name, hash, is_whole)
@@ -34,7 +36,7 @@ local function add(name, hash, is_whole)
   owners[#owners + 1], known[name] = owner, true
   return owner
 end
-local at = 3
+local at = 4
 for i = 9, #KEYS do
   expect(#ARGV > at)
   local owner = add(ARGV[at], KEYS[i], ARGV[at + 1] == '*')
@@ -50,10 +52,10 @@ expect(at == #ARGV + 1)
 
 -- Adds a partner if its hash is here. Transactions since `links.lua` can have linked more owners, and
 -- others would link more until a further call.
-local prefix = string.sub(KEYS[9], 1, -1 - #ARGV[3])
+local prefix = string.sub(KEYS[9], 1, -1 - #ARGV[4])
 local function take_partner(owner, partner)
   owner.partners[#owner.partners + 1] = partner
-  if known[partner] then return end
+  if known[partner] or not follow then return end
   known[partner] = true
   local hash = table.concat({ prefix, partner })
   if redis.pcall('EXISTS', hash) == 1 then

@@ -18,7 +18,8 @@
 -- ARGV[5] time to live of landed data, milliseconds
 -- ARGV[6] 1 if marks go on probation, else 0
 -- ARGV[7] number of marks
--- ARGV[8..] name of each mark. Then of each committed row the owner's name, field and version.
+-- ARGV[8..] name of each mark. Then of each committed row the owner's name, field, version, and the
+--   version below which error marks stay.
 -- Reply: {marks cleared, error marks cleared}.
 -- Invariant: nothing is added to a snapshot, and marks are cleared only under its number (R5). An
 --   owner that a map names keeps its hash (R2). A mark that goes on probation is always in a map
@@ -26,7 +27,7 @@
 expect(#KEYS >= OWNERS and #ARGV >= 7)
 local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
 local count = number(ARGV[7], 'the number of marks')
-local rows = (#ARGV - 7 - count) / 3
+local rows = (#ARGV - 7 - count) / 4
 expect(rows >= 0 and rows == math.floor(rows) and #KEYS == OWNERS + count + rows and (count == 0 or ARGV[1] ~= ''))
 local r = in_epoch(KEYS[PART], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end
@@ -52,8 +53,8 @@ local function landed_errors()
   local entries, order, cleared = {}, {}, 0
   if rows == 0 or call('EXISTS', KEYS[ERRORS]) == 0 then return 0, {}, {} end
   for i = 1, rows do
-    local at = 5 + count + 3 * i
-    local name, field, version = ARGV[at], ARGV[at + 1], number(ARGV[at + 2], 'a row')
+    local at = 4 + count + 4 * i
+    local name, field, version, from = ARGV[at], ARGV[at + 1], number(ARGV[at + 2], 'a row'), number(ARGV[at + 3], 'a birth')
     local entry = entries[name]
     if not entry then
       entry = {}
@@ -62,7 +63,7 @@ local function landed_errors()
       order[#order + 1] = name
     end
     local line = entry.fields[field]
-    if line and error_version(line) <= version then
+    if line and error_version(line) <= version and error_version(line) >= from then
       entry.fields[field] = nil
       entry.changed, cleared = true, cleared + 1
       owners.add(name, KEYS[OWNERS + count + i])

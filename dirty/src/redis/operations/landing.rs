@@ -1,11 +1,12 @@
 //! Marks on their way to the database: snapshot, pages, collection, settling.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Epoch, Field, Owner, Partition, Version};
+use storage_model::{Epoch, Field, Owner, Partition, Position};
 
 use super::read;
 use super::reject::refused_of;
@@ -16,12 +17,14 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
-    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, Linked, Links, Lock, Map,
-    Marked, Marks, Member, Page, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, LandedRow, Linked, Links, Lock,
+    Map, Marked, Marks, Member, Page, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
 const MARK_VERSION_BYTES: usize = 14;
+/// The most owners whose marks one end of a collection reads, so that none blocks the server for long.
+const OWNERS_MAX: usize = 1_000;
 /// The most marks that one script takes, so that none blocks the server for long.
 pub(in crate::redis) const MARKS_MAX: usize = 200;
 
@@ -110,41 +113,44 @@ impl Marks for RedisStore {
         &self,
         partition: Partition,
         wanted: &[(Owner, Vec<Field>)],
+        known: Option<SnapshotId>,
     ) -> Result<Collected, HotError> {
         let fields: Vec<Fields> = wanted.iter().map(|(_, fields)| which(fields)).collect();
         let reads = wanted
             .iter()
             .zip(&fields)
             .map(|((owner, _), fields)| self.read_command(partition, owner, fields));
-        // ORDER: the check goes last, on the same connection. So the values before it are of this
-        // incarnation, too.
-        let commands: Vec<_> = reads
-            .chain([
-                self.has_errors(partition),
-                scripts::end_collect(&self.space, partition),
-            ])
+        let in_part: Vec<_> = wanted
+            .iter()
+            .filter(|(_, fields)| !fields.is_empty())
             .collect();
+        let mut parts: Vec<_> = in_part.chunks(OWNERS_MAX).collect();
+        if parts.is_empty() {
+            parts.push(&[]);
+        }
+        let ends = parts.iter().map(|part| {
+            let owners = part.iter().map(|(owner, _)| owner);
+            scripts::end_collect(&self.space, partition, known, owners)
+        });
+        // ORDER: the check goes last, on the same connection. So the values before it are of this
+        // incarnation, too, and a mark of a later write is found (R16).
+        let commands: Vec<_> = reads.chain(ends).collect();
         let mut answers = self.router.send(&commands, true).await;
+        let ends = answers.split_off(wanted.len().min(answers.len()));
         let decode = || {
-            let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, reaches, generation, database, linked, older] =
-                reply::array(check)?;
-            let gap = read::maybe_position(older)?;
-            let generation = reply::epoch(&reply::bytes(generation)?)?;
-            let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
+            let mut checked: Option<Checked> = None;
+            for (part, answer) in parts.iter().zip(ends) {
+                checked = Some(checked_of(part, answer?, checked)?);
+            }
+            let checked = checked.ok_or(Failure::TimedOut)?;
             let answers = wanted.iter().zip(&fields).zip(answers);
             let reads = answers.map(|(((owner, _), fields), answer)| {
                 let read = readable(owner, answer.and_then(|value| read::decode(fields, value)))?;
-                Ok(read::collected(read, generation, gap))
+                Ok(read::collected(read, checked.generation, checked.gap))
             });
             Ok(Collected {
-                epoch: reply::epoch(&reply::bytes(epoch)?)?,
-                landed: reply::version(&reply::bytes(landed)?)?,
-                reaches: reply::version(&reply::bytes(reaches)?)?,
-                database: reply::database(database)?,
-                has_errors,
-                is_linked: reply::yes(linked)?,
                 reads: reads.collect::<Result<_, Failure>>()?,
+                ..checked.collected
             })
         };
         decode().map_err(|failure| hot_error(failure, "collect", false, Some(partition)))
@@ -155,8 +161,9 @@ impl Marks for RedisStore {
         partition: Partition,
         wanted: &[(Owner, Fields)],
         bound: Bound,
+        follow: bool,
     ) -> Result<Linked, HotError> {
-        let command = scripts::collect_linked(&self.space, partition, wanted, bound);
+        let command = scripts::collect_linked(&self.space, partition, wanted, bound, follow);
         self.one("collect_linked", Some(partition), command, |value| {
             linked_of(wanted, value)
         })
@@ -192,11 +199,7 @@ impl Marks for RedisStore {
             &[]
         };
         let marks: Vec<MarkRef<'_>> = marks.iter().map(of_entry).collect();
-        let rows: Vec<_> = settle
-            .rows
-            .iter()
-            .map(|(owner, field, version)| of_row(owner, field, *version))
-            .collect();
+        let rows: Vec<_> = settle.rows.iter().map(of_row).collect();
         // Marks and error marks go together. So a call that fits in one script is settled as a
         // whole or not at all.
         let (mut marks, mut rows) = (marks.chunks(MARKS_MAX), rows.chunks(MARKS_MAX));
@@ -257,13 +260,6 @@ impl RedisStore {
         )
         .await
     }
-
-    /// Whether the error map has entries.
-    fn has_errors(&self, partition: Partition) -> Command {
-        let mut cmd = redis::cmd("EXISTS");
-        cmd.arg(self.space.keys.error(partition));
-        Command::read("collect", self.space.slot(partition), cmd)
-    }
 }
 
 fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
@@ -298,12 +294,67 @@ pub(in crate::redis) fn of_entry(entry: &Entry) -> MarkRef<'_> {
     }
 }
 
-fn of_row<'a>(owner: &'a Owner, field: &Field, version: Version) -> RowRef<'a> {
+fn of_row(row: &LandedRow) -> RowRef<'_> {
     RowRef {
-        owner,
-        field: key::stored(field).into_owned(),
-        version,
+        owner: &row.owner,
+        field: key::stored(&row.field).into_owned(),
+        version: row.version,
+        from: row.from,
     }
+}
+
+/// The end of a collection.
+struct Checked {
+    /// Without reads.
+    collected: Collected,
+    generation: Epoch,
+    gap: Option<Position>,
+}
+
+/// The answer of `end_collect.lua` about these owners, behind the answers about others.
+fn checked_of(
+    owners: &[&(Owner, Vec<Field>)],
+    value: Value,
+    before: Option<Checked>,
+) -> Result<Checked, Failure> {
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || values.next().unwrap_or(Value::Nil);
+    let epoch = reply::epoch(&reply::bytes(next())?)?;
+    let landed = reply::version(&reply::bytes(next())?)?;
+    let reaches = reply::version(&reply::bytes(next())?)?;
+    let generation = reply::epoch(&reply::bytes(next())?)?;
+    let database = reply::database(next())?;
+    let is_linked = reply::yes(next())?;
+    let gap = read::maybe_position(next())?;
+    let has_errors = reply::yes(next())?;
+    let mut named = BTreeSet::new();
+    while let Some(place) = values.next() {
+        let (place, text): (usize, _) = (reply::number(place)?, values.next());
+        let text = reply::bytes(text.unwrap_or(Value::Nil))?;
+        let Some((owner, fields)) = place.checked_sub(1).and_then(|at| owners.get(at)) else {
+            continue;
+        };
+        if text.is_empty() || mark::names_more(text.get(MARK_VERSION_BYTES..), fields) {
+            named.insert(owner);
+        }
+    }
+    let mut partial = before.map_or_else(Vec::new, |before| before.collected.partial);
+    partial.extend(named.into_iter().cloned());
+    let collected = Collected {
+        epoch,
+        landed,
+        reaches,
+        database,
+        has_errors,
+        is_linked,
+        partial,
+        reads: Vec::new(),
+    };
+    Ok(Checked {
+        collected,
+        generation,
+        gap,
+    })
 }
 
 /// The answer of `snapshot.lua`.
@@ -356,6 +407,7 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
         database,
         has_errors,
         is_linked: true,
+        partial: Vec::new(),
         reads,
     };
     Ok(Linked::Closed(collected, members))
@@ -449,6 +501,8 @@ pub(in crate::redis) fn entry_of(raw: Bytes, value: Bytes) -> Entry {
 
 #[cfg(test)]
 mod tests {
+    use storage_model::Version;
+
     use super::*;
 
     #[test]

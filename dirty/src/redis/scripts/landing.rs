@@ -8,7 +8,7 @@ use super::lock::lock_value;
 use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
 use crate::redis::connections::transport::Command;
-use crate::{Bound, Fields, Lock, Reject, Rejected, Settle};
+use crate::{Bound, Fields, Lock, Reject, Rejected, Settle, SnapshotId};
 
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
@@ -29,12 +29,35 @@ pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Comm
     SCRIPTS.snapshot.write(space.slot(partition), cmd)
 }
 
+/// `end_collect.lua`, for owners of which fields were read.
+pub(crate) fn end_collect<'a>(
+    space: &Space,
+    partition: Partition,
+    known: Option<SnapshotId>,
+    owners: impl ExactSizeIterator<Item = &'a Owner>,
+) -> Command {
+    let mut keys = space.keys.maps(partition).to_vec();
+    keys.push(space.keys.part(partition));
+    let room = 48 * owners.len();
+    let call = &SCRIPTS.end_collect;
+    let mut cmd = call.call_with_room(&keys, 1 + owners.len(), 24 + room);
+    match known {
+        Some(SnapshotId(number)) => cmd.arg(number),
+        None => cmd.arg("-1"),
+    };
+    for owner in owners {
+        cmd.arg(key::owner_part(owner));
+    }
+    call.write(space.slot(partition), cmd)
+}
+
 /// `collect_linked.lua`.
 pub(crate) fn collect_linked(
     space: &Space,
     partition: Partition,
     wanted: &[(Owner, Fields)],
     bound: Bound,
+    follow: bool,
 ) -> Command {
     let mut keys = keys_of_links(space, partition);
     keys.extend(
@@ -43,7 +66,7 @@ pub(crate) fn collect_linked(
             .map(|(owner, _)| space.keys.data(partition, owner)),
     );
     let mut cmd = SCRIPTS.collect_linked.call(&keys);
-    cmd.arg(bound.rows).arg(bound.bytes);
+    cmd.arg(bound.rows).arg(bound.bytes).arg(u8::from(follow));
     for (owner, fields) in wanted {
         cmd.arg(key::owner_part(owner));
         match fields {
@@ -99,6 +122,8 @@ pub(crate) struct RowRef<'a> {
     pub(crate) owner: &'a Owner,
     pub(crate) field: String,
     pub(crate) version: Version,
+    /// Error marks below it stay.
+    pub(crate) from: Version,
 }
 
 /// The head of a call about marks: its partition, lock and epoch.
@@ -128,7 +153,7 @@ pub(crate) fn settle(
         256 + marks.iter().map(|mark| mark.name.len() + 16).sum::<usize>() + 128 * rows.len();
     let mut cmd = SCRIPTS
         .settle
-        .call_with_room(&keys, 7 + marks.len() + 3 * rows.len(), bytes);
+        .call_with_room(&keys, 7 + marks.len() + 4 * rows.len(), bytes);
     cmd.arg(head.lock.map(lock_value).unwrap_or_default())
         .arg(head.epoch.0)
         .arg(settle.snapshot.0)
@@ -142,7 +167,8 @@ pub(crate) fn settle(
     for row in rows {
         cmd.arg(key::owner_part(row.owner))
             .arg(&row.field)
-            .arg(row.version.get());
+            .arg(row.version.get())
+            .arg(row.from.get());
     }
     SCRIPTS.settle.write(space.slot(head.partition), cmd)
 }

@@ -26,7 +26,7 @@ mod session;
 
 pub(crate) use feed::{read_notes, resync, trim_notes};
 pub(crate) use landing::{
-    Head, MarkRef, RowRef, collect_linked, links, reject, settle, snapshot, tear,
+    Head, MarkRef, RowRef, collect_linked, end_collect, links, reject, settle, snapshot, tear,
 };
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
@@ -620,14 +620,6 @@ pub(crate) fn raise_landed(
     let mut cmd = SCRIPTS.raise_landed.call(&[space.keys.part(partition)]);
     cmd.arg(epoch.0).arg(landed.get());
     SCRIPTS.raise_landed.write(space.slot(partition), cmd)
-}
-
-/// `end_collect.lua`.
-pub(crate) fn end_collect(space: &Space, partition: Partition) -> Command {
-    SCRIPTS.end_collect.write(
-        space.slot(partition),
-        SCRIPTS.end_collect.call(&[space.keys.part(partition)]),
-    )
 }
 
 /// `pairing.lua`.

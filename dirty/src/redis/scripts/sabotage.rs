@@ -485,6 +485,32 @@ const BREAKS: &[Break] = &[
         "call('HSET', KEYS[3], 'linked_saving', at[3])",
         "",
     ),
+    // Marks that name further fields than the landing has read are not looked for.
+    ("R16-named", "end_collect", "find(DIRTY)\n", ""),
+    (
+        "R16-snapshot",
+        "end_collect",
+        "if (at[5] or '0') ~= ARGV[1] then find(SNAPSHOT) end\n",
+        "",
+    ),
+    (
+        "R16-errors",
+        "end_collect",
+        "if has_errors then find(ERRORS, true) end\n",
+        "",
+    ),
+    (
+        "R16-requeue",
+        "end_collect",
+        "if at[6] then",
+        "if false then",
+    ),
+    (
+        "R6-settled",
+        "settle",
+        " and error_version(line) >= from then",
+        " then",
+    ),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
     // The partners that a long mark does not name are not read, or stay behind when their mark moves.
     (

@@ -109,6 +109,7 @@ fn calls() -> Vec<Command> {
         owner: Some(&owner),
     };
     let row = RowRef {
+        from: version,
         owner: &owner,
         field: "gold".into(),
         version,
@@ -230,12 +231,13 @@ fn calls() -> Vec<Command> {
         part_state(&space, partition),
         adopt(&space, &adopted),
         raise_landed(&space, partition, Epoch(1), version),
-        end_collect(&space, partition),
+        end_collect(&space, partition, None, std::iter::once(&owner)),
         collect_linked(
             &space,
             partition,
             &[(owner.clone(), crate::Fields::All)],
             crate::Bound { rows: 1, bytes: 1 },
+            true,
         ),
         tear(&space, partition, &owner),
         links(&space, partition, Epoch(1), std::slice::from_ref(&owner), 1),

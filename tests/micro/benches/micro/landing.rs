@@ -101,6 +101,7 @@ fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
         database: None,
         has_errors: false,
         is_linked: false,
+        partial: Vec::new(),
         reads,
     })
 }

@@ -33,7 +33,7 @@ impl World {
         };
         let marks: Vec<Entry> = landing::scan(&self.hot.part, Map::Snapshot, 0, 10).entries;
         let collected =
-            landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])]).ok()?;
+            landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])], None).ok()?;
         partition::collects(self.part());
         let read = collected.reads.first()?;
         if let Some(header) = read.header {

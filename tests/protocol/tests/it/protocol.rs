@@ -1,7 +1,7 @@
 //! The searches of the protocol: one test for each group.
 
 use storage_protocol::cases::{
-    BROKEN, DELETIONS, FLUSHES, Group, LOADS, LOSSES, REMOVALS, WORKERS, WRITES,
+    BROKEN, DELETIONS, FLUSHES, Group, LOADS, LOSSES, OWNERS, REMOVALS, WORKERS, WRITES,
 };
 
 use crate::form::of_this_form;
@@ -34,6 +34,12 @@ fn in_every_interleaving_of_removals_nothing_acknowledged_is_lost() {
 #[test]
 fn in_every_interleaving_of_workers_nothing_acknowledged_is_lost() {
     assert_nothing_is_lost(&WORKERS);
+}
+
+/// R16: after each commit, the rows of an owner are a state that the owner had.
+#[test]
+fn in_every_interleaving_an_owner_lands_as_a_whole() {
+    assert_nothing_is_lost(&OWNERS);
 }
 
 #[test]

@@ -172,10 +172,14 @@ impl ColdStore for ModelStore {
                 }));
             }
         }
+        if batch.trial {
+            return Ok(());
+        }
         let batch = Batch {
             fences: fences.into_values().collect(),
             rows,
             whole: false,
+            trial: false,
             events: batch.events.clone(),
             leads: batch.leads.clone(),
         };

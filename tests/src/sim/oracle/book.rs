@@ -230,6 +230,29 @@ impl Book {
         }
     }
 
+    /// R16: the rows of an owner are its state as of their greatest version. Fields whose state is
+    /// uncertain, since a Redis came back older, do not count.
+    pub(super) fn check_whole(&mut self, owner: &Owner, tables: &Tables) {
+        let Some(rows) = tables.owner(owner) else {
+            return;
+        };
+        let newest = rows.values().map(|kept| kept.version.get()).max();
+        let newest = newest.unwrap_or_default();
+        let part = part(owner);
+        let row_of = |field: &str| Field::new(field).ok().and_then(|field| rows.get(&field));
+        let fields = &self.told(&part).fields;
+        let is_behind = |(field, line): &(&String, &Line)| {
+            let row = row_of(field).map_or(0, |row| row.version.get());
+            line.at(newest).is_some_and(|state| state.version > row)
+        };
+        if let Some((field, _)) = fields.iter().find(is_behind) {
+            let what = format!(
+                "R16: the rows reach version {newest}, and {field} has an earlier state in them"
+            );
+            self.fail(&part, &what);
+        }
+    }
+
     /// G1: the database has all of a transaction, or nothing.
     pub(super) fn check_linked(&mut self, tables: &Tables) {
         let is_torn = |together: &&Together| {
@@ -298,9 +321,9 @@ impl Book {
                 .find(|(name, _)| name.as_str() == field)
                 .map(|(_, kept)| &kept.cell)
         });
-        // R16 does not hold if a row of the owner is rejected. Versions may differ, because a flush
-        // lands the fields of a hash, and the hash may have only one of both, as loaded.
-        if left != right && !self.told(&owner).fields.contains_key("poison") {
+        // Versions may differ, because a flush lands the fields of a hash, and the hash may have only
+        // one of both, as loaded.
+        if left != right {
             self.fail(
                 &owner,
                 &format!("R16: rows that are always written together are {left:?} and {right:?}"),

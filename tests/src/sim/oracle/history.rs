@@ -1,6 +1,6 @@
 //! All events, as the models report them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use storage_model::{Field, Owner};
@@ -329,6 +329,10 @@ impl Commits for History {
             self.state().commit(row, tables);
         }
         let mut state = self.state();
+        let owners: BTreeSet<&Owner> = batch.rows.iter().map(|row| &row.owner).collect();
+        for owner in owners {
+            state.check_whole(owner, tables);
+        }
         state.check_linked(tables);
         for events in &batch.events {
             if let Some(wrong) = state.feed.check(events.partition, tables) {
