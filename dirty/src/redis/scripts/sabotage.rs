@@ -99,8 +99,8 @@ const BREAKS: &[Break] = &[
     (
         "R5-any-error",
         "settle",
-        "if line and error_version(line) <= version then",
-        "if line then",
+        "if line and error_version(line) <= version and",
+        "if line and",
     ),
     // Any caller clears marks, of any snapshot. An error mark outlives its landing, or loses to an
     // older one. A flush settles marks, without the lock.
@@ -119,7 +119,7 @@ const BREAKS: &[Break] = &[
     (
         "R5-kept-error",
         "settle",
-        "if line and error_version(line) <= version then",
+        "if line and error_version(line) <= version and",
         "if false then",
     ),
     (
@@ -520,8 +520,8 @@ const BREAKS: &[Break] = &[
     (
         "R6-settled",
         "settle",
-        " and error_version(line) >= from then",
-        " then",
+        "error_version(line) >= from then",
+        "true then",
     ),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
     // The partners that a long mark does not name are not read, or stay behind when their mark moves.
