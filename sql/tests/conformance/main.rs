@@ -4,6 +4,7 @@
 
 mod backend;
 mod mysql_server;
+mod numbers;
 mod places;
 mod settings;
 
