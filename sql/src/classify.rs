@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn a_number_with_two_meanings_is_told_apart_by_its_text() {
-        let class = |code, text| class(Dialect::MySql, code, text);
+        let class = |code, text: &str| class(Dialect::MySql, code, text);
         let quota =
             |name| format!("User 'game' has exceeded the '{name}' resource (current value: 9)");
         assert_eq!(class(1226, &quota("max_questions")), Some(Operator));

@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "tls_ca_file",
     "tls_cert_file",
     "tls_key_file",
+    "proxy",
     "odd",
 ];
 const VALUES: &[&str] = &[

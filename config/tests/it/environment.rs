@@ -100,16 +100,14 @@ fn two_variables_are_enough_to_start_and_they_override_a_file() {
 }
 
 /// Starts a test of this file again, in a process with these variables.
-fn inside(test: &str, variables: &[(&str, &str)]) -> String {
-    let mut inner = std::process::Command::new(std::env::current_exe().unwrap());
+fn inside(test: &str, variables: &[(&str, &str)]) -> std::io::Result<std::process::Output> {
+    let mut inner = std::process::Command::new(std::env::current_exe()?);
     inner.args(["--exact", &format!("environment::{test}"), "--nocapture"]);
-    let output = inner
+    let variables = variables.iter().copied();
+    inner
         .env("CONFIG_TEST_INSIDE", "1")
-        .envs(variables.iter().copied())
+        .envs(variables)
         .output()
-        .unwrap();
-    assert!(output.status.success(), "{output:?}");
-    String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
 #[test]
@@ -128,7 +126,11 @@ fn a_password_can_stand_in_a_file_whose_line_end_is_no_part_of_it() {
         ("STORAGE__REDIS__URL", "redis://one"),
         ("STORAGE__SQL__URL", "mysql://game@two/game"),
     ];
-    let with = |more: &[(&str, &str)]| inside(test, &[&urls[..], more].concat());
+    let with = |more: &[(&str, &str)]| {
+        let output = inside(test, &[&urls[..], more].concat()).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
     for (content, read) in [
         ("hunter2\n", "hunter2"),
         ("hunter2\r\n", "hunter2"),

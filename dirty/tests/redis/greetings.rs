@@ -47,7 +47,7 @@ async fn pings_only(mut stream: TcpStream) -> std::io::Result<()> {
     let mut bytes = vec![0; 4096];
     loop {
         let read = stream.read(&mut bytes).await?;
-        if !bytes[..read].ends_with(b"PING\r\n") {
+        if !bytes.get(..read).unwrap_or_default().ends_with(b"PING\r\n") {
             return Ok(());
         }
         stream.write_all(b"+PONG\r\n").await?;

@@ -19,7 +19,7 @@ async fn errors_of(server: &RedisServer, commands: &[&str]) -> Vec<String> {
             .unwrap();
         let mut bytes = vec![0; 4096];
         let read = stream.read(&mut bytes).await.unwrap();
-        let answer = String::from_utf8_lossy(&bytes[..read]).into_owned();
+        let answer = String::from_utf8_lossy(bytes.get(..read).unwrap_or_default()).into_owned();
         if let Some(error) = answer.strip_prefix('-') {
             found.push(error.split([' ', '\r']).next().unwrap().to_owned());
         }

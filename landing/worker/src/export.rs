@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::{StreamExt as _, TryStreamExt as _};
-use storage_dirty::{Fields, HotError, HotRead, Read};
+use storage_dirty::{Fields, HotError, HotKind, HotRead, Read};
 use storage_sdk::{Owner, Storage};
 
 use crate::config_args::ConfigArgs;
@@ -73,43 +73,92 @@ async fn entity(
     Ok(Entity::new(owner, record.iter(), decode))
 }
 
-/// Writes all owners. Answers how many.
-async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
+/// How many owners an export has written, and how many could not be read.
+#[derive(Debug, Default)]
+struct Counts {
+    written: u64,
+    unread: u64,
+}
+
+/// Reads the hashes of some owners. An answer above the limit of the server costs the connection,
+/// and with it the answers of the others. So the owners without an answer are read one at a time.
+async fn hashes(storage: &Storage, owners: &[Owner]) -> Vec<Result<HotRead, HotError>> {
+    let reads: Vec<Read> = owners
+        .iter()
+        .map(|owner| Read {
+            owner: owner.clone(),
+            fields: Fields::All,
+        })
+        .collect();
+    let hot = storage.tiers().hot();
+    let mut hashes = hot.read(&reads).await;
+    for (hash, read) in hashes.iter_mut().zip(&reads) {
+        if is_cut(hash)
+            && let Some(alone) = hot.read(std::slice::from_ref(read)).await.pop()
+        {
+            *hash = alone;
+        }
+    }
+    hashes
+}
+
+fn is_cut(hash: &Result<HotRead, HotError>) -> bool {
+    hash.as_ref()
+        .is_err_and(|error| error.kind == HotKind::Interrupted)
+}
+
+/// Whether the owner itself cuts the connection: a small answer arrives.
+async fn is_too_large(storage: &Storage, error: &HotError) -> bool {
+    error.kind == HotKind::Interrupted && storage.tiers().hot().time().await.is_ok()
+}
+
+/// Writes all owners that can be read.
+async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<Counts> {
     let mut out = BufWriter::new(out);
     // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
     storage.tiers().cold().all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
-    let mut written = 0;
+    let mut counts = Counts::default();
     while let Some(owners) = pages.next().await? {
         for owners in owners.chunks(AT_ONCE) {
-            let reads: Vec<Read> = owners
-                .iter()
-                .map(|owner| Read {
-                    owner: owner.clone(),
-                    fields: Fields::All,
-                })
-                .collect();
-            let hot = storage.tiers().hot().read(&reads).await;
-            let entities = owners
-                .iter()
-                .zip(hot)
-                .map(|(owner, hot)| entity(storage, owner, hot, decode));
+            let mut readable = Vec::new();
+            for (owner, hash) in owners.iter().zip(hashes(storage, owners).await) {
+                match hash {
+                    Err(error) if is_too_large(storage, &error).await => {
+                        counts.unread += 1;
+                        tell(owner, &error);
+                    }
+                    hash => readable.push((owner, hash)),
+                }
+            }
+            let entities = readable
+                .into_iter()
+                .map(|(owner, hash)| entity(storage, owner, hash, decode));
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
             while let Some(entity) = entities.try_next().await? {
                 let Some(entity) = entity else { continue };
                 serde_json::to_writer(&mut out, &entity)?;
                 out.write_all(b"\n")?;
-                written += 1;
+                counts.written += 1;
             }
         }
     }
     out.flush()?;
-    Ok(written)
+    Ok(counts)
+}
+
+/// Names an owner that can't be read, with the limit that is the likely cause.
+fn tell(owner: &Owner, error: &HotError) {
+    let _ = writeln!(
+        std::io::stderr(),
+        "error: {owner} is left out: the connection breaks on it alone ({error}); it is probably larger than client-output-buffer-limit of Redis: \
+         raise that limit for normal clients, or remove fields of the owner"
+    );
 }
 
 /// Writes all owners to a file. The file gets its name only when it is complete.
-async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<u64> {
+async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<Counts> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe or a device. A file must not take its place.
@@ -142,7 +191,8 @@ async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Res
 }
 
 /// Prints all owners in key order, hot or cold, with their unlanded changes. Cold owners are read
-/// without filling the hot tier.
+/// without filling the hot tier. An owner that can't be read is named and left out, and the command
+/// ends with 1.
 ///
 /// # Errors
 /// The storage can't be opened or read, or the output can't be written, or the deadline passed. An
@@ -154,7 +204,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::builder(settings).read_only().open().await?;
-    let written = match &args.output {
+    let Counts { written, unread } = match &args.output {
         Some(path) => write_file(&storage, path, args.decode)
             .await
             .with_context(|| format!("the export to {}", path.display()))?,
@@ -162,5 +212,8 @@ async fn export(args: Args) -> anyhow::Result<Exit> {
     };
     storage.close(Duration::from_secs(10)).await;
     let _ = writeln!(std::io::stderr(), "{written} owners");
-    Ok(Exit::Fine)
+    Ok(match unread {
+        0 => Exit::Fine,
+        _ => Exit::Found,
+    })
 }

@@ -9,7 +9,7 @@ use storage_dirty::{Fields, Read};
 use storage_model::Owner;
 use storage_sdk::{Evicted, Storage};
 use storage_tests::stack::bounded;
-use storage_tests::{Stack, rows, stack};
+use storage_tests::{Stack, World, rows, stack};
 
 use super::{config, program, text};
 
@@ -54,6 +54,53 @@ async fn evict_all(storage: &Storage) -> Result<()> {
     for evicted in storage.tiers().hot().evict(&hot(storage).await?).await {
         assert_eq!(evicted?, Evicted::Gone);
     }
+    Ok(())
+}
+
+/// An answer above the limit of the server costs the connection, and no other owner.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_redis_can_not_answer_is_named_and_the_others_are_exported() -> Result<()> {
+    let redis =
+        storage_servers::RedisServer::start(storage_servers::RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), storage_tests::stack::mariadb().await?).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, &world.text)?;
+    let stack = Stack::with(world).await?;
+    let mebibyte = "x".repeat(1 << 20);
+    for field in ["a", "b", "c", "d"] {
+        let large = stack.player("large");
+        large.update([(field, mebibyte.clone())]).await?;
+    }
+    for id in 0..40 {
+        let small = stack.player(&format!("small{id}"));
+        small.update([("gold", "1")]).await?;
+    }
+    let limit = [
+        "CONFIG",
+        "SET",
+        "client-output-buffer-limit",
+        "normal 1mb 1mb 0",
+    ];
+    redis.call(&limit).await?;
+    let exported = program(&config, &["export"]).await?;
+    let (lines, said) = (text(&exported.stdout), text(&exported.stderr));
+    assert_eq!(exported.status.code(), Some(1), "{said}");
+    assert_eq!(lines.lines().count(), 40, "{said}");
+    assert!(
+        said.contains("player/large") && said.contains("client-output-buffer-limit"),
+        "{said}"
+    );
+    redis
+        .call(&[
+            "CONFIG",
+            "SET",
+            "client-output-buffer-limit",
+            "normal 0 0 0",
+        ])
+        .await?;
+    let exported = program(&config, &["export"]).await?;
+    assert_eq!(text(&exported.stdout).lines().count(), 41);
     Ok(())
 }
 
