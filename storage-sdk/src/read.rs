@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
 use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
-use storage_tiers::is_suspect;
+use storage_tiers::{TierError, is_suspect};
 use tokio::time::{Instant, sleep};
 
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
@@ -278,6 +278,11 @@ impl Core {
                             // The database can still be read.
                             Err(error) if error.database_takes_no_writes() => {
                                 return Ok(HotRead::default());
+                            }
+                            // The other hot tier may fall silent before the deadline.
+                            Err(TierError::Behind(_)) if Instant::now() + pause < until => {
+                                sleep(pause).await;
+                                pause = (pause * 2).min(REPEAT_MAX);
                             }
                             prepared => prepared?,
                         }

@@ -184,6 +184,7 @@ pub fn fence<'a>(
 ) -> Fence {
     let &Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,
@@ -195,6 +196,7 @@ pub fn fence<'a>(
     Fence {
         partition,
         epoch,
+        stamp,
         landed,
         reaches,
         database,

@@ -188,6 +188,7 @@ fn collected(
 ) -> Result<Collected, HotError> {
     let &PartitionRecord {
         epoch,
+        stamp,
         landed,
         source: reaches,
         database,
@@ -198,6 +199,7 @@ fn collected(
     }
     Ok(Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,

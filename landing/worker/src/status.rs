@@ -9,6 +9,7 @@ use storage_dirty::HotError;
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Partition;
 use storage_sql::Hook;
+use storage_tiers::TierError;
 
 use crate::config_args::ConfigArgs;
 use crate::exit::Exit;
@@ -272,6 +273,12 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
         print(&status, &mut out)?;
     }
     // After the table, which is worth reading in any case.
+    if let Err(why) = &compared
+        && let Some(TierError::Unpaired(_) | TierError::Behind(_)) = why.downcast_ref()
+    {
+        let marks = backlog.marks();
+        writeln!(io::stderr(), "{marks} marks wait here, and land nowhere")?;
+    }
     compared?;
     Ok(match backlog.away.is_empty() {
         true => Exit::Fine,

@@ -127,8 +127,16 @@ impl Marks for RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let decode = || {
             let check = answers.pop().unwrap_or(Err(Failure::TimedOut))?;
-            let [epoch, landed, reaches, generation, database, linked, older] =
-                reply::array(check)?;
+            let [
+                epoch,
+                landed,
+                reaches,
+                generation,
+                database,
+                linked,
+                older,
+                stamp,
+            ] = reply::array(check)?;
             let gap = read::maybe_position(older)?;
             let generation = reply::epoch(&reply::bytes(generation)?)?;
             let has_errors = reply::yes(answers.pop().unwrap_or(Err(Failure::TimedOut))?)?;
@@ -139,6 +147,7 @@ impl Marks for RedisStore {
             });
             Ok(Collected {
                 epoch: reply::epoch(&reply::bytes(epoch)?)?,
+                stamp: reply::stamp(stamp)?,
                 landed: reply::version(&reply::bytes(landed)?)?,
                 reaches: reply::version(&reply::bytes(reaches)?)?,
                 database: reply::database(database)?,
@@ -339,6 +348,7 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     let has_errors = reply::yes(next())?;
     let gap = read::maybe_position(next())?;
     let snapshot = SnapshotId(reply::digits(&reply::bytes(next())?)?);
+    let stamp = reply::stamp(next())?;
     let (mut reads, mut members) = (Vec::new(), Vec::new());
     let (none, mut wanted) = (Fields::Cells(Vec::new()), wanted.iter());
     for value in values {
@@ -351,6 +361,7 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     }
     let collected = Collected {
         epoch: reply::epoch(&epoch)?,
+        stamp,
         landed: reply::version(&landed)?,
         reaches: reply::version(&reaches)?,
         database,
