@@ -119,8 +119,8 @@ const BREAKS: &[Break] = &[
     (
         "R5-kept-error",
         "settle",
-        "if line and error_version(line) <= version then",
-        "if false then",
+        "if line and error_version(line) <= version and",
+        "if false and",
     ),
     (
         "R5-older-error",
