@@ -29,7 +29,7 @@ impl fmt::Display for Place {
 }
 
 /// Invalid settings. Nothing was started. No message holds a password.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
     /// The file can't be read.
@@ -78,6 +78,13 @@ pub enum ConfigError {
         /// The variable that can hold it.
         variable: String,
     },
+}
+
+/// For people, because a program whose `main` returns an error prints this.
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 impl ConfigError {

@@ -81,6 +81,12 @@ impl Settings {
         )
     }
 
+    /// The defaults of the embedded mode without a file: both tiers are in this process's memory.
+    #[must_use]
+    pub fn in_memory() -> Self {
+        Self::new(HotUrl::Memory, ColdUrl::SqliteMemory)
+    }
+
     /// Reads settings from TOML. Messages call the text by `name`. Reads neither files nor the
     /// environment.
     ///

@@ -75,11 +75,18 @@ impl LandingWorker {
             landed_notes: LandedNotes::default(),
             stuck: Mutex::default(),
             jitter,
+            hurry: watch::Sender::new(false),
         };
         Self {
             worker: Arc::new(worker),
             relays: Vec::new(),
         }
+    }
+
+    /// From now on lands at once what waits, without a pause in which more would gather. For a process
+    /// that is about to end.
+    pub fn hurry(&self) {
+        self.worker.hurry.send_replace(true);
     }
 
     /// Adds a sink, which gets all landed events of the partitions that this worker holds. A second
@@ -370,8 +377,13 @@ impl LandingWorker {
             self.worker.jitter,
         );
         let mut failures = 0_u32;
+        let mut hurry = self.worker.hurry.subscribe();
         while !*stopped.borrow_and_update() {
             let begun = Instant::now();
+            let interval = match *hurry.borrow_and_update() {
+                true => HURRY.min(settings.interval),
+                false => settings.interval,
+            };
             let pause = match caught(&self.worker.metrics.panics, self.worker.pass()).await {
                 Ok(()) => {
                     self.note_pass(Ok(()));
@@ -380,7 +392,7 @@ impl LandingWorker {
                     }
                     failures = 0;
                     backoff.reset();
-                    rest(begun.elapsed(), settings.interval)
+                    rest(begun.elapsed(), interval)
                 }
                 Err(error) => {
                     self.note_pass(Err(&error));
@@ -390,7 +402,12 @@ impl LandingWorker {
                     wait
                 }
             };
-            wait(pause, &mut stopped).await;
+            tokio::select! {
+                biased;
+                () = wait(pause, &mut stopped) => {}
+                // The worker, and so the sender, outlives this loop.
+                _ = hurry.changed() => {}
+            }
         }
     }
 
@@ -406,6 +423,9 @@ impl LandingWorker {
         }
     }
 }
+
+/// The interval of a worker in a hurry.
+const HURRY: Duration = Duration::from_millis(20);
 
 /// The pause after a pass of this length. Marks gather in the pause, so a field that is written all
 /// the time lands once a pass.

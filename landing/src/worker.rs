@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_config::LandingSettings;
 use storage_model::OpId;
 use storage_tiers::{TierError, Tiers};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
 use crate::claim::Claims;
@@ -46,4 +47,6 @@ pub(crate) struct Worker {
     pub(crate) stuck: Mutex<Option<TierError>>,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
+    /// Whether the process is about to end, so that nothing more gathers.
+    pub(crate) hurry: watch::Sender<bool>,
 }

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use bytes::Bytes;
 
-use crate::{Epoch, Owner, Partition, Version};
+use crate::{Epoch, Owner, Partition, Token, Version};
 
 /// The place of an event in the feed of its partition. Positions of a partition rise, and no two
 /// events have the same.
@@ -129,40 +129,64 @@ pub struct Lead {
 /// Where a reader of the feed stands: a position for each partition. A partition without one begins
 /// at its oldest event that is kept.
 ///
-/// Its text is short and stable, so a reader can store it.
+/// Its text is short and stable, so a reader can store it. A cursor that a reader gave names its
+/// database, and readers of other databases reject it.
 ///
 /// ```
-/// use storage_model::{Cursor, Partition, Position};
+/// use storage_model::{Cursor, Partition, Position, SeededIds, Token};
 ///
 /// let mut cursor = Cursor::default();
 /// cursor.move_to(Partition(3), Position::new(1, 17));
 /// assert_eq!(cursor.to_string(), "3:1-17");
-/// assert_eq!("3:1-17".parse(), Ok(cursor));
+/// assert_eq!("3:1-17".parse(), Ok(cursor.clone()));
+///
+/// let database = Token::draw(&SeededIds::new(7));
+/// cursor.belong_to(database);
+/// assert_eq!(cursor.to_string(), format!("{database}/3:1-17"));
+/// assert_eq!(cursor.to_string().parse(), Ok(cursor));
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Cursor(BTreeMap<Partition, Position>);
+pub struct Cursor {
+    database: Option<Token>,
+    at: BTreeMap<Partition, Position>,
+}
 
 impl Cursor {
     /// The last event of a partition that was read. [`Position::ZERO`] if there was no event.
     #[must_use]
     pub fn of(&self, partition: Partition) -> Option<Position> {
-        self.0.get(&partition).copied()
+        self.at.get(&partition).copied()
     }
 
     /// The events of a partition up to this one were read.
     pub fn move_to(&mut self, partition: Partition, position: Position) {
-        self.0.insert(partition, position);
+        self.at.insert(partition, position);
     }
 
     /// The partitions with a position.
     pub fn positions(&self) -> impl Iterator<Item = (Partition, Position)> {
-        self.0.iter().map(|(partition, at)| (*partition, *at))
+        self.at.iter().map(|(partition, at)| (*partition, *at))
+    }
+
+    /// The database whose feed was read. `None` for a cursor that no reader gave.
+    #[must_use]
+    pub fn database(&self) -> Option<Token> {
+        self.database
+    }
+
+    /// The positions are of the feed of this database.
+    pub fn belong_to(&mut self, database: Token) {
+        self.database = Some(database);
     }
 }
 
-/// `partition:epoch-number` for each partition, with commas between them.
+/// `partition:epoch-number` for each partition, with commas between them, behind the identity of the
+/// database and a slash.
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(database) = self.database {
+            write!(f, "{database}/")?;
+        }
         for (at, (partition, position)) in self.positions().enumerate() {
             let comma = if at > 0 { "," } else { "" };
             write!(f, "{comma}{partition}:{position}")?;
@@ -176,7 +200,15 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Self, NoPosition> {
         let mut cursor = Self::default();
-        for part in text.split(',').filter(|_| !text.is_empty()) {
+        let positions = match text.split_once('/') {
+            None => text,
+            Some((database, positions)) => {
+                let no_database = || NoPosition(text.chars().take(40).collect());
+                cursor.database = Some(Token::parse(database).ok_or_else(no_database)?);
+                positions
+            }
+        };
+        for part in positions.split(',').filter(|_| !positions.is_empty()) {
             let no_position = || NoPosition(part.chars().take(40).collect());
             let (partition, position) = part.split_once(':').ok_or_else(no_position)?;
             let number = partition.parse().map_err(|_| no_position())?;
@@ -205,6 +237,7 @@ pub struct CursorTooOld {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::SeededIds;
 
     #[test]
     fn a_position_is_read_back_from_its_text() {
@@ -260,8 +293,12 @@ mod tests {
         for (partition, number) in [(0, 5), (7, 0), (255, u64::MAX)] {
             cursor.move_to(Partition(partition), Position::new(2, number));
         }
+        assert_eq!(cursor.to_string().parse(), Ok(cursor.clone()));
+        cursor.belong_to(Token::draw(&SeededIds::new(7)));
         assert_eq!(cursor.to_string().parse(), Ok(cursor));
-        for text in ["1", "1:", ":1-1", "x:1-1", "1:1-1,", "1:1", ","] {
+        for text in [
+            "1", "1:", ":1-1", "x:1-1", "1:1-1,", "1:1", ",", "/", "7/1:1-1",
+        ] {
             assert!(text.parse::<Cursor>().is_err(), "{text:?}");
         }
     }

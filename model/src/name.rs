@@ -18,7 +18,7 @@ pub enum NameError {
     /// The name has no characters.
     #[error("{part} is empty; it needs 1 to {limit} bytes")]
     Empty {
-        /// Which name: "app", "region", "logic type", "owner id" or "field".
+        /// Which name: "app", "region", "logic type", "owner id" or "field name".
         part: &'static str,
         /// The most bytes this name may have.
         limit: usize,
@@ -309,7 +309,7 @@ impl Field {
     /// # Errors
     /// The name is empty, longer than [`ID_BYTES_MAX`] bytes, or holds a control character.
     pub fn new(name: &str) -> Result<Self, NameError> {
-        check("field", name, ID_BYTES_MAX)?;
+        check("field name", name, ID_BYTES_MAX)?;
         Ok(Self(SmolStr::new(name)))
     }
 
@@ -345,7 +345,7 @@ mod tests {
     fn names_that_the_table_cannot_hold_are_refused_by_name_and_limit() {
         assert_eq!(
             Field::new("").unwrap_err().to_string(),
-            "field is empty; it needs 1 to 255 bytes"
+            "field name is empty; it needs 1 to 255 bytes"
         );
         let long = "x".repeat(65);
         let error = Scope::new(&long, "eu").unwrap_err().to_string();

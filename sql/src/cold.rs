@@ -1,5 +1,7 @@
 //! The only implementation of [`ColdStore`], for all engines.
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use storage_model::{Field, Owner, Partition, Row, Scope};
 
@@ -123,6 +125,15 @@ impl<E: Engine> ColdStore for Database<E> {
     fn value_bytes_max(&self) -> usize {
         let packet = self.connections().packet_bytes_max();
         packet.map_or(VALUE_BYTES_UNKNOWN, value_bytes_max)
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), ColdError> {
+        let copied = self
+            .connections()
+            .engine()
+            .copy(to, self.connections().names())
+            .await;
+        copied.map_err(|fault| self.error_of(fault, "backup"))
     }
 
     async fn close(&self) {

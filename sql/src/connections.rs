@@ -120,5 +120,6 @@ impl<E: Engine> Connections<E> {
     pub(crate) async fn close(&self) {
         self.readers.close().await;
         self.writers.close().await;
+        self.engine.closed().await;
     }
 }

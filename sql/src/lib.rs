@@ -75,7 +75,8 @@ pub use batch::{
 pub use documents::{DocumentStore, ItemPage};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
-    migrate, open, open_for_pairing, open_for_reading, open_through, pending_sql, schema_state,
+    Alone, is_in_use, migrate, open, open_alone, open_for_pairing, open_for_reading, open_through,
+    pending_sql, schema_state,
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;

@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::mysql::MySql;
 use crate::registry::{hooks, statements};
 use crate::session::Engine;
-use crate::sqlite::Sqlite;
+use crate::sqlite::{Hold, Sqlite};
 use crate::{ColdError, ColdKind, ColdStore, SchemaState, schema};
 
 /// A database of the engine in the URL.
@@ -82,6 +82,55 @@ pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdErro
 /// As [`open`].
 pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
     open_as(settings, Access::Pairs, None).await
+}
+
+/// A database that one process has for itself.
+#[derive(Debug)]
+pub struct Alone {
+    /// The database.
+    pub store: Arc<dyn ColdStore>,
+    /// The file was in use at its last change, and its write-ahead log is not beside it. So it is a copy
+    /// that lacks the last changes, unless another program wrote the log back after a kill.
+    pub lacks_log: bool,
+}
+
+/// As [`open_for_pairing`], for a process that has a SQLite file for itself. Until the store is closed
+/// or the process ends, no other call of this function opens the file, except with `takes_over`.
+/// Another program or database is opened as by [`open_for_pairing`].
+///
+/// # Errors
+/// As [`open`], or another program has the file open (`Operator`).
+///
+/// # Cancel safety
+/// As [`open`].
+pub async fn open_alone(settings: &SqlSettings, takes_over: bool) -> Result<Alone, ColdError> {
+    let shared = |store| Alone {
+        store,
+        lacks_log: false,
+    };
+    match (&settings.url, Opened::new(settings, Access::Pairs, None)?) {
+        (ColdUrl::SqliteFile(path), Opened::Sqlite(database)) => {
+            // ORDER: before a connection makes a log.
+            let hold = Hold::take(path, takes_over)
+                .await
+                .map_err(|fault| fault.into_cold("open"))?;
+            let database = checked(database).await?;
+            let lacks_log = database.connections().engine().hold(hold).await;
+            Ok(Alone {
+                store: database,
+                lacks_log,
+            })
+        }
+        (_, Opened::Sqlite(database)) => Ok(shared(checked(database).await?)),
+        (_, Opened::MySql(database)) => Ok(shared(checked(database).await?)),
+    }
+}
+
+/// Whether a process has the SQLite file of the settings for itself at this moment. Then its memory
+/// holds changes that the file lacks.
+#[must_use]
+pub fn is_in_use(settings: &SqlSettings) -> bool {
+    matches!(&settings.url, ColdUrl::SqliteFile(path) if Hold::is_taken(path))
 }
 
 /// As [`open`], for reading only. The store never writes. The database is told so, and calls that

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,6 +55,12 @@ pub(crate) trait Engine: Send + Sync + fmt::Debug + 'static {
 
     /// Opens a connection and sets it up.
     fn connect(&self) -> impl Future<Output = Result<Self::Session, Fault>> + Send;
+
+    /// Copies the database to a new file, while others use it. The copy has no identity.
+    fn copy(&self, to: &Path, names: &Names) -> impl Future<Output = Result<(), Fault>> + Send;
+
+    /// All connections of the store were closed.
+    fn closed(&self) -> impl Future<Output = ()> + Send;
 
     /// The number of connections for each role, or for both if they share them.
     fn connections(&self) -> Share;

@@ -1,6 +1,7 @@
 //! The contract of the cold tier.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -99,6 +100,14 @@ pub trait ColdStore:
 
     /// The most bytes of a value: the limit of the column, and half of the limit of one packet.
     fn value_bytes_max(&self) -> usize;
+
+    /// Copies the database to a new file, as it is at one moment of the call. Others read and write
+    /// meanwhile. The file has its name only once it is whole and on the disk, and nothing is
+    /// overwritten. The copy has no identity, so its next hot tier gives it another. Only SQLite has
+    /// this.
+    ///
+    /// A dropped call ends the copy and leaves no file under the name.
+    async fn backup(&self, to: &Path) -> Result<(), ColdError>;
 
     /// Closes all connections, after the running statements.
     async fn close(&self);

@@ -4,11 +4,11 @@
 //! For Redis and MySQL, replace `Storage::embedded` by
 //! `Storage::open(Settings::load("config/storage.toml")?)`. Nothing else changes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use storage_sdk::{
-    ByteOwner, Error, ModifyError, ObjStorage, Outcome, Retry, SaveObject, Storage, World,
+    ByteOwner, Error, InGroup, Kind, ModifyError, ObjStorage, SaveObject, Storage, World,
 };
 
 /// The profile of a player: one object in one field.
@@ -31,9 +31,10 @@ struct Game {
 }
 
 impl Game {
-    /// The purse has an owner of its own, so profile and purse are written independently.
+    /// The purse has an owner of its own, so profile and purse are written independently. All purses are
+    /// in one group here, so any two can trade. A larger game makes a group for each guild or market.
     fn purse(&self, id: u64) -> Result<ByteOwner, Error> {
-        self.world.bytes().owner("purse", id)
+        self.world.bytes().owner("purse", InGroup("market", id))
     }
 
     async fn log_in(&self, id: u64) -> Result<(), Error> {
@@ -56,7 +57,7 @@ impl Game {
         }
         // The first server gives the gold, even if another one died between the profile and the
         // purse. No server gives it twice.
-        match self.purse(id)?.update([("gold", "100")]).if_absent().await {
+        match self.purse(id)?.update([("gold", 100)]).if_absent().await {
             Err(error) if !error.is_conflict() => Err(error),
             _ => Ok(()),
         }
@@ -74,48 +75,22 @@ impl Game {
             .await
     }
 
-    /// A trade, without a transaction across owners. It takes first, gives second, and gives back
-    /// if the second step was not applied.
-    ///
-    /// Each step is retried under its id until its outcome is known. So no coin is made or lost
-    /// while this process lives and the hot tier answers within some seconds. The book has a trade
-    /// that also survives a crash.
-    async fn give(&self, storage: &Storage, from: u64, to: u64, gold: i64) -> Result<(), Error> {
-        let left = add(storage, &self.purse(from)?, -gold).await?;
-        if left < 0 {
-            add(storage, &self.purse(from)?, gold).await?;
-            println!("{from} has not enough gold");
-            return Ok(());
+    /// Moves gold between two purses in one step. Nobody pays more than the purse holds.
+    async fn give(&self, from: u64, to: u64, gold: i64) -> Result<(), Error> {
+        match self.purse(from)?.pay(&self.purse(to)?, "gold", gold).await {
+            Ok(_) => println!("{from} gave {gold} gold to {to}"),
+            Err(error) if error.kind() == Kind::OutOfBounds => {
+                println!("{from} has not enough gold");
+            }
+            Err(error) => return Err(error),
         }
-        let given = add(storage, &self.purse(to)?, gold).await.map(drop);
-        if given
-            .as_ref()
-            .is_err_and(|error| error.outcome() == Outcome::NotApplied)
-        {
-            add(storage, &self.purse(from)?, gold).await?;
-        }
-        given
+        Ok(())
     }
 
     async fn log_out(&self, id: u64) -> Result<(), Error> {
         self.players.unload(id, Duration::from_secs(10)).await?;
         self.purse(id)?.unload(Duration::from_secs(10)).await?;
         Ok(())
-    }
-}
-
-/// The time for retries of a write. An id is remembered for at least 30 seconds.
-const REPEAT: Duration = Duration::from_secs(20);
-
-/// Adds to a purse. A write of unknown outcome is retried under its id, so it is applied at most
-/// once.
-async fn add(storage: &Storage, purse: &ByteOwner, gold: i64) -> Result<i64, Error> {
-    let (id, start) = (storage.next_id(), Instant::now());
-    loop {
-        match purse.incr("gold", gold).retry_of(id).await {
-            Err(error) if error.retry() == Retry::SameId && start.elapsed() < REPEAT => {}
-            result => return result.map(|counters| counters.value()),
-        }
     }
 }
 
@@ -137,20 +112,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Err(error) => return Err(error.into()),
         }
     }
-    game.give(&storage, 1, 2, 30).await?;
+    game.give(1, 2, 30).await?;
     for id in 1..=3 {
-        let gold = game.purse(id)?.get(["gold"]).await?;
-        println!(
-            "{id} has {} gold",
-            String::from_utf8_lossy(gold["gold"].as_deref().unwrap_or(b"0"))
-        );
+        let gold = game.purse(id)?.get(["gold"]).await?.int("gold")?;
+        println!("{id} has {} gold", gold.unwrap_or_default());
         game.log_out(id).await?;
     }
 
     let report = storage.close(Duration::from_secs(10)).await;
-    println!(
-        "closed; {} changes were not landed, {} refused by the database",
-        report.unlanded, report.errors
-    );
+    println!("closed; {} changes are lost", report.left());
     Ok(())
 }

@@ -16,6 +16,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, interval_at, sleep, tim
 
 use crate::backpressure::Backpressure;
 use crate::refresh::Refreshes;
+use crate::unheard;
 
 /// The time between two calls that refresh owners after reads, and the pause after a panic.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
@@ -172,6 +173,7 @@ impl Part {
                 task = self.name,
                 "a background task panicked and starts again"
             );
+            unheard::warn_once();
             until(Box::pin(ended(self.stopped.clone())), sleep(REFRESH_EVERY)).await;
         }
     }
@@ -201,6 +203,10 @@ async fn compare(upkeep: Upkeep) {
         if let Err(error) = upkeep.tiers.belong().await {
             tracing::debug!(%error, "the tiers could not be compared");
         }
+        // Landing and the comparison have logged why.
+        if upkeep.tiers.refusal().is_some() {
+            unheard::warn_once();
+        }
     }
 }
 
@@ -217,6 +223,7 @@ async fn maintain(upkeep: Upkeep) {
             _ = checks.tick() => {
                 if let Err(error) = hot.check().await {
                     tracing::error!(%error, "the hot tier failed its check");
+                    unheard::warn_once();
                 }
             }
             _ = refreshes.tick() => {

@@ -20,6 +20,7 @@ chapters! {
     Transactions "book/src/guide-transactions.md"
     Feed "book/src/guide-feed.md"
     Sessions "book/src/guide-sessions.md"
+    Embedded "book/src/embedded.md"
     Testing "book/src/guide-testing.md"
     Recipes "book/src/recipes.md"
     Guarantees "book/src/guarantees.md"

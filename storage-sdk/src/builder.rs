@@ -10,7 +10,7 @@ use storage_model::{Clock, Durability, Ids, Limits, SinkName, SystemClock};
 use storage_sql::ColdStore;
 use storage_tiers::{Home, Tiers};
 
-use crate::core::Core;
+use crate::core::{Core, Handles};
 use crate::storage::{Storage, random_ids};
 use crate::{Error, Kind, Result};
 
@@ -44,6 +44,7 @@ pub struct StorageBuilder {
     lands: Option<bool>,
     sinks: Vec<(String, Arc<dyn Sink>)>,
     read_only: bool,
+    takes_over: bool,
     own_runtime: bool,
 }
 
@@ -58,6 +59,7 @@ impl StorageBuilder {
             lands: None,
             sinks: Vec::new(),
             read_only: false,
+            takes_over: false,
             own_runtime: true,
         }
     }
@@ -156,6 +158,16 @@ impl StorageBuilder {
         self
     }
 
+    /// Opens the file of the embedded mode although another program has it open, for example one that
+    /// hangs. Default: the second program is refused, as `Denied`.
+    ///
+    /// The writes of the other program fail as `Unpaired` from then on, and its unlanded changes are
+    /// lost.
+    pub fn take_over(mut self) -> Self {
+        self.takes_over = true;
+        self
+    }
+
     /// The durability of the writes of a logic type, unless a write sets its own. It replaces the
     /// durability of the settings.
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
@@ -174,7 +186,6 @@ impl StorageBuilder {
     /// # Cancel safety
     /// A dropped call leaves nothing open.
     pub async fn open(self) -> Result<Storage> {
-        crate::unheard::warn_once();
         let Self {
             settings,
             clock,
@@ -184,6 +195,7 @@ impl StorageBuilder {
             lands,
             sinks,
             read_only,
+            takes_over,
             own_runtime,
         } = self;
         settings
@@ -196,6 +208,12 @@ impl StorageBuilder {
         } else {
             Home::of_caller()
         };
+        // Only this process uses its memory. A hot tier that was given may be shared.
+        let access = match hot.is_none() && settings.redis.url == HotUrl::Memory {
+            _ if read_only => Access::Reads,
+            true => Access::Alone { takes_over },
+            false => Access::Shared,
+        };
         // Boxed, so that the compilers of callers need not look into the futures of the drivers.
         let hot = match hot {
             Some(hot) => hot,
@@ -206,9 +224,10 @@ impl StorageBuilder {
             }
             None => storage_dirty::open(&settings, clock).boxed().await?,
         };
+        let is_given = cold.is_some();
         let cold = match cold {
             Some(cold) => cold,
-            None => open_cold(&settings, &home, read_only).boxed().await?,
+            None => open_cold(&settings, &home, access).boxed().await?,
         };
         let tiers = Tiers::new(
             hot,
@@ -226,7 +245,13 @@ impl StorageBuilder {
         } else {
             tiers
         };
-        compare(&tiers).await?;
+        if let Err(error) = compare(&tiers).await {
+            if !is_given {
+                // A file that it holds is free again at once.
+                tiers.cold().close().await;
+            }
+            return Err(error);
+        }
         let limits: Limits = settings.limits;
         let fitting = Limits {
             value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()),
@@ -240,24 +265,44 @@ impl StorageBuilder {
                 .fold(worker, |worker, (name, sink)| worker.with_sink(name, sink))
         });
         Ok(Storage {
-            core: Arc::new(Core::new(tiers, fitting, ids, &settings, worker).await?),
+            core: Handles::new(Core::new(tiers, fitting, ids, &settings, worker).await?),
         })
     }
 }
 
+/// What a process does with its database.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Reads,
+    Shared,
+    /// The file of the embedded mode.
+    Alone {
+        takes_over: bool,
+    },
+}
+
 /// The database of the settings. Its tables are created when the tiers are paired, so that nothing is
 /// written into a wrong database.
-async fn open_cold(
-    settings: &Settings,
-    home: &Home,
-    read_only: bool,
-) -> Result<Arc<dyn ColdStore>> {
+async fn open_cold(settings: &Settings, home: &Home, access: Access) -> Result<Arc<dyn ColdStore>> {
     let sql = settings.sql.clone();
+    let embedded = settings.redis.url == HotUrl::Memory;
     let open = async move {
-        if read_only {
-            storage_sql::open_for_reading(&sql).await
-        } else {
-            storage_sql::open_for_pairing(&sql).await
+        match access {
+            Access::Reads => {
+                if embedded && storage_sql::is_in_use(&sql) {
+                    tracing::warn!(place = %sql.url, "a game has the file open: its changes that have not landed are in its memory, and not visible here");
+                }
+                storage_sql::open_for_reading(&sql).await
+            }
+            Access::Shared => storage_sql::open_for_pairing(&sql).await,
+            Access::Alone { takes_over } => {
+                let alone = storage_sql::open_alone(&sql, takes_over).await?;
+                if alone.lacks_log {
+                    tracing::warn!(place = %sql.url, "the file was in use at its last change, and its log (-wal) is not beside it: if it was copied while a game ran, its last changes are missing; a copy that has all of them comes from Storage::backup or `landing-worker backup`");
+                    crate::unheard::warn_once();
+                }
+                Ok(alone.store)
+            }
         }
     };
     let opened = home.run(open).await;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use storage_model::{Attempt, Bytes, Change, Durability, Field, Mutation, Owner};
 
 use crate::byte::{incrs, sets};
-use crate::core::Core;
+use crate::core::Shared;
 use crate::{Ack, ByteOwner, Error, Result, Value};
 
 /// The changes of a write, or the reason why it can't be sent.
@@ -44,7 +44,7 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 #[must_use = "a bulk is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Bulk {
-    core: Arc<Core>,
+    core: Shared,
     writes: Vec<One>,
     durability: Option<Durability>,
 }
@@ -59,7 +59,7 @@ struct One {
 }
 
 impl Bulk {
-    pub(crate) fn new(core: &Arc<Core>) -> Self {
+    pub(crate) fn new(core: &Shared) -> Self {
         Self {
             core: Arc::clone(core),
             writes: Vec::new(),

@@ -9,7 +9,7 @@ use storage_model::{Change, Durability, Field, Owner, Partition, Scope, Version,
 use storage_tiers::Flushed;
 
 use crate::bulk::{Bulk, Changes};
-use crate::core::Core;
+use crate::core::Shared;
 use crate::durability::default_of;
 use crate::owners::OwnerPages;
 use crate::write::{counters, plain};
@@ -33,7 +33,7 @@ use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteStorage {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Shared,
     pub(crate) scope: Scope,
 }
 
@@ -61,7 +61,7 @@ pub struct ByteStorage {
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteOwner {
-    core: Arc<Core>,
+    core: Shared,
     owner: Owner,
     /// The durability of a write that sets none.
     durability: Durability,
@@ -253,7 +253,7 @@ impl ByteOwner {
             .partition(self.core.tiers.hot().partition_count())
     }
 
-    pub(crate) fn core(&self) -> &Arc<Core> {
+    pub(crate) fn core(&self) -> &Shared {
         &self.core
     }
 

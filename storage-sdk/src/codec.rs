@@ -111,10 +111,18 @@ pub fn encode_checked<T: Serialize + DeserializeOwned>(
     value: &T,
     schema_version: u32,
 ) -> Result<Bytes, CodecError> {
+    encode_and_read(value, schema_version).map(|(object, _)| object)
+}
+
+/// As [`encode_checked`], with the value that was read back.
+pub(crate) fn encode_and_read<T: Serialize + DeserializeOwned>(
+    value: &T,
+    schema_version: u32,
+) -> Result<(Bytes, T), CodecError> {
     let object = encode(value, schema_version)?;
     // The first checks of `decode` can't fail here: the header is new, and the nesting is measured.
     match rmp_serde::from_slice::<T>(object.get(header::LEN..).unwrap_or_default()) {
-        Ok(_) => Ok(object),
+        Ok(read) => Ok((object, read)),
         Err(error) => Err(CodecError::Unreadable {
             type_name: type_name::<T>(),
             reason: reason(&error),
@@ -150,11 +158,52 @@ pub fn decode<T: DeserializeOwned>(object: &[u8], schema_version: u32) -> Result
         Ok(bytes) if bytes < payload.len() => Err(CodecError::TrailingBytes {
             bytes: payload.len() - bytes,
         }),
-        Ok(_) => rmp_serde::from_slice(payload).map_err(|error| refused(&error)),
+        Ok(_) => rmp_serde::from_slice(payload)
+            .map_err(|error| named(refused(&error), field_of::<T>(payload))),
         Err(nesting::Fault::TooDeep) => Err(CodecError::TooDeep { limit: DEPTH_MAX }),
         Err(nesting::Fault::Malformed) => {
             Err(refused(&"the payload is not one whole MessagePack value"))
         }
+    }
+}
+
+/// The field of the object that a type does not accept. Reads the payload again.
+///
+/// Only the outermost name: further ones may be keys of a map, which belong to a player.
+#[cold]
+fn field_of<T: DeserializeOwned>(payload: &[u8]) -> Option<String> {
+    let mut decoder = rmp_serde::Deserializer::from_read_ref(payload);
+    let error = serde_path_to_error::deserialize::<_, T>(&mut decoder).err()?;
+    match error.path().iter().next()? {
+        serde_path_to_error::Segment::Map { key } => Some(key.clone()).filter(|key| is_name(key)),
+        _ => None,
+    }
+}
+
+/// Whether a key can be the name of a field.
+fn is_name(key: &str) -> bool {
+    const BYTES_MAX: usize = 64;
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-');
+    key.len() <= BYTES_MAX && key.bytes().all(is_part)
+}
+
+/// The same error, with the field that it is about.
+#[cold]
+fn named(error: CodecError, field: Option<String>) -> CodecError {
+    match (error, field) {
+        (
+            CodecError::Decode {
+                type_name,
+                schema_version,
+                reason,
+            },
+            Some(field),
+        ) => CodecError::Decode {
+            type_name,
+            schema_version,
+            reason: format!("field {field}: {reason}"),
+        },
+        (error, _) => error,
     }
 }
 

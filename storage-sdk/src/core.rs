@@ -1,6 +1,7 @@
 //! The shared core of all handles of a storage: the tiers, the limits, and the only way to write.
 
 mod flights;
+mod handles;
 mod retry;
 mod time;
 
@@ -22,6 +23,7 @@ use storage_tiers::Tiers;
 use tokio::time::Instant;
 
 use self::flights::{Flight, Flights};
+pub(crate) use self::handles::{Handles, Shared};
 use self::retry::Unfinished;
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
@@ -414,24 +416,24 @@ impl Core {
     /// Continues from a first answer that is not final, until the mutation is applied at its
     /// durability.
     async fn complete(&self, write: Unfinished, first: Result<Mutated, HotError>) -> Result<Ack> {
-        let durability = write.mutation.durability;
-        let first_owner = write.mutation.owner.clone();
-        let further = write.mutation.also.iter().map(|part| part.owner.clone());
-        let further: Vec<Owner> = further.collect();
-        let named = |at: usize| {
-            let further = at.checked_sub(1).and_then(|at| further.get(at));
-            further.unwrap_or(&first_owner)
+        let sent = write.mutation.clone();
+        let durability = sent.durability;
+        let part = |at: usize| {
+            let further = at.checked_sub(1).and_then(|at| sent.also.get(at));
+            further.unwrap_or(&sent)
         };
         let (applied, epoch) = match first {
             Ok(Mutated::Applied(applied)) => (applied, write.mutation.epoch.unwrap_or_default()),
             first => Box::pin(self.finish(write, first)).await.map_err(|error| {
-                let at = error.part();
-                self.error_for_caller(error).of(named(at))
+                let part = part(error.part());
+                self.error_for_caller(error.explained(part)).of(&part.owner)
             })?,
         };
         // Its partners land with the first owner that has changed.
         let (at, changed) = first_changed(&applied);
-        let safety = self.secure(named(at), changed, epoch, durability).await?;
+        let safety = self
+            .secure(&part(at).owner, changed, epoch, durability)
+            .await?;
         Ok(Ack { applied, safety })
     }
 

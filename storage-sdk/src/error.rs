@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind, Refusal};
-use storage_model::{LimitError, NameError, Outcome, Owner, Retry};
+use storage_model::{Change, Field, LimitError, Mutation, NameError, Outcome, Owner, Retry};
 use storage_sql::{ColdError, ColdKind};
 use storage_tiers::TierError;
 
@@ -73,6 +73,10 @@ pub enum Kind {
     /// A reader of the feed stands before events that were dropped for their age, so it has missed
     /// some. Read the data again, and begin with a new cursor.
     CursorTooOld,
+    /// The cursor of a reader of the feed is of another database. Or the database was replaced by an
+    /// older copy, and its feed does not reach the cursor, or went on from before it. Read the data
+    /// again, and begin with a new cursor.
+    CursorForeign,
     /// Other callers changed the same owner at each attempt.
     Contended,
     /// The storage was closed, before or during the call. Every further call fails like this, at
@@ -93,7 +97,7 @@ pub enum Kind {
 ///     }
 /// }
 /// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,
     outcome: Outcome,
@@ -112,6 +116,20 @@ impl fmt::Display for Error {
             Some(owner) => write!(f, "{owner}: {}", self.message),
             None => f.write_str(&self.message),
         }
+    }
+}
+
+/// For people, because a program whose `main` returns an error prints this: the text, and in brackets
+/// kind, outcome and advice.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            kind,
+            outcome,
+            retry,
+            ..
+        } = self;
+        write!(f, "{self} [{kind:?}, {outcome:?}, retry: {retry:?}]")
     }
 }
 
@@ -134,7 +152,8 @@ impl Error {
             | Kind::OutOfBounds
             | Kind::NotLanded
             | Kind::Fenced
-            | Kind::CursorTooOld => Retry::Reread,
+            | Kind::CursorTooOld
+            | Kind::CursorForeign => Retry::Reread,
             _ => Retry::Never,
         };
         Self {
@@ -227,20 +246,20 @@ impl Error {
                     field.as_str()
                 ),
             ),
-            Refusal::OutOfBounds { field, value } => Self::new(
-                Kind::OutOfBounds,
-                format!(
+            Refusal::OutOfBounds { field, value } => {
+                let message = format!(
                     "field {:?} holds {value}, and the sum is out of its bounds",
                     field.as_str()
-                ),
-            ),
-            Refusal::Differs(field) => Self::new(
-                Kind::Conflict,
-                format!(
+                );
+                Self::new(Kind::OutOfBounds, message).because(refusal)
+            }
+            Refusal::Differs(field) => {
+                let message = format!(
                     "field {:?} has another value; read it again",
                     field.as_str()
-                ),
-            ),
+                );
+                Self::new(Kind::Conflict, message).because(refusal)
+            }
             // Keeps the place of the owner, whose name the caller of this knows.
             Refusal::Partner {
                 refusal: reason, ..
@@ -271,6 +290,24 @@ impl Error {
                 Self::new(Kind::HotUnavailable, message).because(refusal)
             }
             other => Self::new(Kind::Invalid, format!("refused: {other:?}")),
+        }
+    }
+
+    /// The same error, in words of the part of the write that was refused.
+    pub(crate) fn explained(self, part: &Mutation) -> Self {
+        let reason = match self.refusal() {
+            Some(Refusal::Partner { refusal, .. }) => refusal.as_ref(),
+            Some(refusal) => refusal,
+            None => return self,
+        };
+        let message = match reason {
+            Refusal::OutOfBounds { field, value } => out_of_bounds(part, field, *value),
+            Refusal::Differs(field) => is_there(part, field),
+            _ => None,
+        };
+        match message {
+            Some(message) => Self { message, ..self },
+            None => self,
         }
     }
 
@@ -324,6 +361,36 @@ impl Error {
     pub fn is_conflict(&self) -> bool {
         self.kind == Kind::Conflict
     }
+}
+
+/// The bound that a sum breaks.
+fn out_of_bounds(part: &Mutation, field: &Field, value: i64) -> Option<String> {
+    let change = part.changes.iter().find(|(name, _)| name == field);
+    let Some((_, Change::Add { by, floor, ceiling })) = change else {
+        return None;
+    };
+    let sum = i128::from(value) + i128::from(*by);
+    let bound = if sum < i128::from(*floor) {
+        format!("below the floor of {floor}")
+    } else {
+        format!("above the ceiling of {ceiling}")
+    };
+    Some(format!(
+        "field {:?} holds {value}, and a change of {by:+} makes {sum}, {bound}",
+        field.as_str()
+    ))
+}
+
+/// A field exists that must not.
+fn is_there(part: &Mutation, field: &Field) -> Option<String> {
+    let expected = part.expected.iter().find(|(name, _)| name == field);
+    let is_missing = expected.is_some_and(|(_, value)| value.is_none());
+    is_missing.then(|| {
+        format!(
+            "field {:?} exists, and the write expects it not to; read it again",
+            field.as_str()
+        )
+    })
 }
 
 impl From<NameError> for Error {
@@ -395,6 +462,27 @@ impl From<TierError> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_error_that_a_program_ends_with_is_printed_for_people() {
+        let owner = Owner::new("game", "eu", "player", "42").unwrap();
+        let error = Error::new(
+            Kind::NotInteger,
+            "field \"gold\" does not hold a 64-bit integer",
+        );
+        let error: Box<dyn std::error::Error> = error.of(&owner).into();
+        let printed = format!("{error:?}");
+        assert!(
+            printed.ends_with(
+                ": field \"gold\" does not hold a 64-bit integer [NotInteger, NotApplied, retry: Never]"
+            ),
+            "{printed}"
+        );
+        assert!(
+            printed.contains("player") && printed.contains("42"),
+            "{printed}"
+        );
+    }
 
     #[test]
     fn an_unknown_outcome_is_to_be_repeated_under_the_same_id_and_an_applied_write_never() {

@@ -27,9 +27,13 @@
 //! changes, and landing workers write the marked rows to the database. A read of a cold owner loads
 //! it from the database. [`Storage`] is the entry point.
 //!
+//! The book has a guide with examples for each part, and the guarantees and limits. It is the folder `book`
+//! of the repository, and `./scripts/book` builds it as HTML.
+//!
 //! | module | concept |
 //! | --- | --- |
 //! | [`storage`] | [`Storage`]: open, stats, close |
+//! | [`backup`] | [`Backup`]: a copy of an embedded database while the game runs |
 //! | [`builder`] | [`StorageBuilder`]: a storage with other parts |
 //! | [`world`] | [`World`]: the owners of one app and region |
 //! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
@@ -39,6 +43,7 @@
 //! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
 //! | [`read`] | [`Record`]: the fields that a read found |
 //! | [`value`] | [`Value`]: the new value of a field |
+//! | [`transaction`] | [`Transaction`]: several owners in one step, with bounds and conditions |
 //! | [`bulk`] | [`Bulk`]: many writes in one call |
 //! | [`session`] | [`Session`], [`Entities`]: one server at a time writes an owner |
 //! | [`feed`] | [`Changes`](feed::Changes), [`Live`](feed::Live): changes in their order |
@@ -52,6 +57,7 @@ extern crate self as storage_sdk;
 pub mod ack;
 mod background;
 mod backpressure;
+pub mod backup;
 #[cfg(doctest)]
 mod book;
 pub mod builder;
@@ -77,6 +83,7 @@ pub mod world;
 pub mod write;
 
 pub use ack::{Ack, Counters};
+pub use backup::Backup;
 pub use builder::StorageBuilder;
 pub use bulk::Bulk;
 pub use byte::{ByteOwner, ByteStorage};

@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use storage_dirty::Evicted;
-use storage_model::{OpId, Outcome, Owner, Version, tries};
+use storage_model::{Bytes, OpId, Outcome, Owner, Version, tries};
 use storage_tiers::Flushed;
 
 use crate::{
@@ -188,8 +188,7 @@ impl<T: SaveObject> ObjStorage<T> {
 
     fn write(&self, object: &T) -> Result<Write> {
         let owner = self.owner(object.owner_id())?;
-        let bytes = codec::encode_checked(object, T::SCHEMA_VERSION)
-            .map_err(|error| Error::from(error).of(owner.owner()))?;
+        let bytes = encode(object, owner.owner().id()).map_err(|error| error.of(owner.owner()))?;
         Ok(owner.update([(T::FIELD, bytes)]))
     }
 
@@ -309,8 +308,8 @@ impl<T: SaveObject> ObjStorage<T> {
                 return Err(ModifyError::Missing(owner.owner().to_string()));
             };
             let answer = change(&mut object).map_err(ModifyError::Aborted)?;
-            let bytes = codec::encode_checked(&object, T::SCHEMA_VERSION)
-                .map_err(|error| Error::from(error).of(owner.owner()))?;
+            let bytes =
+                encode(&object, owner.owner().id()).map_err(|error| error.of(owner.owner()))?;
             match owner.update([(T::FIELD, bytes)]).if_version(version).await {
                 Ok(_) => return Ok(answer),
                 Err(error) if error.is_conflict() => {}
@@ -433,6 +432,25 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 }
 
+/// The bytes of an object of this owner, if they give back an object of the same owner.
+pub(crate) fn encode<T: SaveObject>(object: &T, owner_id: &str) -> Result<Bytes> {
+    let id = object.owner_id().to_owner_id();
+    if id != owner_id {
+        let message = format!("the object's owner id became {id:?}; it must not change");
+        return Err(Error::new(Kind::Invalid, message));
+    }
+    let (bytes, read) = codec::encode_and_read(object, T::SCHEMA_VERSION)?;
+    let back = read.owner_id().to_owner_id();
+    if back != owner_id {
+        let message = format!(
+            "the owner id {id:?} would be read back as {back:?}, and later saves would go there: store it as it is, without a serde \
+             attribute that drops or changes it"
+        );
+        return Err(Error::new(Kind::Invalid, message));
+    }
+    Ok(bytes)
+}
+
 pub(crate) fn decode<T: SaveObject>(
     owner: &ByteOwner,
     record: &Record,
@@ -440,8 +458,15 @@ pub(crate) fn decode<T: SaveObject>(
     let Some(bytes) = record.get(T::FIELD) else {
         return Ok(None);
     };
-    let object = codec::decode(bytes, T::SCHEMA_VERSION)
+    let object: T = codec::decode(bytes, T::SCHEMA_VERSION)
         .map_err(|error| Error::from(error).of(owner.owner()))?;
+    if object.owner_id().to_owner_id() != owner.owner().id() {
+        let message = format!(
+            "the object says that its owner has the id {:?}, and its next save would go there: its id was not stored as it was, or somebody stored it here",
+            object.owner_id().to_owner_id()
+        );
+        return Err(Error::new(Kind::Corrupt, message).of(owner.owner()));
+    }
     Ok(Some(Versioned {
         object,
         version: record.version(),

@@ -7,7 +7,7 @@ use storage_dirty::Map;
 use storage_model::{Owner, Partition, Scope};
 
 use crate::Result;
-use crate::core::Core;
+use crate::core::{Core, Shared};
 use crate::read::OWNERS_AT_ONCE;
 
 /// The number of owners in one page of the database.
@@ -48,7 +48,7 @@ const MAPS: [Map; 7] = [
 /// ```
 #[derive(Debug)]
 pub struct OwnerPages {
-    core: Arc<Core>,
+    core: Shared,
     only: Option<(Scope, String)>,
     /// Marked owners that are not listed yet.
     marked: BTreeSet<Owner>,
@@ -57,11 +57,11 @@ pub struct OwnerPages {
 }
 
 impl OwnerPages {
-    pub(crate) async fn open(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
+    pub(crate) async fn open(core: &Shared, only: Option<(Scope, String)>) -> Result<Self> {
         core.while_open(Self::begin(core, only)).await
     }
 
-    async fn begin(core: &Arc<Core>, only: Option<(Scope, String)>) -> Result<Self> {
+    async fn begin(core: &Shared, only: Option<(Scope, String)>) -> Result<Self> {
         let wanted = |owner: &Owner| {
             only.as_ref().is_none_or(|(scope, logic_type)| {
                 owner.scope() == *scope && owner.logic_type() == logic_type

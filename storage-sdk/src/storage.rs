@@ -10,10 +10,10 @@ use storage_tiers::Tiers;
 use tokio::time::{Instant, timeout_at};
 
 use crate::builder::StorageBuilder;
-use crate::core::Core;
+use crate::core::{Core, Shared};
 use crate::feed::{Changes, Live, Position, Unlanded};
 use crate::owners::OwnerPages;
-use crate::{Closed, Result, World};
+use crate::{Closed, Result, World, unheard};
 
 /// An open storage. It holds the connections to both tiers, and in embedded mode the landing task.
 /// Cheap to clone. A process needs one.
@@ -24,7 +24,7 @@ use crate::{Closed, Result, World};
 /// connection to Redis ends with the runtime that opened it, and the next call opens another one.
 #[derive(Debug, Clone)]
 pub struct Storage {
-    pub(crate) core: Arc<Core>,
+    pub(crate) core: Shared,
 }
 
 /// The state of a storage, as this process sees it.
@@ -87,11 +87,30 @@ pub struct CloseReport {
     /// id of the caller can be retried by [`retry_of`](crate::Write::retry_of).
     pub unknown: Vec<(Owner, Option<OpId>)>,
     /// Owners with unlanded changes, which are lost with the process. Counted only in embedded
-    /// mode. Elsewhere this is 0, because the changes stay in Redis and workers land them.
-    pub unlanded: u64,
+    /// mode. Elsewhere this is `None`: the changes stay in Redis, and workers land them.
+    pub unlanded: Option<u64>,
     /// Owners with rows that the database rejected, which are lost with the process. Counted only
     /// in embedded mode, like `unlanded`.
-    pub errors: u64,
+    pub errors: Option<u64>,
+}
+
+impl CloseReport {
+    /// How many sessions, writes and owners are left: owners with unsaved edits, writes under way, and in
+    /// embedded mode owners with changes that are lost with the process. 0 if nothing can be lost.
+    ///
+    /// Without the embedded mode, Redis keeps the changes, and nothing of them counts here.
+    #[must_use]
+    pub fn left(&self) -> u64 {
+        let unsaved = u64::try_from(self.sessions.unsaved.len()).unwrap_or(u64::MAX);
+        [
+            unsaved,
+            self.under_way,
+            self.unlanded.unwrap_or_default(),
+            self.errors.unwrap_or_default(),
+        ]
+        .into_iter()
+        .fold(0, u64::saturating_add)
+    }
 }
 
 impl Storage {
@@ -118,8 +137,13 @@ impl Storage {
     /// Opens the embedded mode. The hot tier is the memory of this process, the cold tier is a
     /// SQLite file, and a task lands.
     ///
-    /// Landed data survives the process. Unlanded data is lost if the process dies, or if the last
-    /// handle is dropped without [`Storage::close`]. A close lands everything.
+    /// Landed data survives the process. Unlanded data is lost if the process is killed. A close lands
+    /// everything and reports the rest. If nobody closes the storage, the drop of its last handle lands
+    /// everything, waits 5 s at most, and logs an error if something is lost.
+    ///
+    /// A second program on the same file is refused while the first one lives. See
+    /// [`StorageBuilder::take_over`](crate::StorageBuilder::take_over) and
+    /// [`Storage::backup`](crate::Storage::backup).
     ///
     /// Tests of game logic can pause tokio's clock. The storage's own timeouts, landing and close
     /// still follow the wall clock. A paused clock leaps to the next timer whenever every task of
@@ -137,13 +161,14 @@ impl Storage {
     /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
     /// assert_eq!(ann.get(["name"]).await?["name"].as_deref(), Some(&b"Ann"[..]));
-    /// assert_eq!(storage.close(Duration::from_secs(10)).await.unlanded, 0);
+    /// assert_eq!(storage.close(Duration::from_secs(10)).await.unlanded, Some(0));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     ///
     /// # Errors
-    /// The file can't be opened, or is not a database of this program.
+    /// The file can't be opened, or is not a database of this program. `Denied`: another program has
+    /// it open.
     ///
     /// # Cancel safety
     /// A dropped call leaves nothing open.
@@ -151,6 +176,28 @@ impl Storage {
         StorageBuilder::new(Settings::embedded(path.as_ref()))
             .open()
             .await
+    }
+
+    /// Opens the embedded mode without a file. Nothing outlives the process, so it is for tests and
+    /// examples. Two storages in memory share nothing.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use storage_sdk::Storage;
+    ///
+    /// let storage = Storage::in_memory().await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The system allows no thread.
+    ///
+    /// # Cancel safety
+    /// A dropped call leaves nothing open.
+    pub async fn in_memory() -> Result<Self> {
+        StorageBuilder::new(Settings::in_memory()).open().await
     }
 
     /// A builder that replaces parts of the settings: clock, ids and engines.
@@ -197,6 +244,10 @@ impl Storage {
         let all: Vec<Partition> = (0..tiers.hot().partition_count()).map(Partition).collect();
         let read = async { Ok(tiers.cold().feeds(&all).await?) };
         let mut cursor = Cursor::default();
+        let pairing = async { Ok(tiers.cold().pairing().await?) };
+        if let Some(identity) = self.core.while_open(pairing).await?.identity {
+            cursor.belong_to(identity);
+        }
         for ends in self.core.while_open(read).await? {
             cursor.move_to(ends.partition, ends.last);
         }
@@ -300,43 +351,63 @@ impl Storage {
     pub async fn close(&self, deadline: Duration) -> CloseReport {
         self.core.let_sessions_save(true);
         self.core.refuse_writes();
-        let storage = self.clone();
+        let core = Arc::clone(&self.core);
         // At home, where time follows the wall clock.
         let closed = self
             .core
             .tiers
             .home()
-            .run(async move { storage.close_within(deadline).await })
+            .run(async move {
+                let report = core.end(deadline).await;
+                core.closed();
+                report
+            })
             .await;
         closed.unwrap_or_default()
     }
+}
 
-    async fn close_within(&self, deadline: Duration) -> CloseReport {
-        let now = Instant::now();
-        let until = now.checked_add(deadline).unwrap_or(now + FOREVER);
-        let sessions = self.core.end_sessions(until).await;
-        self.core.let_sessions_save(false);
-        let (under_way, unknown) = self.core.close(until).await;
-        let hot = self.core.tiers.hot().as_ref();
-        if self.worker().is_some() {
+impl Core {
+    /// Ends the sessions and the writes under way, lands everything in embedded mode, and closes the
+    /// connections.
+    pub(crate) async fn end(&self, within: Duration) -> CloseReport {
+        let until = after(within);
+        let sessions = self.end_sessions(until).await;
+        self.let_sessions_save(false);
+        let (under_way, unknown) = self.close(until).await;
+        let hot = self.tiers.hot().as_ref();
+        let lands = self.background.worker().is_some();
+        if let Some(worker) = self.background.worker() {
+            worker.hurry();
             let _ = storage_landing::drained(hot, until, |_| {}).await;
         }
-        let backlog = match self.worker() {
-            Some(_) => Backlog::read(hot).await.unwrap_or_default(),
-            None => Backlog::default(),
+        let backlog = if lands {
+            Backlog::read(hot).await.ok()
+        } else {
+            None
         };
-        self.core.background.stop(until).await;
+        // A short life may end before the next look at the refusal.
+        if self.tiers.refusal().is_some() {
+            unheard::warn_once();
+        }
+        self.background.stop(until).await;
         let goodbyes = until.max(Instant::now() + GOODBYE);
         // A connection that still runs a statement at that time is dropped.
-        let _ = timeout_at(goodbyes, self.core.tiers.cold().close()).await;
+        let _ = timeout_at(goodbyes, self.tiers.cold().close()).await;
         CloseReport {
             sessions,
             under_way,
             unknown,
-            unlanded: backlog.marks(),
-            errors: backlog.errors(),
+            unlanded: backlog.as_ref().map(Backlog::marks),
+            errors: backlog.as_ref().map(Backlog::errors),
         }
     }
+}
+
+/// The end of a time from now on.
+pub(crate) fn after(deadline: Duration) -> Instant {
+    let now = Instant::now();
+    now.checked_add(deadline).unwrap_or(now + FOREVER)
 }
 
 /// Gives ids that were never given before.

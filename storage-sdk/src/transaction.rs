@@ -10,7 +10,7 @@ use storage_model::{
     Attempt, Change, Condition, Durability, Field, Mutation, OWNERS_MAX, OpId, Owner, Version,
 };
 
-use crate::core::Core;
+use crate::core::Shared;
 use crate::write::check_deadline;
 use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 
@@ -78,7 +78,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 #[must_use = "a transaction is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Transaction {
-    core: Arc<Core>,
+    core: Shared,
     parts: Vec<(Owner, Part)>,
     /// The strongest of the owners' durabilities, unless the caller set one.
     durability: Option<Durability>,
@@ -274,7 +274,7 @@ impl Receipt {
 }
 
 impl Transaction {
-    pub(crate) fn new(core: &Arc<Core>) -> Self {
+    pub(crate) fn new(core: &Shared) -> Self {
         Self {
             core: Arc::clone(core),
             parts: Vec::new(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage_model::Scope;
 
-use crate::core::Core;
+use crate::core::Shared;
 use crate::{
     ByteStorage, Entities, EntityOptions, ObjStorage, SaveObject, SessionOptions, Sessions,
     Transaction,
@@ -25,12 +25,12 @@ use crate::{
 /// ```
 #[derive(Debug, Clone)]
 pub struct World {
-    core: Arc<Core>,
+    core: Shared,
     scope: Scope,
 }
 
 impl World {
-    pub(crate) fn new(core: &Arc<Core>, scope: Scope) -> Self {
+    pub(crate) fn new(core: &Shared, scope: Scope) -> Self {
         Self {
             core: Arc::clone(core),
             scope,

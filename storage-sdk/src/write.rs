@@ -11,7 +11,7 @@ use storage_model::{
 };
 
 use crate::bulk::Changes;
-use crate::core::Core;
+use crate::core::Shared;
 use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 
 /// A write, which is sent when it is awaited. All of its changes happen, or none.
@@ -78,7 +78,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 #[must_use = "a write is sent when it is awaited"]
 #[derive(Debug, Clone)]
 pub struct Write<T = Ack> {
-    core: Arc<Core>,
+    core: Shared,
     owner: Owner,
     changes: Changes,
     condition: Condition,
@@ -100,7 +100,7 @@ pub(crate) fn counters(ack: Ack, fields: Vec<Field>) -> Counters {
 
 impl<T> Write<T> {
     pub(crate) fn new(
-        core: &Arc<Core>,
+        core: &Shared,
         owner: &ByteOwner,
         changes: Changes,
         answer: fn(Ack, Vec<Field>) -> T,

@@ -71,7 +71,7 @@ fn what_is_written_after_the_runtime_of_the_opener_ended_lands_without_a_close()
     let report = runtime().block_on(storage.close(LONG));
     assert_eq!(
         (report.under_way, report.unlanded, report.errors),
-        (0, 0, 0)
+        (0, Some(0), Some(0))
     );
     assert_eq!(stored(&path, &owner).as_deref(), Some(&b"2"[..]));
 }
@@ -115,7 +115,7 @@ fn each_call_may_have_a_runtime_of_its_own() {
             .background_restarts,
         0
     );
-    assert_eq!(runtime().block_on(storage.close(LONG)).unlanded, 0);
+    assert_eq!(runtime().block_on(storage.close(LONG)).unlanded, Some(0));
 }
 
 fn all(owner: &ByteOwner) -> storage_dirty::Read {
@@ -284,7 +284,7 @@ async fn plays(storage: &Storage, path: &Path) {
     let report = storage.close(LONG).await;
     assert_eq!(
         (report.under_way, report.unlanded, report.errors),
-        (0, 0, 0)
+        (0, Some(0), Some(0))
     );
     assert!(path.exists());
 }
@@ -302,7 +302,7 @@ async fn under_a_paused_clock_the_embedded_mode_opens_writes_loads_flushes_and_l
             ann(&again).get(["name"]).await.unwrap()["name"].as_deref(),
             Some(&b"Bea"[..])
         );
-        assert_eq!(again.close(LONG).await.unlanded, 0);
+        assert_eq!(again.close(LONG).await.unlanded, Some(0));
     }
 }
 

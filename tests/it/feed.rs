@@ -403,7 +403,7 @@ async fn the_embedded_mode_has_the_feed_and_a_close_lands_it() -> Result<()> {
         .await?;
     let ack = receipt.of(&owner).map(|one| one.ack().position());
     assert_eq!(ack.flatten().map(|position| position.number), Some(2));
-    assert_eq!(storage.close(SOON).await.unlanded, 0);
+    assert_eq!(storage.close(SOON).await.unlanded, Some(0));
     let storage = Storage::embedded(&path).await?;
     assert_eq!(told(&storage).await?, ["ann 1", "ann 2"]);
     let stored = changes.cursor().to_string();

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use storage_sdk::feed::{Cursor, Position};
+use storage_sdk::feed::{Cursor, Position, Token};
 use storage_sdk::{
     ByteOwner, Durability, Error, Kind, ModifyError, OnConflict, Outcome, Retry, SaveObject,
-    SessionOptions, Storage,
+    SeededIds, SessionOptions, Storage,
 };
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, stack, until};
@@ -159,6 +159,10 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     .await?;
     let late = stack.storage.changes(cursor).try_next().await;
     seen.unchanged(late.unwrap_err(), Kind::CursorTooOld, Next::Reread);
+    let mut foreign = stack.storage.feed_end().await?;
+    foreign.belong_to(Token::draw(&SeededIds::new(7)));
+    let foreign = stack.storage.changes(foreign).try_next().await;
+    seen.unchanged(foreign.unwrap_err(), Kind::CursorForeign, Next::Reread);
     ann.incr("gold", 1).await?;
     seen.unchanged(
         ann.update([("gold", "1")])

@@ -1,5 +1,6 @@
 //! The `landing-worker` program as a user runs it.
 
+mod backup;
 mod exits;
 mod grants;
 mod hooks;

@@ -524,7 +524,10 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
         .owner("player", "ann")?
         .update([("gold", "1")])
         .await?;
-    assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
+    assert_eq!(
+        storage.close(Duration::from_secs(20)).await.unlanded,
+        Some(0)
+    );
 
     let (cold, settings) = embedded(&path).await?;
     cold.fill(true);
@@ -567,7 +570,10 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
         Ok(ann.update([("gold", "4")]).await.is_ok())
     })
     .await?;
-    assert_eq!(storage.close(Duration::from_secs(20)).await.unlanded, 0);
+    assert_eq!(
+        storage.close(Duration::from_secs(20)).await.unlanded,
+        Some(0)
+    );
     Ok(())
 }
 
@@ -576,10 +582,9 @@ async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowl
 -> Result<()> {
     let folder = tempfile::tempdir()?;
     let path = folder.path().join("game.db");
-    let (first, second) = (
-        Storage::embedded(&path).await?,
-        Storage::embedded(&path).await?,
-    );
+    let first = Storage::embedded(&path).await?;
+    let takes = Storage::builder(Settings::embedded(&path)).take_over();
+    let second = takes.open().await?;
     let player = |storage: &Storage| storage.world("game", "eu")?.bytes().owner("player", "ann");
     until("the first one refuses writes", async || {
         Ok(player(&first)?
@@ -589,6 +594,9 @@ async fn a_second_process_on_one_file_takes_over_and_the_first_one_stops_acknowl
     })
     .await?;
     player(&second)?.update([("gold", "2")]).await?;
-    assert_eq!(second.close(Duration::from_secs(20)).await.unlanded, 0);
+    assert_eq!(
+        second.close(Duration::from_secs(20)).await.unlanded,
+        Some(0)
+    );
     Ok(())
 }

@@ -109,7 +109,7 @@ async fn the_embedded_mode_lands_everything_when_it_closes_and_finds_it_again() 
         let report = storage.close(Duration::from_secs(30)).await;
         assert_eq!(
             (report.unlanded, report.errors, report.unknown.len()),
-            (0, 0, 0)
+            (Some(0), Some(0), 0)
         );
     }
     Ok(())

@@ -1,5 +1,6 @@
 //! A database that takes no writes for a while, like one with a full disk.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -109,6 +110,10 @@ impl ColdStore for NoRoom {
 
     fn value_bytes_max(&self) -> usize {
         self.cold.value_bytes_max()
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), ColdError> {
+        self.cold.backup(to).await
     }
 
     async fn close(&self) {

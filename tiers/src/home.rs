@@ -10,6 +10,7 @@
 use std::cell::Cell;
 use std::future::Future;
 use std::panic::resume_unwind;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -186,6 +187,36 @@ impl Home {
         })
     }
 
+    /// Whether the storage has a runtime of its own.
+    #[must_use]
+    pub fn is_own(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// Does work to its end on the storage's own runtime, for a drop. The calling thread waits, unless
+    /// the runtime itself calls. The caller may run inside or outside any runtime.
+    pub fn finish(&self, work: impl Future<Output = ()> + Send + 'static) {
+        let Some(handle) = self.elsewhere().cloned() else {
+            // A thread that waited here for its own runtime would wait for ever.
+            drop(self.try_spawn(work));
+            return;
+        };
+        // A thread of its own, because a thread of another runtime must not run a second one.
+        let home = self.clone();
+        let thread = std::thread::Builder::new()
+            .name(THREAD.to_owned())
+            .spawn(move || {
+                handle.block_on(work);
+                drop(home);
+            });
+        match thread {
+            Ok(thread) => drop(thread.join()),
+            Err(error) => {
+                tracing::error!(%error, "the system allows no thread for the last work of a storage");
+            }
+        }
+    }
+
     /// Wraps a cold tier, so that all its calls run on this runtime. Connections that it opens then
     /// outlive the caller's runtime.
     #[must_use]
@@ -317,6 +348,12 @@ impl ColdStore for AtHome {
 
     fn value_bytes_max(&self) -> usize {
         self.cold.value_bytes_max()
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), ColdError> {
+        let to = to.to_owned();
+        self.call("backup", |cold| async move { cold.backup(&to).await })
+            .await
     }
 
     async fn close(&self) {

@@ -81,8 +81,43 @@ impl fmt::Display for Place {
 /// The way to pair two tiers on purpose.
 const ADOPT: &str = "pair these two with `landing-worker adopt`";
 
+impl Mismatch {
+    /// The fault in words of the embedded mode, which has no server to adopt. `None` if the hot tier is
+    /// a server, or the advice is the same.
+    fn embedded(&self) -> Option<String> {
+        let is_embedded = |hot: &Place| hot.address == storage_dirty::memory::ADDRESS;
+        let ends = "This program's writes fail, and its changes that have not landed are lost";
+        match self {
+            Self::Replaced {
+                hot,
+                since,
+                address,
+                by: Some(by),
+            } if is_embedded(hot) && since.is_none_or(|since| since <= by.since) => Some(format!(
+                "another program took over {address} on {}. {ends}: end it, or end the other one and start this one again",
+                when(by.since)
+            )),
+            Self::Replaced { hot, address, .. } | Self::Database { hot, address, .. }
+                if is_embedded(hot) =>
+            {
+                Some(format!(
+                    "{address} was replaced while it was open, for example by a backup. {ends}: start it again"
+                ))
+            }
+            Self::Prefix { hot, address, by } if is_embedded(hot) => Some(format!(
+                "{address} was used with redis.prefix = {:?}, and the settings say {:?}: set the former",
+                by.prefix, hot.prefix
+            )),
+            _ => None,
+        }
+    }
+}
+
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(words) = self.embedded() {
+            return f.write_str(&words);
+        }
         match self {
             Self::Layout { tier, stored, .. } if *stored > LAYOUT => {
                 write!(

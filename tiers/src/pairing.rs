@@ -208,7 +208,12 @@ impl Tiers {
                 Err(_) if self.has_moved(&cold).await? => continue,
                 Err(mismatch) => return Err(TierError::Unpaired(mismatch)),
             };
-            if let (PairingStep::TakeOver, Some(before)) = (step, &cold.hot) {
+            // Memory that ended with its process holds nothing any more.
+            let gone =
+                |before: &&Paired| self.alone && before.address == storage_dirty::memory::ADDRESS;
+            if let (PairingStep::TakeOver, Some(before)) =
+                (step, cold.hot.as_ref().filter(|before| !gone(before)))
+            {
                 tracing::warn!(
                     address = %hot.address, before = %before.address,
                     "the hot tier is blank, but the database knows another one: unlanded data of that one is not visible here"
@@ -231,6 +236,9 @@ impl Tiers {
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
         let pair = taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref());
         let taken = self.cold.pair(cold, &pair).await?;
+        if taken {
+            tracing::info!(address = %hot.address, database = %cold.address, "a blank hot tier has taken the database over");
+        }
         // A hot tier that ends with its process is blank at each start.
         if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {
             tracing::warn!(

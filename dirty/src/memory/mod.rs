@@ -57,5 +57,6 @@ pub mod store;
 mod tier;
 pub mod writes;
 
+pub use pairing::ADDRESS;
 pub use state::{PartState, Present};
 pub use store::{MemoryState, MemoryStore};

@@ -3,6 +3,9 @@
 use super::store::{MemoryStore, lock};
 use crate::{HotPaired, HotPairing};
 
+/// The address of the memory of any process, for messages and for the database's record.
+pub const ADDRESS: &str = "the memory of one process";
+
 impl MemoryStore {
     /// The database that the store belongs to, and the name of its server.
     pub(super) fn read_pairing(&self) -> HotPairing {
@@ -11,7 +14,7 @@ impl MemoryStore {
             now: self.now(),
             number: 0,
             prefix: self.prefix().to_owned(),
-            address: "the memory of one process".to_owned(),
+            address: ADDRESS.to_owned(),
             paired: *lock(&self.paired),
         }
     }

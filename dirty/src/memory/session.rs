@@ -63,6 +63,9 @@ pub(super) struct Sessions {
     pub(super) graced: Epoch,
     /// Where versions of the epoch begin.
     pub(super) begun: Version,
+    /// Whether the partition has forgotten no session, because it is new in a process that nobody else
+    /// shares. Until the first adoption.
+    pub(super) blank: bool,
 }
 
 impl Sessions {
@@ -95,10 +98,12 @@ impl Sessions {
     }
 
     /// Notes that the partition was adopted. Before the first adoption ever, which has epoch 1,
-    /// there was no session. Later ones may have been forgotten.
+    /// there was no session. Later ones may have been forgotten, but not by memory that is new: nobody
+    /// can claim a session that ended with another process.
     pub(super) fn adopted(&mut self, epoch: Epoch, source: Version) {
         self.begun = source;
-        if keeps("S8-grace", epoch <= Epoch(1)) {
+        let is_blank = std::mem::take(&mut self.blank);
+        if keeps("S8-grace", is_blank || epoch <= Epoch(1)) {
             self.graced = epoch;
         }
     }

@@ -62,6 +62,14 @@ impl PartState {
         }
     }
 
+    /// As [`PartState::new`], in the memory of a process that has just begun.
+    #[must_use]
+    pub(super) fn blank(incarnation: Arc<str>) -> Self {
+        let mut state = Self::new(incarnation);
+        state.sessions.blank = true;
+        state
+    }
+
     /// Deletes an owner's hash, as somebody might by hand. Its marks stay.
     pub fn lose(&mut self, owner: &Owner) {
         self.hashes.remove(owner);
@@ -70,6 +78,7 @@ impl PartState {
     /// The same data held by another server process, as after a restart or a failover.
     pub fn move_to(&mut self, incarnation: Arc<str>) {
         self.incarnation = incarnation;
+        self.sessions.blank = false;
     }
 
     /// The approximate bytes held. Markers, marks, operations and sessions count by number, hashes

@@ -85,7 +85,7 @@ impl MemoryStore {
         let partitions = redis.partitions.max(1);
         let name = incarnation(0);
         let parts = (0..partitions)
-            .map(|_| Mutex::new(PartState::new(name.clone())))
+            .map(|_| Mutex::new(PartState::blank(name.clone())))
             .collect();
         Self {
             prefix: redis.prefix.clone(),

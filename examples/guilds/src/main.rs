@@ -46,5 +46,6 @@ async fn serve(args: server::Args) -> anyhow::Result<ExitCode> {
 /// The SDK reports its warnings to the subscriber of the program.
 fn log() {
     let logs = tracing_subscriber::fmt().with_max_level(LevelFilter::WARN);
-    logs.with_writer(std::io::stderr).init();
+    let colours = std::io::IsTerminal::is_terminal(&std::io::stderr());
+    logs.with_ansi(colours).with_writer(std::io::stderr).init();
 }

@@ -8,7 +8,8 @@ use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
 use crate::{
-    adopt, drain, errors, export, grants, hooks, import, migrate, parked, run, status, verify,
+    adopt, backup, drain, errors, export, grants, hooks, import, migrate, parked, run, status,
+    verify,
 };
 
 /// Lands the data of game servers from Redis in a database, and manages it.
@@ -72,6 +73,13 @@ enum Command {
     /// Print all owners as JSON lines in key order, hot or cold. Cold owners stay cold
     #[command(after_help = exit::TABLE)]
     Export(export::Args),
+    /// Copy the file of an embedded game to a new file, also while the game runs
+    ///
+    /// The copy has all that has landed. A running game also holds the changes of its last half second
+    /// in memory, which Storage::backup waits for. A plain `cp` of a file in use lacks the changes in
+    /// its log (-wal), or is damaged.
+    #[command(after_help = exit::TABLE)]
+    Backup(backup::Args),
     /// Pair this Redis and this database on purpose: an older Redis, or a restored database
     ///
     /// Each of the two knows the other, and rejects any third one. After this command, the earlier
@@ -135,6 +143,7 @@ async fn run(cli: Cli) -> anyhow::Result<Exit> {
         Command::Migrate(args) => Box::pin(migrate::run(args)),
         Command::Import(args) => Box::pin(import::run(args)),
         Command::Export(args) => Box::pin(export::run(args)),
+        Command::Backup(args) => Box::pin(backup::run(args)),
         Command::Adopt(args) => Box::pin(adopt::run(args)),
         Command::Grants(args) => Box::pin(std::future::ready(grants::run(&args))),
     };

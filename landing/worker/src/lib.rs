@@ -10,6 +10,7 @@
 //! | [`parked`] | `parked`: list the events that sinks refused, and send them again |
 //! | [`migrate`] | `migrate`: create or upgrade the schema |
 //! | [`import`], [`export`] | owners from and to JSON lines ([`entity`], [`decoded`]) |
+//! | [`backup`] | `backup`: copy the file of an embedded game |
 //! | [`adopt`] | `adopt`: pair two tiers on purpose |
 //! | [`grants`] | `grants`: the rights that users of both tiers need, as statements to paste |
 //! | [`sinks`] | the sinks of the settings |
@@ -18,6 +19,7 @@
 //! | [`exit`], [`limit`] | exit codes and deadlines of commands |
 
 pub mod adopt;
+pub mod backup;
 pub mod cli;
 pub mod config_args;
 pub mod decoded;

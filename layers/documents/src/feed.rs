@@ -289,7 +289,14 @@ impl Missed<'_> {
         let mut reader = self.documents.storage.changes(cursor_of(&self.at));
         while !self.is_too_much() {
             let events = match reader.try_next().await {
-                Err(error) if error.kind() == storage_sdk::Kind::CursorTooOld => return Ok(false),
+                Err(error)
+                    if matches!(
+                        error.kind(),
+                        storage_sdk::Kind::CursorTooOld | storage_sdk::Kind::CursorForeign
+                    ) =>
+                {
+                    return Ok(false);
+                }
                 // A place can be ahead of the landed feed. The stream has the events behind it.
                 events => events?,
             };

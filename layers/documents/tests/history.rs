@@ -61,7 +61,7 @@ async fn a_version_that_was_not_kept_is_none_and_not_an_earlier_one() -> Result<
             .close(std::time::Duration::from_secs(30))
             .await
             .unlanded,
-        0
+        Some(0)
     );
     Ok(())
 }

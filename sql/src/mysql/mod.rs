@@ -6,6 +6,7 @@ mod server;
 mod setup;
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use sqlx::ConnectOptions;
@@ -16,6 +17,7 @@ use crate::access::Access;
 use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::session::{Engine, Share, lock_wait};
+use crate::statement::Names;
 use exec::MySqlSession;
 
 #[cfg(feature = "bench")]
@@ -112,6 +114,14 @@ impl Engine for MySql {
         }
         Ok(MySqlSession::new(connection, server))
     }
+
+    async fn copy(&self, _: &Path, _: &Names) -> Result<(), Fault> {
+        Err(Fault::settings(
+            "only a SQLite file is copied here: use the tools of the database, such as mariadb-dump --single-transaction",
+        ))
+    }
+
+    async fn closed(&self) {}
 
     fn connections(&self) -> Share {
         Share::All(self.connections)

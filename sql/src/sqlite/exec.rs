@@ -127,7 +127,10 @@ impl SqliteSession {
     }
 }
 
-fn query(text: Arc<str>, args: &[Arg<'_>]) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
+pub(super) fn query(
+    text: Arc<str>,
+    args: &[Arg<'_>],
+) -> Query<'static, sqlx::Sqlite, SqliteArguments> {
     args.iter()
         .fold(sqlx::query(AssertSqlSafe(text)), |query, arg| match arg {
             Arg::Bytes(bytes) => query.bind(*bytes),

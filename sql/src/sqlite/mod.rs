@@ -1,15 +1,19 @@
 //! SQLite, bundled.
 
+mod copy;
 mod exec;
+mod hold;
+mod mark;
 mod schema;
 mod setup;
 
 use std::fmt;
 use std::path::Path;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use sqlx::ConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
+use sqlx::{ConnectOptions, Connection};
 use storage_config::SqlSettings;
 use tokio::sync::OnceCell;
 
@@ -17,7 +21,9 @@ use crate::access::Access;
 use crate::classify::Dialect;
 use crate::fault::Fault;
 use crate::session::{Engine, Share, lock_wait};
+use crate::statement::Names;
 use exec::SqliteSession;
+pub(crate) use hold::Hold;
 
 /// A file, or a database in memory.
 pub(crate) struct Sqlite {
@@ -29,6 +35,8 @@ pub(crate) struct Sqlite {
     /// first connection, and never used.
     anchor: OnceCell<SqliteConnection>,
     lock_wait: Duration,
+    /// Present while this process has the file for itself.
+    hold: Mutex<Option<Hold>>,
 }
 
 impl Sqlite {
@@ -40,6 +48,7 @@ impl Sqlite {
             readers: Some(settings.connections.saturating_sub(1).max(1)),
             anchor: OnceCell::new(),
             lock_wait,
+            hold: Mutex::default(),
         }
     }
 
@@ -51,7 +60,31 @@ impl Sqlite {
             readers: None,
             anchor: OnceCell::new(),
             lock_wait,
+            hold: Mutex::default(),
         }
+    }
+
+    /// Marks the file as held until the store is closed. Answers whether its log is missing. A file that
+    /// takes no writes stays as it is.
+    pub(crate) async fn hold(&self, hold: Hold) -> bool {
+        let had_log = hold.had_log;
+        *self.held() = Some(hold);
+        let marked = async {
+            let mut connection = self.options.connect().await.map_err(exec::fault)?;
+            let was_held = mark::read(&mut connection).await? == mark::HELD;
+            mark::set(&mut connection, mark::HELD).await?;
+            mark::write_back(&mut connection).await?;
+            drop(connection.close().await);
+            Ok::<bool, Fault>(was_held && !had_log)
+        };
+        marked.await.unwrap_or_else(|fault| {
+            tracing::debug!(path = %self.place(), error = fault.message, "the file was not marked as held");
+            false
+        })
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Option<Hold>> {
+        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Distinguishes a file that can't be opened because of wrong settings from one that can't be
@@ -109,6 +142,33 @@ impl Engine for Sqlite {
             self.anchor.get_or_try_init(open).await?;
         }
         Ok(SqliteSession::new(open().await?, self.lock_wait))
+    }
+
+    async fn copy(&self, to: &Path, names: &Names) -> Result<(), Fault> {
+        if self.readers.is_none() {
+            return Err(Fault::settings(
+                "the database is in memory and has no file to copy: set sql.url to sqlite:PATH",
+            ));
+        }
+        let copied = copy::copy(&self.options, to, names).await;
+        copied.map_err(|fault| self.unopened(fault))
+    }
+
+    async fn closed(&self) {
+        let Some(hold) = self.held().take() else {
+            return;
+        };
+        let freed = async {
+            let mut connection = self.options.connect().await.map_err(exec::fault)?;
+            mark::set(&mut connection, mark::FREE).await?;
+            // The last connection writes the log back and deletes it.
+            connection.close().await.map_err(exec::fault)
+        };
+        if let Err(fault) = freed.await {
+            tracing::debug!(path = %self.place(), error = fault.message, "the file was not marked as free");
+        }
+        // ORDER: last. Whoever gets the lock finds a file without a mark.
+        drop(hold);
     }
 
     fn connections(&self) -> Share {

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "tests fail by panicking")]
 
 mod backend;
+mod copies;
 mod mysql_server;
 mod places;
 mod settings;

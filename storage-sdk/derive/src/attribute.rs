@@ -78,10 +78,13 @@ fn refuse_skipped(field: &Field) -> Result<()> {
         .filter(|attribute| attribute.path().is_ident("serde"))
     {
         attribute.parse_nested_meta(|meta| {
-            if ["skip", "skip_serializing", "skip_deserializing"]
-                .iter()
-                .any(|skip| meta.path.is_ident(skip))
-            {
+            let skips = [
+                "skip",
+                "skip_serializing",
+                "skip_serializing_if",
+                "skip_deserializing",
+            ];
+            if skips.iter().any(|skip| meta.path.is_ident(skip)) {
                 return Err(
                     meta.error("the owner id must be stored with the object; remove this skip")
                 );

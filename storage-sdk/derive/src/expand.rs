@@ -346,7 +346,12 @@ mod tests {
                 r#"#[save_object(logic_type = "p")] struct P {{ #[save_object(owner_id)] #[serde({serde})] id: u8 }}"#
             )
         };
-        for skip in ["skip", "skip_serializing", "skip_deserializing"] {
+        for skip in [
+            "skip",
+            "skip_serializing",
+            "skip_deserializing",
+            "skip_serializing_if",
+        ] {
             let (message, place) = refused(&source(&format!("default, {skip}")));
             assert_eq!(
                 (message.as_str(), place.as_str()),

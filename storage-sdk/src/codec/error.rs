@@ -93,8 +93,8 @@ pub enum CodecError {
     },
     /// The type does not accept the value.
     #[error(
-        "the object of schema version {schema_version} is no {type_name}: {reason}; \
-         a field added or retyped since then needs #[serde(default)] or another name"
+        "the object of schema version {schema_version} is no {type_name}: {reason}; {}",
+        lacks(reason)
     )]
     Decode {
         /// The type that reads.
@@ -120,6 +120,15 @@ pub enum CodecError {
         /// The message of the type's `Deserialize`.
         reason: String,
     },
+}
+
+/// The advice for the message of a type that refuses what an earlier one wrote.
+fn lacks(reason: &str) -> &'static str {
+    if reason.contains("missing field") {
+        "a field added since then needs #[serde(default)]"
+    } else {
+        "a field whose type has changed since then needs another name, or a Deserialize that reads both types"
+    }
 }
 
 /// The advice for a message of a type's `Deserialize`.

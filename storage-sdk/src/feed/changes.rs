@@ -8,7 +8,7 @@ use storage_model::{Content, Cursor, CursorTooOld, Event, Partition, Position};
 use storage_sql::FeedEnds;
 use tokio::time::sleep;
 
-use crate::core::Core;
+use crate::core::Shared;
 use crate::{Error, Kind, Result};
 
 /// The most events of a partition that are read at a time.
@@ -22,8 +22,10 @@ const EVERY: Duration = Duration::from_millis(200);
 ///
 /// It reads the event table of the database. One small query finds the partitions with new events.
 pub struct Changes {
-    core: Arc<Core>,
+    core: Shared,
     cursor: Cursor,
+    /// Whether the cursor is of this database.
+    is_ours: bool,
     every: Duration,
 }
 
@@ -35,10 +37,11 @@ impl fmt::Debug for Changes {
 }
 
 impl Changes {
-    pub(crate) fn new(core: &Arc<Core>, cursor: Cursor) -> Self {
+    pub(crate) fn new(core: &Shared, cursor: Cursor) -> Self {
         Self {
             core: Arc::clone(core),
             cursor,
+            is_ours: false,
             every: EVERY,
         }
     }
@@ -78,12 +81,16 @@ impl Changes {
     ///
     /// # Errors
     /// `ColdUnavailable`: the database is away. `CursorTooOld`: events behind the cursor were dropped
-    /// for their age. `Closed`: the storage was closed.
+    /// for their age. `CursorForeign`: the cursor is of another database, or of a state of this one that
+    /// was lost when an older copy was restored. `Closed`: the storage was closed.
     ///
     /// # Cancel safety
     /// As [`Changes::next`].
     pub async fn try_next(&mut self) -> Result<Vec<Event>> {
         let core = Arc::clone(&self.core);
+        if !self.is_ours {
+            self.is_ours = core.while_open(self.belong()).await?;
+        }
         let (events, begun) = core.while_open(self.read()).await?;
         for (partition, position) in begun {
             self.cursor.move_to(partition, position);
@@ -92,6 +99,23 @@ impl Changes {
             self.cursor.move_to(event.partition, event.position);
         }
         Ok(events)
+    }
+
+    /// Makes the cursor one of this database. Answers whether it is, which is not known before the
+    /// database has a hot tier.
+    async fn belong(&mut self) -> Result<bool> {
+        let pairing = self.core.tiers.cold().pairing().await?;
+        let Some(identity) = pairing.identity else {
+            return Ok(false);
+        };
+        if let Some(other) = self.cursor.database().filter(|other| *other != identity) {
+            return Err(foreign(format!(
+                "the cursor is of database {other}, and {} is database {identity}",
+                pairing.address
+            )));
+        }
+        self.cursor.belong_to(identity);
+        Ok(true)
     }
 
     /// The next events, and the places where the reader begins in partitions that it has not read
@@ -107,6 +131,12 @@ impl Changes {
             if known.is_none() {
                 begun.push((ends.partition, after));
             }
+            if ends.last < after && self.is_lost(&ends, after).await {
+                return Err(foreign(format!(
+                    "the cursor stands at {after} in partition {}, and the feed ends at {}",
+                    ends.partition, ends.last
+                )));
+            }
             if ends.last <= after || bytes > BYTES {
                 continue;
             }
@@ -117,6 +147,17 @@ impl Changes {
         Ok((events, begun))
     }
 
+    /// Whether a place behind the end of the feed is in neither tier. A live reader gives places of notes
+    /// that have not landed.
+    async fn is_lost(&self, ends: &FeedEnds, after: Position) -> bool {
+        if ends.last.number >= after.number {
+            return false;
+        }
+        let peeked = self.core.tiers.hot().peek(&[ends.partition]).await.pop();
+        // While the hot tier is away, nobody knows.
+        peeked.is_some_and(|peek| peek.is_ok_and(|peek| peek.last_note.number < after.number))
+    }
+
     /// The next events of a partition that has some.
     async fn read_one(&self, partition: Partition, after: Position) -> Result<Vec<Event>> {
         let cold = self.core.tiers.cold();
@@ -125,7 +166,7 @@ impl Changes {
             return Ok(events);
         }
         let now = cold.feeds(&[partition]).await?;
-        Err(missed(after, now.first()))
+        Err(missed(after, events.first(), now.first()))
     }
 }
 
@@ -137,7 +178,22 @@ fn size(event: &Event) -> usize {
     }
 }
 
-fn missed(after: Position, ends: Option<&FeedEnds>) -> Error {
+fn foreign(why: String) -> Error {
+    let message = format!(
+        "{why}: it is a cursor of another database, or an older copy of the database was restored; read the data again and begin with a new cursor"
+    );
+    Error::new(Kind::CursorForeign, message)
+}
+
+/// Why the next event does not follow a place.
+fn missed(after: Position, next: Option<&Event>, ends: Option<&FeedEnds>) -> Error {
+    // Numbers go on over epochs. So the feed went on from before the place.
+    if let Some(next) = next.filter(|next| next.position.number <= after.number) {
+        return foreign(format!(
+            "the cursor stands at {after} in partition {}, and the feed goes on with {}",
+            next.partition, next.position
+        ));
+    }
     match ends.filter(|ends| ends.trimmed > after) {
         Some(ends) => {
             let error = CursorTooOld {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Notes;
-use storage_model::{Cursor, Epoch, Event, Partition, Position};
+use storage_model::{Cursor, Epoch, Event, Partition, Position, Token};
 use tokio::time::sleep;
 
 use super::unlanded;
 use crate::Result;
-use crate::core::Core;
+use crate::core::{Core, Shared};
 
 /// The events of the database that are read at a time, and altogether, for notes that have landed
 /// before the reader came.
@@ -26,10 +26,12 @@ const EVERY: Duration = Duration::from_millis(20);
 /// can be lost with the hot tier, together with its change. Then the reader returns
 /// [`LiveEvent::Reset`].
 pub struct Live {
-    core: Arc<Core>,
+    core: Shared,
     /// The epoch of each partition, and the last note that was returned. `None` before the first
     /// read.
     places: BTreeMap<Partition, Option<Place>>,
+    /// The database of the hot tier. `None` while it has none.
+    database: Option<Token>,
     every: Duration,
 }
 
@@ -58,17 +60,20 @@ impl fmt::Debug for Live {
 
 impl Live {
     pub(crate) async fn open(
-        core: &Arc<Core>,
+        core: &Shared,
         partitions: impl IntoIterator<Item = Partition>,
     ) -> Result<Self> {
         let places = partitions.into_iter().map(|partition| (partition, None));
         let mut live = Self {
             core: Arc::clone(core),
             places: places.collect(),
+            database: None,
             every: EVERY,
         };
         // The reader begins here. Notes of later writes are returned.
         live.try_next().await?;
+        let pairing = core.while_open(async { Ok(core.tiers.hot().pairing().await?) });
+        live.database = pairing.await?.paired.map(|paired| paired.database);
         Ok(live)
     }
 
@@ -76,6 +81,9 @@ impl Live {
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         let mut cursor = Cursor::default();
+        if let Some(database) = self.database {
+            cursor.belong_to(database);
+        }
         for (partition, place) in &self.places {
             if let Some((_, position)) = place {
                 cursor.move_to(*partition, *position);

@@ -48,5 +48,6 @@ pub use live::{Live, LiveEvent};
 pub use storage_landing::{Sink, SinkError};
 pub use storage_model::{
     Change, Content, Cursor, CursorTooOld, Epoch, Event, NoPosition, Note, Partition, Position,
+    Token,
 };
 pub use unlanded::Unlanded;

@@ -218,7 +218,7 @@ impl ByteOwner {
         let (hold, fields) = opened
             .ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
         Ok(ByteSession {
-            handle: Handle::new(hold),
+            handle: Handle::new(hold, self.core()),
             fields,
             fields_max,
         })

@@ -10,15 +10,20 @@ use storage_model::{Durability, Version};
 use super::hold::Hold;
 use super::save::Wanted;
 use super::state::{LossReason, SessionState, Standing};
+use crate::core::Shared;
 use crate::{Ack, Result};
 
 /// The handle of a session. If it is dropped without an end, the session ends in the background.
 #[derive(Debug)]
-pub(super) struct Handle(Arc<Hold>);
+pub(super) struct Handle {
+    hold: Arc<Hold>,
+    /// A session is a handle of its storage, also when it is the last one.
+    _core: Shared,
+}
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.hold.abandon();
     }
 }
 
@@ -67,36 +72,39 @@ impl IntoFuture for SaveSession {
 }
 
 impl Handle {
-    pub(super) fn new(hold: Arc<Hold>) -> Self {
-        Self(hold)
+    pub(super) fn new(hold: Arc<Hold>, core: &Shared) -> Self {
+        Self {
+            hold,
+            _core: Arc::clone(core),
+        }
     }
 
     pub(super) fn hold(&self) -> &Arc<Hold> {
-        &self.0
+        &self.hold
     }
 
     pub(super) fn save(&self) -> SaveSession {
         let wanted = Wanted {
-            durability: self.0.durability,
-            within: self.0.core.deadline,
+            durability: self.hold.durability,
+            within: self.hold.core.deadline,
             ends: false,
         };
         SaveSession {
-            hold: Arc::clone(&self.0),
+            hold: Arc::clone(&self.hold),
             wanted,
         }
     }
 
     pub(super) fn saved(&self) -> Version {
-        self.0.known().acked
+        self.hold.known().acked
     }
 
     pub(super) fn landed(&self) -> Version {
-        self.0.known().landed
+        self.hold.known().landed
     }
 
     pub(super) async fn wait_landed(&self, within: Duration) -> Result<Version> {
-        let hold = &self.0;
+        let hold = &self.hold;
         let (version, epoch) = hold.look(|known| (known.acked, known.acked_in));
         hold.core.land(&hold.owner, version, epoch, within).await?;
         Ok(hold.change(|known| {
@@ -106,7 +114,7 @@ impl Handle {
     }
 
     pub(super) fn state(&self) -> SessionState {
-        self.0.state()
+        self.hold.state()
     }
 
     pub(super) async fn lost(&self) -> LossReason {
@@ -119,7 +127,7 @@ impl Handle {
         };
         match lost(
             &self
-                .0
+                .hold
                 .until(|known| lost(&known.standing).is_some())
                 .await
                 .standing,
@@ -130,14 +138,14 @@ impl Handle {
     }
 
     pub(super) async fn asked(&self) -> String {
-        match self.0.until(|known| known.asked.is_some()).await.asked {
+        match self.hold.until(|known| known.asked.is_some()).await.asked {
             Some(by) => by,
             None => std::future::pending().await,
         }
     }
 
     pub(super) async fn end(&self, within: Duration) -> Result<Ack> {
-        self.0.end(within).await
+        self.hold.end(within).await
     }
 }
 

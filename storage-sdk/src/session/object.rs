@@ -16,7 +16,7 @@ use super::options::SessionOptions;
 use super::state::{LossReason, SessionState};
 use crate::byte::ByteStorage;
 use crate::object::decode;
-use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObject, codec};
+use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObject};
 
 /// Starts sessions of the objects of one type. Cheap to clone.
 ///
@@ -154,7 +154,7 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
             .await;
         let opened = opened.map_err(|error| error.of(owner.owner()))?;
         Ok(opened.map(|(hold, object)| Session {
-            handle: Handle::new(hold),
+            handle: Handle::new(hold, &self.bytes.core),
             object,
         }))
     }
@@ -196,13 +196,7 @@ impl<T: SaveObject> Object<T> {
     }
 
     fn encoded(&self, edited: &Edited<T>) -> Result<Bytes> {
-        let id = edited.object.owner_id().to_owner_id();
-        if id != self.owner_id {
-            let message =
-                format!("the object's owner id became {id:?}; it must not change in a session");
-            return Err(Error::new(crate::Kind::Invalid, message));
-        }
-        Ok(codec::encode_checked(&edited.object, T::SCHEMA_VERSION)?)
+        crate::object::encode(&edited.object, &self.owner_id)
     }
 
     fn count(&self, edited: &mut Edited<T>) {

@@ -218,11 +218,15 @@ impl Opening<'_> {
     async fn held_by(&mut self, session: &Stored) -> Result<()> {
         let since = self.held.get_or_insert_with(Instant::now).elapsed();
         let refused = || {
-            let held = format!(
-                "{} holds the owner; the start waited for {since:?}",
-                session.name
-            );
-            Error::new(Kind::Held, held)
+            let held = format!("{} holds the owner", session.name);
+            let waited = since.as_millis();
+            Error::new(
+                Kind::Held,
+                match waited {
+                    0 => held,
+                    _ => format!("{held}; the start waited for {waited} ms"),
+                },
+            )
         };
         match self.options.on_conflict {
             OnConflict::Fail => return Err(refused()),

@@ -89,7 +89,7 @@ async fn the_embedded_mode_lands_everything_when_it_closes_though_the_clock_was_
     }
     clock.set(Timestamp(1_000_000_000_000_000));
     let report = storage.close(Duration::from_secs(30)).await;
-    assert_eq!((report.unlanded, report.errors), (0, 0));
+    assert_eq!((report.unlanded, report.errors), (Some(0), Some(0)));
     let again = Storage::open(settings).await?;
     let bytes = again.world("game", "eu")?.bytes();
     for id in 0..200 {

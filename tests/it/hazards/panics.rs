@@ -218,7 +218,10 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
         "{restarts} are counted of {:?}",
         once.places()
     );
-    assert_eq!(storage.close(Duration::from_secs(30)).await.unlanded, 0);
+    assert_eq!(
+        storage.close(Duration::from_secs(30)).await.unlanded,
+        Some(0)
+    );
     let again = open(&settings.sql).await?;
     assert_eq!(
         again.load(&[ann.owner().clone()], 9).await?[0].rows[0]

@@ -58,7 +58,7 @@ enum State {
 
 /// Each command, and how it ends in each state. A command that waits for a tier has a deadline.
 #[rustfmt::skip]
-const TABLE: [(&[&str], [End; 8]); 14] = [
+const TABLE: [(&[&str], [End; 8]); 15] = [
     //                                   database                             Redis                     Redis
     //                                   away     password no tables no worker policy    no writes away     password
     (&["run"],                          [Waits,   With(3), Works,   Works,    Works,    Works,    Waits,   With(3)]),
@@ -75,6 +75,8 @@ const TABLE: [(&[&str], [End; 8]); 14] = [
     (&["export"],                       [With(5), With(3), With(6), With(0),  With(0),  With(0),  With(4), With(3)]),
     (&["adopt"],                        [With(5), With(3), With(0), With(0),  With(0),  With(0),  With(4), With(3)]),
     (&["adopt", "--dry-run"],           [With(5), With(3), With(1), With(0),  With(0),  With(0),  With(4), With(3)]),
+    // The settings name a server, and only a SQLite file is copied.
+    (&["backup", "copy.db"],            [With(3), With(3), With(3), With(3),  With(3),  With(3),  With(3), With(3)]),
     (&["grants"],                       [With(0), With(0), With(0), With(0),  With(0),  With(0),  With(0), With(0)]),
 ];
 

@@ -1,5 +1,6 @@
 //! A database whose calls may be carried out twice.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -95,6 +96,10 @@ impl ColdStore for Repeating {
 
     fn value_bytes_max(&self) -> usize {
         self.cold.value_bytes_max()
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), ColdError> {
+        self.cold.backup(to).await
     }
 
     async fn close(&self) {

@@ -289,7 +289,7 @@ mod tests {
             ),
             (line("{}"), "the owner has no fields"),
             (line("[]"), "fields is a list: it must be an object"),
-            (line("{\"\":1}"), "field is empty"),
+            (line("{\"\":1}"), "field name is empty"),
             (
                 line("{\"on\":true}"),
                 "field \"on\": the value is true: write it as text",

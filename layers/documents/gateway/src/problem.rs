@@ -138,7 +138,14 @@ impl From<Error> for Problem {
             Kind::KeyReused => KEY_REUSED,
             Kind::Query => QUERY,
             Kind::QueryLimit => QUERY_LIMIT,
-            Kind::Storage(error) if error.kind() == storage_sdk::Kind::CursorTooOld => TOO_OLD,
+            Kind::Storage(error)
+                if matches!(
+                    error.kind(),
+                    storage_sdk::Kind::CursorTooOld | storage_sdk::Kind::CursorForeign
+                ) =>
+            {
+                TOO_OLD
+            }
             Kind::Storage(error) if error.kind() == storage_sdk::Kind::Overloaded => OVERLOADED,
             // The storage can't give this durability at all.
             Kind::Storage(error)

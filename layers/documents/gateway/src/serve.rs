@@ -100,7 +100,7 @@ impl Gateway {
         let served = tokio::time::timeout(GRACE, self.serving).await;
         let report = self.storage.close(GRACE).await;
         served.context("requests did not finish in time")???;
-        anyhow::ensure!(report.unlanded + report.errors == 0, "{report:?}");
+        anyhow::ensure!(report.left() == 0, "{report:?}");
         Ok(())
     }
 }

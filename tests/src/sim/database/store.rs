@@ -1,6 +1,7 @@
 //! The engine on the model of the database.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -302,6 +303,14 @@ impl ColdStore for ModelStore {
 
     fn value_bytes_max(&self) -> usize {
         VALUE_BYTES_MAX
+    }
+
+    async fn backup(&self, _: &Path) -> Result<(), ColdError> {
+        Err(ColdError {
+            kind: ColdKind::Settings,
+            operation: "backup",
+            message: "the model of the database has no file".to_owned(),
+        })
     }
 
     async fn close(&self) {

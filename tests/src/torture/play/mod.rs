@@ -92,7 +92,10 @@ pub async fn play(args: GameArgs) -> Result<()> {
     }
     let number = log.begin(0, "", &Call::Close)?;
     let report = storage.close(Duration::from_secs(30)).await;
-    log.end(number, End::Done(report.under_way + report.unlanded))
+    log.end(
+        number,
+        End::Done(report.under_way + report.unlanded.unwrap_or_default()),
+    )
 }
 
 /// Opens the storage. None if play ended before both tiers were there.
