@@ -139,25 +139,41 @@ impl Draft {
     {
         for (name, value) in variables {
             let name = name.as_ref();
-            if !name.starts_with(VARIABLES) {
-                continue;
+            if name.starts_with(VARIABLES) {
+                self.variable(name, value.as_ref(), name)?;
             }
-            self.sink_of_variable(name);
-            let known = self
-                .keys()
-                .into_iter()
-                .find(|(section, key)| variable(section, key) == name);
-            let Some((section, key)) = known else {
-                return Err(self.unknown_variable(name));
-            };
-            self.set(
-                &section,
-                key,
-                &Raw::Variable(value.as_ref()),
-                Place::Variable(name.to_owned()),
-            )?;
         }
         Ok(())
+    }
+
+    /// Applies the value of the variable `name`, which the variable `origin` gave.
+    pub(crate) fn variable(
+        &mut self,
+        name: &str,
+        value: &str,
+        origin: &str,
+    ) -> Result<(), ConfigError> {
+        self.sink_of_variable(name);
+        let Some((section, key)) = self.key_of_variable(name) else {
+            return Err(self.unknown_variable(origin));
+        };
+        let place = Place::Variable(origin.to_owned());
+        self.set(&section, key, &Raw::Variable(value), place)
+    }
+
+    /// The variable whose value stands in a file, if `name` names the file.
+    pub(crate) fn variable_of_file(&mut self, name: &str) -> Option<String> {
+        let plain = name.strip_suffix("_FILE")?;
+        self.sink_of_variable(name);
+        if self.key_of_variable(name).is_some() {
+            return None;
+        }
+        self.key_of_variable(plain).map(|_| plain.to_owned())
+    }
+
+    fn key_of_variable(&mut self, name: &str) -> Option<(Cow<'static, str>, &'static str)> {
+        let mut keys = self.keys().into_iter();
+        keys.find(|(section, key)| variable(section, key) == name)
     }
 
     /// The settings, once they are complete and valid.

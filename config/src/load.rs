@@ -9,9 +9,12 @@ use crate::settings::Settings;
 impl Settings {
     /// Reads a TOML file, then the variables `STORAGE__SECTION__KEY`, which override it.
     ///
+    /// A variable `STORAGE__SECTION__KEY_FILE` names a file that holds the value, such as a mounted
+    /// password. The end of the file's last line is no part of it.
+    ///
     /// # Errors
     /// The file can't be read or is not TOML. A key, section or variable is unknown or holds a bad
-    /// value. A URL is missing.
+    /// value, or names a file that can't be read. A URL is missing.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let name = path.as_ref().display().to_string();
         let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
@@ -20,7 +23,7 @@ impl Settings {
         })?;
         let mut draft = Draft::default();
         draft.toml(&text, &name)?;
-        draft.variables(environment()?)?;
+        draft.environment()?;
         draft.finish()
     }
 
@@ -31,8 +34,53 @@ impl Settings {
     /// A variable is unknown or holds a bad value. A URL is missing.
     pub fn from_env() -> Result<Self, ConfigError> {
         let mut draft = Draft::default();
-        draft.variables(environment()?)?;
+        draft.environment()?;
         draft.finish()
+    }
+}
+
+impl Draft {
+    /// Applies the variables of this process, and the files that they name.
+    fn environment(&mut self) -> Result<(), ConfigError> {
+        let variables = environment()?;
+        for (name, value) in &variables {
+            let Some(plain) = self.variable_of_file(name) else {
+                self.variable(name, value, name)?;
+                continue;
+            };
+            if variables.iter().any(|(other, _)| *other == plain) {
+                return Err(unfit(
+                    name,
+                    value,
+                    format!("only one of {plain} and {name}"),
+                ));
+            }
+            self.variable(&plain, &content(name, value)?, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// The content of the file that a variable names.
+fn content(variable: &str, path: &str) -> Result<String, ConfigError> {
+    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        file: format!("{variable}={path}"),
+        source,
+    })?;
+    let content = text.trim_end_matches(['\r', '\n']);
+    if content.is_empty() {
+        return Err(unfit(variable, path, "a file that is not empty".to_owned()));
+    }
+    Ok(content.to_owned())
+}
+
+/// The error of a variable that names a file.
+fn unfit(variable: &str, path: &str, expected: String) -> ConfigError {
+    ConfigError::Value {
+        place: Place::Variable(variable.to_owned()),
+        key: variable.to_owned(),
+        value: path.to_owned(),
+        expected,
     }
 }
 

@@ -27,6 +27,11 @@ pub struct RedisSettings {
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
     /// file), which means those of the operating system. Only for a URL with TLS.
     pub tls_ca_file: Option<PathBuf>,
+    /// A PEM file with the certificate that this program shows to the server. Default: none (empty
+    /// in a file). Only with TLS, and only together with [`tls_key_file`](Self::tls_key_file).
+    pub tls_cert_file: Option<PathBuf>,
+    /// A PEM file with the key of that certificate. Default: none (empty in a file).
+    pub tls_key_file: Option<PathBuf>,
     /// How many connections all callers share, on a cluster to each node. 1 to 64. Default: 4.
     /// Calls of one command go over the first connection, calls of several commands over the
     /// second. While 128 calls are under way there, further calls go over the next. More
@@ -65,6 +70,8 @@ impl RedisSettings {
             password: None,
             database: None,
             tls_ca_file: None,
+            tls_cert_file: None,
+            tls_key_file: None,
             connections: 4,
             connect_timeout: Duration::from_secs(1),
             response_timeout: Duration::from_secs(1),
@@ -107,6 +114,21 @@ impl RedisSettings {
             || "0 or \"\", since a cluster has database 0 alone".to_owned(),
         )?;
         ensure(
+            self.tls_cert_file.is_some() == self.tls_key_file.is_some(),
+            "redis.tls_key_file",
+            &self.tls_key_file.show(),
+            || "redis.tls_cert_file and redis.tls_key_file together, or neither".to_owned(),
+        )?;
+        ensure(
+            self.tls_cert_file.is_none() || self.url.tls(),
+            "redis.tls_cert_file",
+            &self.tls_cert_file.show(),
+            || {
+                "\"\", or a redis.url with TLS: rediss://, rediss-sentinel:// or rediss-cluster://"
+                    .to_owned()
+            },
+        )?;
+        ensure(
             self.tls_ca_file.is_none() || self.url.tls(),
             "redis.tls_ca_file",
             &self.tls_ca_file.show(),
@@ -137,6 +159,16 @@ impl Section for RedisSettings {
             Entry::new(
                 "tls_ca_file",
                 &mut self.tls_ca_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
+            Entry::new(
+                "tls_cert_file",
+                &mut self.tls_cert_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
+            Entry::new(
+                "tls_key_file",
+                &mut self.tls_key_file,
                 any("the path of a PEM file, or \"\" for none"),
             ),
             Entry::new("connections", &mut self.connections, between(1, 64)),

@@ -36,6 +36,9 @@ pub struct SinkSettings {
     pub timeout: Duration,
     /// Kind `Webhook`: the value of the header `Authorization`, such as `Bearer …`. Default: none.
     pub authorization: Option<Secret>,
+    /// Kind `Webhook`: the HTTP proxy that the calls go through. Default: none (empty in a file).
+    /// Proxies of the environment, such as `http_proxy`, are never used.
+    pub proxy: Option<WebUrl>,
 }
 
 /// The kind of a sink.
@@ -83,6 +86,8 @@ pub enum SinkTarget {
         url: WebUrl,
         /// The value of the header `Authorization`.
         authorization: Option<Secret>,
+        /// The proxy that the calls go through.
+        proxy: Option<WebUrl>,
         /// How long one call may take.
         timeout: Duration,
     },
@@ -98,6 +103,7 @@ impl Default for SinkSettings {
             keep: 0,
             timeout: Duration::from_secs(10),
             authorization: None,
+            proxy: None,
         }
     }
 }
@@ -121,6 +127,7 @@ impl Section for SinkSettings {
                 &mut self.authorization,
                 matching("text of visible ASCII characters and blanks", is_header),
             ),
+            Entry::new("proxy", &mut self.proxy, any(WEB_URLS)),
         ]
     }
 }
@@ -162,6 +169,7 @@ impl SinkSettings {
             (SinkKind::Webhook, Some(SinkUrl::Web(url))) => Ok(SinkTarget::Webhook {
                 url: url.clone(),
                 authorization: self.authorization.clone(),
+                proxy: self.proxy.clone(),
                 timeout: self.timeout,
             }),
             (_, None) => Err(missing("url")),
@@ -192,9 +200,10 @@ impl SinkSettings {
             "authorization",
             set(&self.authorization, &default.authorization),
         );
+        let proxy = ("proxy", set(&self.proxy, &default.proxy));
         match kind {
-            SinkKind::File => vec![url, key_prefix, keep, timeout, authorization],
-            SinkKind::Stream => vec![dir, authorization],
+            SinkKind::File => vec![url, key_prefix, keep, timeout, authorization, proxy],
+            SinkKind::Stream => vec![dir, authorization, proxy],
             SinkKind::Webhook => vec![dir, key_prefix, keep],
         }
     }
@@ -272,6 +281,24 @@ impl fmt::Display for SinkUrl {
 impl fmt::Debug for SinkUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
+    }
+}
+
+impl Value for WebUrl {
+    const KIND: &'static str = "http://HOST:PORT";
+
+    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
+        String::read(raw)?
+            .parse()
+            .map_err(|error: UrlError| Unread::Because(error.expected))
+    }
+
+    fn show(&self) -> String {
+        format!("\"{self}\"")
+    }
+
+    fn redact(text: &str) -> String {
+        SinkUrl::redact(text)
     }
 }
 

@@ -28,6 +28,11 @@ pub struct SqlSettings {
     /// A PEM file with the certificates that may sign the server's. Default: none (empty in a
     /// file), which means those of the web. Only with `verify-ca` and `verify-identity`.
     pub tls_ca_file: Option<PathBuf>,
+    /// A PEM file with the certificate that this program shows to the server. Default: none (empty
+    /// in a file). Only with TLS, and only together with [`tls_key_file`](Self::tls_key_file).
+    pub tls_cert_file: Option<PathBuf>,
+    /// A PEM file with the key of that certificate. Default: none (empty in a file).
+    pub tls_key_file: Option<PathBuf>,
     /// The most connections for hot-loads and flushes of one process. 1 to 256. Default: 4. The
     /// worker has its own ([`LandingSettings::connections`](crate::LandingSettings::connections)).
     /// A SQLite file takes one for writing and the others for reading.
@@ -75,6 +80,8 @@ impl SqlSettings {
             password: None,
             tls: TlsMode::Preferred,
             tls_ca_file: None,
+            tls_cert_file: None,
+            tls_key_file: None,
             connections: 4,
             connect_timeout: Duration::from_secs(3),
             acquire_timeout: Duration::from_secs(3),
@@ -101,6 +108,18 @@ impl SqlSettings {
     }
 
     pub(crate) fn validate_pairs(&self) -> Result<(), ConfigError> {
+        ensure(
+            self.tls_cert_file.is_some() == self.tls_key_file.is_some(),
+            "sql.tls_key_file",
+            &self.tls_key_file.show(),
+            || "sql.tls_cert_file and sql.tls_key_file together, or neither".to_owned(),
+        )?;
+        ensure(
+            self.tls_cert_file.is_none() || self.tls.encrypts(),
+            "sql.tls_cert_file",
+            &self.tls_cert_file.show(),
+            || "\"\", or sql.tls = \"required\", \"verify-ca\" or \"verify-identity\"".to_owned(),
+        )?;
         ensure(
             self.tls_ca_file.is_none() || self.tls.verifies(),
             "sql.tls_ca_file",
@@ -132,6 +151,16 @@ impl Section for SqlSettings {
             Entry::new(
                 "tls_ca_file",
                 &mut self.tls_ca_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
+            Entry::new(
+                "tls_cert_file",
+                &mut self.tls_cert_file,
+                any("the path of a PEM file, or \"\" for none"),
+            ),
+            Entry::new(
+                "tls_key_file",
+                &mut self.tls_key_file,
                 any("the path of a PEM file, or \"\" for none"),
             ),
             Entry::new("connections", &mut self.connections, between(1, 256)),
@@ -174,6 +203,12 @@ impl TlsMode {
         ("verify-ca", Self::VerifyCa),
         ("verify-identity", Self::VerifyIdentity),
     ];
+
+    /// Whether the connection is encrypted in any case.
+    #[must_use]
+    pub fn encrypts(self) -> bool {
+        self == Self::Required || self.verifies()
+    }
 
     /// Whether the server's certificate is checked.
     #[must_use]

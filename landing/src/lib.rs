@@ -13,6 +13,7 @@
 //! | [`marks`] | from marks to rows and back, pure functions |
 //! | [`notes`] | notes on their way to the feed |
 //! | `probation`, `expiring` | landed marks that stay until the database has kept them for a while |
+//! | `pulse` | whether the loop moves |
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `sweep` | deletes rows of fields that were purged long ago |
 //! | `hooks` | whether the worker has all hooks that the database needs |
@@ -40,6 +41,7 @@ mod namesake;
 pub mod notes;
 mod pass;
 mod probation;
+mod pulse;
 mod relay;
 pub mod rescue;
 mod round;

@@ -19,6 +19,7 @@ use crate::hooks::{LOOK_EVERY, Permit};
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::notes::LandedNotes;
+use crate::pulse::Pulse;
 use crate::relay::Relay;
 use crate::rescue::{self, Rescued};
 use crate::sink::Sink;
@@ -74,6 +75,7 @@ impl LandingWorker {
             expiring: Expiring::default(),
             landed_notes: LandedNotes::default(),
             stuck: Mutex::default(),
+            pulse: Pulse::default(),
             jitter,
             hurry: watch::Sender::new(false),
         };
@@ -120,6 +122,19 @@ impl LandingWorker {
     pub fn stuck(&self) -> Option<TierError> {
         let stuck = self.worker.stuck.lock();
         stuck.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The time since the loop last began a pass or a batch. A batch may take several times
+    /// `sql.statement_timeout` while a tier hangs.
+    #[must_use]
+    pub fn idle(&self) -> Duration {
+        self.worker.pulse.age()
+    }
+
+    /// Whether the worker finishes its last batches, and claims no more partitions.
+    #[must_use]
+    pub fn is_stopping(&self) -> bool {
+        self.worker.claims.is_closed()
     }
 
     fn note_pass(&self, ended: Result<(), &TierError>) {
@@ -384,6 +399,7 @@ impl LandingWorker {
                 true => HURRY.min(settings.interval),
                 false => settings.interval,
             };
+            self.worker.pulse.beat();
             let pause = match caught(&self.worker.metrics.panics, self.worker.pass()).await {
                 Ok(()) => {
                     self.note_pass(Ok(()));

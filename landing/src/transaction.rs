@@ -71,6 +71,7 @@ pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size,
     // the fence.
     let transaction = worker.limiter.begin().await;
     for _ in 0..attempts {
+        worker.pulse.beat();
         if ready.is_empty() {
             return Ok(Size::default());
         }

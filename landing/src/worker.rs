@@ -15,6 +15,7 @@ use crate::hooks::Permit;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::Metrics;
 use crate::notes::LandedNotes;
+use crate::pulse::Pulse;
 
 /// The state that the tasks of one worker share.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Worker {
     pub(crate) landed_notes: LandedNotes,
     /// The error of the last pass, if an operator must act before anything lands.
     pub(crate) stuck: Mutex<Option<TierError>>,
+    /// When the loop last moved.
+    pub(crate) pulse: Pulse,
     /// The seed of the jitter of waits.
     pub(crate) jitter: OpId,
     /// Whether the process is about to end, so that nothing more gathers.

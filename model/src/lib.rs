@@ -55,5 +55,5 @@ pub use outcome::{Outcome, Retry};
 pub use pairing::{LAYOUT, Paired, Token};
 pub use session::Fence;
 pub use sink::{NoSinkName, SinkName};
-pub use unreachable::{is_failed_handshake, is_unknown_host};
+pub use unreachable::{is_failed_handshake, is_unknown_host, limit_of};
 pub use version::{Epoch, Timestamp, Version};

@@ -41,3 +41,32 @@ pub fn is_failed_handshake(error: &str) -> bool {
     ];
     WORDS.iter().any(|words| error.contains(words))
 }
+
+/// The limit of this process or machine that an error of the operating system names, with the way to
+/// raise it.
+///
+/// ```
+/// use storage_model::limit_of;
+/// let limit = limit_of("Too many open files (os error 24)");
+/// assert!(limit.is_some_and(|limit| limit.contains("ulimit -n")));
+/// assert_eq!(limit_of("Connection refused (os error 111)"), None);
+/// ```
+#[must_use]
+pub fn limit_of(error: &str) -> Option<&'static str> {
+    const LIMITS: [(&str, &str); 3] = [
+        (
+            "(os error 24)",
+            "; the limit of open files of this process is reached: raise it (ulimit -n)",
+        ),
+        (
+            "(os error 23)",
+            "; the limit of open files of this machine is reached: raise it (fs.file-max)",
+        ),
+        (
+            "(os error 12)",
+            "; the memory of this process or machine is used up: give it more",
+        ),
+    ];
+    let known = LIMITS.iter().find(|(number, _)| error.contains(number));
+    known.map(|(_, limit)| *limit)
+}

@@ -1,5 +1,6 @@
 //! The meaning of the databases' error numbers. There is one table for each dialect, and no other
-//! code knows a number.
+//! code knows a number. The tables have each number of both lists that our logins and statements can
+//! meet. Any other number is unknown.
 
 /// The dialect of an error number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,130 +37,311 @@ pub(crate) enum Class {
 
 use Class::{Operator, Reconnect, Refused, Resolve, Retry, TooLong};
 
-/// The class of an error number. `None` if the number is in no table.
-pub(crate) fn class(dialect: Dialect, code: u32) -> Option<Class> {
-    let (table, code) = match dialect {
-        Dialect::MySql => (MYSQL, code),
-        // The low byte is the kind of error, the higher bytes are the detail.
-        Dialect::Sqlite => (SQLITE, code & 0xff),
-    };
-    table
-        .iter()
-        .find(|(_, codes)| codes.contains(&code))
-        .map(|(class, _)| *class)
+/// Numbers with one meaning.
+struct Known {
+    class: Class,
+    codes: &'static [u32],
+    /// The way out, for an operator. Empty if there is nothing to do.
+    advice: &'static str,
 }
 
-/// The numbers of MySQL and MariaDB.
-const MYSQL: &[(Class, &[u32])] = &[
-    (
-        Retry,
-        &[
-            1020, // the row changed since it was read (MariaDB's snapshot isolation)
-            1037, 1038, 1041, // out of memory
-            1205, // lock wait timeout
-            1206, // the lock table is full
-            1213, // deadlock, and every conflict of Galera
-            1317, // the query was killed
-            1614, // deadlock in a distributed transaction
-            1615, // the prepared statement must be prepared again
-            1637, // too many transactions
-            3101, // group replication rolled back
-            3168, 3170, // not available, out of memory
-            3572, // a lock was not free at once
+fn table(dialect: Dialect) -> &'static [Known] {
+    match dialect {
+        Dialect::MySql => MYSQL,
+        Dialect::Sqlite => SQLITE,
+    }
+}
+
+fn known(dialect: Dialect, code: u32) -> Option<&'static Known> {
+    let code = match dialect {
+        Dialect::MySql => code,
+        // The low byte is the kind of error, the higher bytes are the detail.
+        Dialect::Sqlite => code & 0xff,
+    };
+    table(dialect)
+        .iter()
+        .find(|known| known.codes.contains(&code))
+}
+
+/// The class of an error. `None` if the number is in no table. Some numbers have two meanings, which
+/// the text tells apart.
+pub(crate) fn class(dialect: Dialect, code: u32, text: &str) -> Option<Class> {
+    match (dialect, code) {
+        // The limit of prepared statements is 0, so none can be prepared at all.
+        (Dialect::MySql, 1461) if text.contains("current value: 0") => Some(Operator),
+        // Others may close their connections, while a quota of an hour lasts.
+        (Dialect::MySql, 1226) if text.contains("max_user_connections") => Some(Reconnect),
+        _ => known(dialect, code).map(|known| known.class),
+    }
+}
+
+/// The way out of an error, if it is the same for everyone.
+pub(crate) fn advice(dialect: Dialect, code: u32) -> Option<&'static str> {
+    let advice = known(dialect, code)?.advice;
+    (!advice.is_empty()).then_some(advice)
+}
+
+/// The numbers of MySQL and MariaDB. The chapter on errors has the same rows.
+const MYSQL: &[Known] = &[
+    Known {
+        // Another transaction stood in the way: a deadlock, a lock that was not free in time, a table that changed.
+        class: Retry,
+        codes: &[
+            1020, 1205, 1206, 1213, 1402, 1412, 1613, 1614, 1615, 1689, 1964, 3058, 3101, 3132,
+            3133, 3177, 3572,
         ],
-    ),
-    (TooLong, &[1969, 3024]),
-    (
-        Reconnect,
-        &[
-            1040, 1203, 1226, // too many connections
-            1042, 1043, // handshake failed
-            1047, 1180, // Galera without quorum
-            1053, 1077, 1078, 1079, // shutting down
-            1152, 1184, 1927, 3169, // the connection was killed or aborted
-            1156, 1157, 1158, 1159, 1160, 1161, 1835, // broken packets
-            1243, // the prepared statement is unknown
-            1461, // too many prepared statements
-            2002, 2003, 2006, 2013, // the client library's own: no server, server gone
-            4031, // idle for too long
+        advice: "",
+    },
+    Known {
+        // The statement was killed, or the server is busy.
+        class: Retry,
+        codes: &[1297, 1317, 1637],
+        advice: "",
+    },
+    Known {
+        // The server is out of memory.
+        class: Retry,
+        codes: &[
+            5, 1037, 1038, 1041, 1119, 1436, 3015, 3168, 3170, 3950, 3985,
         ],
-    ),
-    (
-        Resolve,
-        &[
-            1223, // a global read lock
-            1290, // --read-only, super_read_only
-            1792, // a read-only transaction
-            1836, // read-only mode
-            3032, // offline mode
+        advice: "if that lasts, give the server more memory",
+    },
+    Known {
+        // The statement took longer than sql.statement_timeout. A smaller batch is tried.
+        class: TooLong,
+        codes: &[1969, 3024],
+        advice: "",
+    },
+    Known {
+        // The server has no connection or thread left.
+        class: Reconnect,
+        codes: &[1040, 1135, 1203, 4081, 4082],
+        advice: "the server has no connection left: lower sql.connections, or raise its limit",
+    },
+    Known {
+        // The connection was rejected, closed or killed.
+        class: Reconnect,
+        codes: &[1042, 1043, 1080, 1152, 1184, 1243, 1927, 3169, 4031],
+        advice: "",
+    },
+    Known {
+        // The connection broke in the middle of a packet.
+        class: Reconnect,
+        codes: &[1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1835, 3068],
+        advice: "",
+    },
+    Known {
+        // The server shuts down.
+        class: Reconnect,
+        codes: &[1053, 1077, 1078, 1079],
+        advice: "",
+    },
+    Known {
+        // The cluster of servers has no quorum, or rejects the commit.
+        class: Reconnect,
+        codes: &[
+            1047, 1180, 1181, 3100, 3781, 3782, 3783, 3796, 3797, 3798, 3799,
         ],
-    ),
-    (
-        Operator,
-        &[
-            1005, 1030, 1033, 1194, 1195, 1812, 1813, 1932, // the table's files
-            3, 20, 1021, 1026, 1114, // the disk is full, or cannot be written
-            1015, 1016, 1034, // a file cannot be locked, opened or read
-            1044, 1045, 1049, 1142, 1143, 1227, // rights, database
-            1054, 1064, 1136, 1146, 1364, // the table does not fit the statements
-            1129, 1130, 1251, 1698, 1820,
-            1862, // the server rejects the host, the user or the password
-            1665, // the binary log's format does not allow READ COMMITTED
+        advice: "",
+    },
+    Known {
+        // A proxy has no server.
+        class: Reconnect,
+        codes: &[2002, 2003, 2005, 2006, 2012, 2013, 2014, 2055],
+        advice: "",
+    },
+    Known {
+        // Too many prepared statements. With the limit 0 it is a matter for an operator, exit code 3.
+        class: Reconnect,
+        codes: &[1461],
+        advice: "raise max_prepared_stmt_count",
+    },
+    Known {
+        // The server takes no writes: it is a replica, read-only or offline.
+        class: Resolve,
+        codes: &[1036, 1207, 1223, 1290, 1792, 1836, 1874, 3032, 3989, 4049],
+        advice: "the server takes no writes: if that lasts, it is a replica or read-only, so set sql.url to the primary",
+    },
+    Known {
+        // The server rejects the user or the password, or does not know how to check it.
+        class: Operator,
+        codes: &[1045, 1251, 1275, 1524, 1698, 1873, 4055, 4058],
+        advice: "check sql.user and sql.password, or the login in sql.url, and the hosts that this user may connect from",
+    },
+    Known {
+        // The account is locked, for good or after too many wrong passwords.
+        class: Operator,
+        codes: &[3118, 3955, 4150, 4151],
+        advice: "the account is locked: unlock it with ALTER USER … ACCOUNT UNLOCK",
+    },
+    Known {
+        // The password has expired.
+        class: Operator,
+        codes: &[1820, 1862, 3892],
+        advice: "the password has expired: set a new one with ALTER USER … IDENTIFIED BY",
+    },
+    Known {
+        // The account has used up a quota, which the message names. For max_user_connections the exit code is 5, because others may close theirs.
+        class: Operator,
+        codes: &[1226],
+        advice: "the account has used up this quota: raise it with ALTER USER … WITH, or set it to 0",
+    },
+    Known {
+        // The server rejects this host.
+        class: Operator,
+        codes: &[1129, 1130],
+        advice: "the server rejects connections from this host: let the user come from it",
+    },
+    Known {
+        // The server wants TLS.
+        class: Operator,
+        codes: &[3159],
+        advice: "the server wants TLS: set sql.tls to required or more",
+    },
+    Known {
+        // No right to the database, or no such database.
+        class: Operator,
+        codes: &[1044, 3879],
+        advice: "there is no such database, or the user may not use it: create it, and grant the rights that `landing-worker grants` prints",
+    },
+    Known {
+        // No such database.
+        class: Operator,
+        codes: &[1046, 1049],
+        advice: "create the database, or correct its name in sql.url",
+    },
+    Known {
+        // A right is missing, or the user in whose name a trigger runs.
+        class: Operator,
+        codes: &[1142, 1143, 1227, 1370, 1419, 1449],
+        advice: "grant the right: `landing-worker grants` prints all required rights",
+    },
+    Known {
+        // The disk, a tablespace or the log of changes is full or failing.
+        class: Operator,
+        codes: &[3, 20, 35, 1021, 1026, 1030, 1114, 1878, 3019, 3675],
+        advice: "the server's disk is full or failing: free space there",
+    },
+    Known {
+        // The server can't read or write a file.
+        class: Operator,
+        codes: &[
+            1, 2, 9, 13, 23, 27, 29, 1004, 1015, 1016, 1017, 1023, 1024, 1025,
         ],
-    ),
-    (
-        Refused,
-        &[
-            1048, // null
-            1062, 1169, 1586, // another unique key
-            1118, // the row is too large
-            1153, // the packet is too large
-            1216, 1217, 1451, 1452, // another table's rows
-            1264, 1265, 1292, 1366, 1406, 1411,
-            1690, // out of range, too long, of a wrong type
-            1301, // larger than the packet
-            1390, // too many placeholders
-            3819, 4025, // a check
+        advice: "the server can't use its files: look into its log",
+    },
+    Known {
+        // The files of a table are missing, damaged or locked.
+        class: Operator,
+        codes: &[
+            1005, 1033, 1034, 1035, 1194, 1195, 1712, 1728, 1812, 1813, 1814, 1877, 1881, 1932,
+            3000, 3185, 3510, 4047, 4139,
         ],
-    ),
+        advice: "the table is damaged or its files are missing: look into the log of the server",
+    },
+    Known {
+        // The tables, or the kind of server, do not fit the statements.
+        class: Operator,
+        codes: &[
+            1050, 1054, 1060, 1061, 1064, 1067, 1071, 1072, 1091, 1099, 1100, 1101, 1103, 1104,
+            1109, 1115, 1136, 1146, 1192, 1193, 1231, 1235, 1238, 1267, 1270, 1271, 1273, 1286,
+            1289, 1295, 1305, 1364, 1707, 3161, 3780, 4182,
+        ],
+        advice: "compare the tables with `landing-worker migrate --dry-run`, and the server with the versions that are supported",
+    },
+    Known {
+        // The replication of the server forbids the statement.
+        class: Operator,
+        codes: &[1418, 1598, 1665, 1785, 3098, 3750],
+        advice: "set binlog_format to ROW, and keep the tables in InnoDB with their primary keys",
+    },
+    Known {
+        // A value is null, too long, out of range or of a wrong type.
+        class: Refused,
+        codes: &[
+            1048, 1264, 1265, 1292, 1300, 1366, 1367, 1406, 1411, 1690, 1977, 3854, 3988,
+        ],
+        advice: "",
+    },
+    Known {
+        // An index, a foreign key, a partition or a check of your own rejects the row.
+        class: Refused,
+        codes: &[
+            1022, 1062, 1169, 1216, 1217, 1369, 1451, 1452, 1526, 1586, 1748, 1761, 1762, 3819,
+            4025,
+        ],
+        advice: "",
+    },
+    Known {
+        // The row, the packet or the list of values is too large.
+        class: Refused,
+        codes: &[1118, 1153, 1162, 1301, 1390],
+        advice: "raise max_allowed_packet, or lower limits.value_bytes_max",
+    },
+    Known {
+        // The transaction is too large. Smaller ones are tried first.
+        class: Refused,
+        codes: &[1197, 1705, 1713, 3231],
+        advice: "raise max_binlog_cache_size, or the limit that the message names",
+    },
 ];
 
 /// The low bytes of SQLite's numbers.
-const SQLITE: &[(Class, &[u32])] = &[
-    (
-        Retry,
-        &[
-            5,  // another writer, for longer than the wait
-            6,  // another connection of the same cache
-            7,  // out of memory
-            9,  // interrupted
-            15, // the locks of the write-ahead log
-            17, // the schema changed
-        ],
-    ),
-    (
-        Operator,
-        &[
-            1,  // the statement does not fit the tables
-            3,  // rights
-            8,  // read-only
-            10, // the disk fails
-            11, // the file is damaged
-            13, // the disk is full
-            14, // the file cannot be opened
-            22, // the file is too large for the system
-            23, // not allowed
-            26, // not a database
-        ],
-    ),
-    (
-        Refused,
-        &[
-            18, // too big
-            19, // a constraint
-            20, // a wrong type
-        ],
-    ),
+const SQLITE: &[Known] = &[
+    Known {
+        // Another connection or program is using the file.
+        class: Retry,
+        codes: &[4, 5, 6, 9, 15, 17],
+        advice: "",
+    },
+    Known {
+        // Out of memory.
+        class: Retry,
+        codes: &[7],
+        advice: "",
+    },
+    Known {
+        // The statement does not fit the tables.
+        class: Operator,
+        codes: &[1, 21, 25],
+        advice: "compare the tables with `landing-worker migrate --dry-run`",
+    },
+    Known {
+        // No right to write the file.
+        class: Operator,
+        codes: &[3, 8, 23],
+        advice: "let this user write the file and its folder",
+    },
+    Known {
+        // The disk fails, or the file is too large for it.
+        class: Operator,
+        codes: &[10, 22],
+        advice: "the disk is failing or full",
+    },
+    Known {
+        // The file is damaged, or no database.
+        class: Operator,
+        codes: &[11, 24, 26],
+        advice: "the file is damaged or not a database: restore it from a backup",
+    },
+    Known {
+        // The disk is full.
+        class: Operator,
+        codes: &[13],
+        advice: "the disk is full: free space there",
+    },
+    Known {
+        // The file cannot be opened.
+        class: Operator,
+        codes: &[14],
+        advice: "the file is not there, or this user may not read and write it and its folder: check its path in sql.url",
+    },
+    Known {
+        // The row is too large, breaks a constraint, or has a wrong type.
+        class: Refused,
+        codes: &[18, 19, 20],
+        advice: "",
+    },
 ];
 
 #[cfg(test)]
@@ -184,7 +366,8 @@ mod tests {
             (
                 Operator,
                 &[
-                    1021, 1114, 1026, 1030, 1044, 1045, 1142, 1049, 1146, 1054, 1064,
+                    1021, 1114, 1026, 1030, 1044, 1045, 1142, 1049, 1146, 1054, 1064, 3118, 4151,
+                    3955, 1226, 1820,
                 ],
             ),
             (
@@ -196,9 +379,20 @@ mod tests {
         ];
         for (class_, codes) in expected {
             for &code in codes {
-                assert_eq!(class(Dialect::MySql, code), Some(class_), "{code}");
+                assert_eq!(class(Dialect::MySql, code, ""), Some(class_), "{code}");
             }
         }
+    }
+
+    #[test]
+    fn a_number_with_two_meanings_is_told_apart_by_its_text() {
+        let class = |code, text: &str| class(Dialect::MySql, code, text);
+        let quota =
+            |name| format!("User 'game' has exceeded the '{name}' resource (current value: 9)");
+        assert_eq!(class(1226, &quota("max_questions")), Some(Operator));
+        assert_eq!(class(1226, &quota("max_user_connections")), Some(Reconnect));
+        assert_eq!(class(1461, "(current value: 16382)"), Some(Reconnect));
+        assert_eq!(class(1461, "(current value: 0)"), Some(Operator));
     }
 
     #[test]
@@ -217,16 +411,16 @@ mod tests {
             (1555, Refused), // CONSTRAINT_PRIMARYKEY
         ];
         for (code, expected) in cases {
-            assert_eq!(class(Dialect::Sqlite, code), Some(expected), "{code}");
+            assert_eq!(class(Dialect::Sqlite, code, ""), Some(expected), "{code}");
         }
     }
 
     #[test]
     fn unknown_numbers_have_no_class() {
-        assert_eq!(class(Dialect::MySql, 0), None);
-        assert_eq!(class(Dialect::MySql, 1105), None);
-        assert_eq!(class(Dialect::MySql, 64_999), None);
-        assert_eq!(class(Dialect::Sqlite, 2), None);
+        for code in [0, 1105, 64_999] {
+            assert_eq!(class(Dialect::MySql, code, ""), None);
+        }
+        assert_eq!(class(Dialect::Sqlite, 2, ""), None);
     }
 
     #[test]
@@ -236,9 +430,58 @@ mod tests {
             assert!(
                 table
                     .iter()
-                    .flat_map(|(_, codes)| *codes)
+                    .flat_map(|known| known.codes)
                     .all(|code| seen.insert(code))
             );
+        }
+    }
+
+    /// Numbers, kind, exit code and advice of each row of the chapter, in its order.
+    fn rows_of_the_chapter(heading: &str) -> Vec<(String, String, String, String)> {
+        let chapter = concat!(env!("CARGO_MANIFEST_DIR"), "/../book/src/errors.md");
+        let chapter = std::fs::read_to_string(chapter).unwrap();
+        let section = chapter.split_once(heading).unwrap().1;
+        let section = section.split("\n## ").next().unwrap();
+        let cells = |line: &str| line.split('|').map(|cell| cell.trim().to_owned()).collect();
+        section
+            .lines()
+            .filter(|line| {
+                line.starts_with("| ") && line[2..].starts_with(|c: char| c.is_ascii_digit())
+            })
+            .map(|line| {
+                let cells: Vec<String> = cells(line);
+                (
+                    cells[1].clone(),
+                    cells[3].clone(),
+                    cells[4].clone(),
+                    cells[5].clone(),
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn the_chapter_on_errors_has_the_rows_of_the_tables_and_no_others() {
+        for (dialect, heading) in [
+            (Dialect::MySql, "## MySQL and MariaDB\n"),
+            (Dialect::Sqlite, "## SQLite\n"),
+        ] {
+            let rows = rows_of_the_chapter(heading);
+            assert_eq!(rows.len(), table(dialect).len(), "{dialect:?}");
+            for (known, (codes, kind, exit, advice)) in table(dialect).iter().zip(rows) {
+                let numbers: Vec<String> = known.codes.iter().map(ToString::to_string).collect();
+                assert_eq!(numbers.join(", "), codes);
+                let expected = match known.class {
+                    Operator => ("operator", "3"),
+                    Refused => ("row", "1"),
+                    _ => ("unwell", "5"),
+                };
+                assert_eq!((kind.as_str(), exit.as_str()), expected, "{codes}");
+                assert!(
+                    advice.contains(known.advice) && !advice.is_empty(),
+                    "{codes}"
+                );
+            }
         }
     }
 }

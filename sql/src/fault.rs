@@ -1,7 +1,6 @@
 //! The fault of a statement, in terms that both drivers share.
 
-use crate::advice::advice;
-use crate::classify::{Class, Dialect, class};
+use crate::classify::{Class, Dialect, advice, class};
 use crate::{ColdError, ColdKind, RowFault};
 
 /// A failed statement, or a failed attempt to connect.
@@ -17,7 +16,7 @@ pub(crate) struct Fault {
 impl Fault {
     /// An error answer of the database. Logs a number that is in no table.
     pub(crate) fn answered(dialect: Dialect, code: u32, message: &str) -> Self {
-        let class = class(dialect, code).unwrap_or_else(|| {
+        let class = class(dialect, code, message).unwrap_or_else(|| {
             tracing::warn!(code, message, "unknown database error number: the database counts as unwell, unless only one row gets this error");
             Class::Unknown
         });
@@ -26,7 +25,7 @@ impl Fault {
             None => one_line(message),
         };
         Self {
-            class: lasting(dialect, code, &message).unwrap_or(class),
+            class,
             code,
             message,
         }
@@ -50,9 +49,14 @@ impl Fault {
             ));
         }
         if storage_model::is_failed_handshake(message) {
-            return Self::operator(format!("TLS: {message}: see sql.tls and sql.tls_ca_file"));
+            return Self::operator(format!(
+                "TLS: {message}: see sql.tls, sql.tls_ca_file and sql.tls_cert_file"
+            ));
         }
-        Self::lost(message)
+        Self::lost(format!(
+            "{message}{}",
+            storage_model::limit_of(message).unwrap_or_default()
+        ))
     }
 
     /// The fault for a database that was reached before. Then the settings are right, and the
@@ -196,13 +200,6 @@ impl ColdError {
     }
 }
 
-/// The class of a number whose message tells a lasting fault. It overrides the table.
-fn lasting(dialect: Dialect, code: u32, message: &str) -> Option<Class> {
-    // No statement can be prepared at all. Otherwise the number means too many prepared statements.
-    (dialect == Dialect::MySql && code == 1461 && message.contains("current value: 0"))
-        .then_some(Class::Operator)
-}
-
 fn one_line(message: &str) -> String {
     message.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -241,15 +238,14 @@ mod tests {
     #[test]
     fn of_all_numbers_only_those_of_the_table_refuse_a_row() {
         // Calls the classifier itself, because `answered` logs each unknown number.
-        let refused = |dialect, code| class(dialect, code) == Some(Class::Refused);
+        let refused = |dialect, code| class(dialect, code, "") == Some(Class::Refused);
         let mysql: Vec<u32> = (0..=u32::from(u16::MAX))
             .filter(|code| refused(Dialect::MySql, *code))
             .collect();
-        assert!(mysql.contains(&1406) && mysql.len() < 30, "{mysql:?}");
+        assert!(mysql.contains(&1406) && mysql.len() < 40, "{mysql:?}");
         assert!(
-            mysql
-                .iter()
-                .all(|code| (1048..=1690).contains(code) || [3819, 4025].contains(code)),
+            mysql.iter().all(|code| (1022..=1977).contains(code)
+                || [3231, 3819, 3854, 3988, 4025].contains(code)),
             "{mysql:?}"
         );
         for code in 0..1 << 20 {

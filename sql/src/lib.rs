@@ -19,12 +19,11 @@
 //! | `sweep` | deletes rows of purged fields |
 //! | `hooks` | rows that follow from landed rows, by definitions in the database |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
-//! | `fault`, `classify`, `advice` | the meaning of the database's error numbers |
+//! | `fault`, `classify` | the meaning of the database's error numbers |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `conformance` (feature) | the suite that every engine passes |
 
 mod access;
-mod advice;
 pub mod batch;
 pub mod error;
 pub mod open;

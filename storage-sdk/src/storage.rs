@@ -320,7 +320,6 @@ impl Storage {
         let landing = self.worker().map(LandingWorker::counts).unwrap_or_default();
         let loads = self.core.tiers.load_counts();
         let [sessions, sessions_lost, sessions_dropped] = self.core.holder.counts();
-        let panics = loads.panics.saturating_add(landing.panics);
         Stats {
             sessions,
             sessions_lost,
@@ -336,7 +335,7 @@ impl Storage {
             fence_mismatches: landing.fenced,
             rows_landed: landing.rows,
             marks_landed: landing.marks,
-            background_restarts: self.core.background.restarts().saturating_add(panics),
+            background_restarts: self.core.background.restarts().saturating_add(loads.panics),
         }
     }
 

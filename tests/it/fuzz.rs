@@ -35,6 +35,9 @@ const KEYS: &[&str] = &[
     "value_bytes_max",
     "tls",
     "tls_ca_file",
+    "tls_cert_file",
+    "tls_key_file",
+    "proxy",
     "odd",
 ];
 const VALUES: &[&str] = &[

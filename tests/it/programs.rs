@@ -210,6 +210,11 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
         "{}",
         text(&refused.stdout)
     );
+    assert!(
+        text(&refused.stdout).contains(", 1 attempts\n"),
+        "a retry by hand is no attempt of a worker: {}",
+        text(&refused.stdout)
+    );
     sqlx::raw_sql("ALTER TABLE landing_rows DROP CONSTRAINT poison")
         .execute(&mut connection)
         .await?;

@@ -99,6 +99,68 @@ fn two_variables_are_enough_to_start_and_they_override_a_file() {
     );
 }
 
+/// Starts a test of this file again, in a process with these variables.
+fn inside(test: &str, variables: &[(&str, &str)]) -> std::io::Result<std::process::Output> {
+    let mut inner = std::process::Command::new(std::env::current_exe()?);
+    inner.args(["--exact", &format!("environment::{test}"), "--nocapture"]);
+    let variables = variables.iter().copied();
+    inner
+        .env("CONFIG_TEST_INSIDE", "1")
+        .envs(variables)
+        .output()
+}
+
+#[test]
+fn a_password_can_stand_in_a_file_whose_line_end_is_no_part_of_it() {
+    if std::env::var_os("CONFIG_TEST_INSIDE").is_some() {
+        match Settings::from_env() {
+            Ok(settings) => println!("read {:?}", settings.sql.password.unwrap().expose()),
+            Err(error) => println!("refused {error}"),
+        }
+        return;
+    }
+    let test = "a_password_can_stand_in_a_file_whose_line_end_is_no_part_of_it";
+    let file = std::env::temp_dir().join(format!("password-{}", std::process::id()));
+    let path = file.display().to_string();
+    let urls = [
+        ("STORAGE__REDIS__URL", "redis://one"),
+        ("STORAGE__SQL__URL", "mysql://game@two/game"),
+    ];
+    let with = |more: &[(&str, &str)]| {
+        let output = inside(test, &[&urls[..], more].concat()).unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    for (content, read) in [
+        ("hunter2\n", "hunter2"),
+        ("hunter2\r\n", "hunter2"),
+        (" hunter 2", " hunter 2"),
+    ] {
+        std::fs::write(&file, content).unwrap();
+        let said = with(&[("STORAGE__SQL__PASSWORD_FILE", &path)]);
+        assert!(said.contains(&format!("read {read:?}")), "{said}");
+    }
+    let both = with(&[
+        ("STORAGE__SQL__PASSWORD_FILE", &path),
+        ("STORAGE__SQL__PASSWORD", "other"),
+    ]);
+    assert!(
+        both.contains("only one of STORAGE__SQL__PASSWORD and") && !both.contains("hunter"),
+        "{both}"
+    );
+    std::fs::write(&file, "\n").unwrap();
+    let empty = with(&[("STORAGE__SQL__PASSWORD_FILE", &path)]);
+    assert!(empty.contains("a file that is not empty"), "{empty}");
+    std::fs::remove_file(&file).unwrap();
+    let missing = with(&[("STORAGE__SQL__PASSWORD_FILE", &path)]);
+    assert!(
+        missing.contains("STORAGE__SQL__PASSWORD_FILE=") && missing.contains("No such file"),
+        "{missing}"
+    );
+    let unknown = with(&[("STORAGE__SQL__PASSWORT_FILE", &path)]);
+    assert!(unknown.contains("unknown variable"), "{unknown}");
+}
+
 /// The file's certificates don't fit the variable's URL without TLS; the message names the file's
 /// line.
 const MISFIT: &str = concat!(

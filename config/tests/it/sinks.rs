@@ -48,6 +48,7 @@ fn each_kind_of_sink_has_its_target() {
             SinkTarget::Webhook {
                 url: "https://h/p".parse().unwrap(),
                 authorization: None,
+                proxy: None,
                 timeout: Duration::from_secs(2),
             },
         ),

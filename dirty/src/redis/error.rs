@@ -50,7 +50,11 @@ impl Failure {
     }
 
     /// The server's error, without the place in a script that it names.
-    fn answered(code: &str, text: &str) -> Self {
+    pub(crate) fn answered(code: &str, text: &str) -> Self {
+        // Said at once to a new connection, before anything is sent on it.
+        if code == "ERR" && text.starts_with("max number of clients") {
+            return Self::NoConnection(format!("{code} {text}"));
+        }
         let forbidden = Forbidden::of(text).map(Self::Forbidden);
         forbidden.unwrap_or_else(|| {
             Self::server(code, text.split(" script: ").next().unwrap_or_default())
@@ -182,17 +186,61 @@ fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome
         "UNPREPARED" => partition.map_or(HotKind::Corrupt, HotKind::Unprepared),
         "EPOCH" => HotKind::EpochMoved,
         "LOCKLOST" => HotKind::LockLost,
-        "OOM" => HotKind::OutOfMemory,
         "DEADLINE" => HotKind::Settings,
-        "CORRUPT" | "BADCALL" | "WRONGTYPE" | "CROSSSLOT" => HotKind::Corrupt,
-        "NOAUTH" | "WRONGPASS" | "NOPERM" => HotKind::Denied,
-        "NOSCRIPT" | "MOVED" | "ASK" | "TRYAGAIN" | "CLUSTERDOWN" | "LOADING" | "MASTERDOWN"
-        | "READONLY" | "BUSY" => HotKind::Unavailable,
-        "NOREPLICAS" | "MISCONF" => HotKind::NoWrites,
-        _ => return None,
+        "CORRUPT" | "BADCALL" => HotKind::Corrupt,
+        _ => {
+            let known = PREFIXES.iter().find(|(_, codes)| codes.contains(&code));
+            known.map(|(kind, _)| kind.clone())?
+        }
     };
     Some((kind, Outcome::NotApplied))
 }
+
+/// The prefixes of the errors of Redis 7 and 8 and of Valkey, which come before anything is
+/// written. The chapter on errors has the same rows.
+const PREFIXES: &[(HotKind, &[&str])] = &[
+    // The server loads its data, has lost its primary, or runs a long script.
+    (HotKind::Unavailable, &["LOADING", "MASTERDOWN", "BUSY"]),
+    // Slots move, or the cluster is not whole.
+    (
+        HotKind::Unavailable,
+        &["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "REDIRECT"],
+    ),
+    // Another server is the primary now, or becomes it.
+    (
+        HotKind::Unavailable,
+        &[
+            "READONLY",
+            "NOSCRIPT",
+            "UNBLOCKED",
+            "INPROG",
+            "NOMASTERLINK",
+            "NOGOODSLAVE",
+            "NOQUORUM",
+            "IOERR",
+        ],
+    ),
+    // The server can't save to its disk, or has too few replicas.
+    (HotKind::NoWrites, &["MISCONF", "NOREPLICAS"]),
+    // The server is at maxmemory.
+    (HotKind::OutOfMemory, &["OOM"]),
+    // The server rejects user or password.
+    (HotKind::Denied, &["NOAUTH", "WRONGPASS"]),
+    // The user lacks a right.
+    (HotKind::Denied, &["NOPERM"]),
+    // The server is in protected mode, and takes only clients of its own machine.
+    (HotKind::Denied, &["DENIED"]),
+    // Another program has written a key under redis.prefix.
+    (
+        HotKind::Corrupt,
+        &["WRONGTYPE", "INVALIDOBJ", "BUSYKEY", "BUSYGROUP", "NOGROUP"],
+    ),
+    // A proxy or a server that does not speak Redis as this program does.
+    (
+        HotKind::Corrupt,
+        &["CROSSSLOT", "EXECABORT", "NOTBUSY", "UNKILLABLE", "NOPROTO"],
+    ),
+];
 
 fn one_line(message: &str) -> String {
     message.trim().replace(char::is_control, " ")
@@ -219,12 +267,12 @@ mod tests {
         let table = [
             (
                 Unavailable,
-                "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY",
+                "NOSCRIPT MOVED ASK TRYAGAIN CLUSTERDOWN LOADING MASTERDOWN READONLY BUSY REDIRECT",
             ),
             (NoWrites, "NOREPLICAS MISCONF"),
             (OutOfMemory, "OOM"),
-            (Denied, "NOAUTH WRONGPASS NOPERM"),
-            (Corrupt, "WRONGTYPE CORRUPT BADCALL CROSSSLOT"),
+            (Denied, "NOAUTH WRONGPASS NOPERM DENIED"),
+            (Corrupt, "WRONGTYPE CORRUPT BADCALL CROSSSLOT EXECABORT"),
             (Unprepared(Partition(3)), "UNPREPARED"),
             (EpochMoved, "EPOCH"),
             (LockLost, "LOCKLOST"),
@@ -239,6 +287,43 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn the_chapter_on_errors_has_the_prefixes_of_the_table_and_no_others() {
+        let chapter = concat!(env!("CARGO_MANIFEST_DIR"), "/../book/src/errors.md");
+        let chapter = std::fs::read_to_string(chapter).unwrap();
+        let section = chapter.split_once("## Redis\n").unwrap().1;
+        let rows: Vec<Vec<&str>> = section
+            .lines()
+            .skip_while(|line| !line.starts_with("| ---"))
+            .skip(1)
+            .take_while(|line| line.starts_with("| "))
+            .map(|line| line.split('|').map(str::trim).collect())
+            .collect();
+        assert_eq!(rows.len(), PREFIXES.len());
+        for ((kind, codes), row) in PREFIXES.iter().zip(rows) {
+            assert_eq!(codes.join(", "), row[1]);
+            let expected = match kind {
+                HotKind::Unavailable => ("unavailable", "4"),
+                HotKind::NoWrites => ("no writes", "4"),
+                HotKind::OutOfMemory => ("out of memory", "4"),
+                HotKind::Denied => ("denied", "3"),
+                _ => ("corrupt", "1"),
+            };
+            assert_eq!((row[3], row[4]), expected, "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn a_server_without_a_place_for_a_client_is_away_and_its_text_is_told() {
+        let full = Failure::answered("ERR", "max number of clients reached");
+        let error = hot_error(full, "mutate", true, None);
+        assert_eq!(
+            (error.kind, error.outcome),
+            (HotKind::Unavailable, Outcome::NotApplied)
+        );
+        assert_eq!(error.message, "ERR max number of clients reached");
     }
 
     #[test]

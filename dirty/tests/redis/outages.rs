@@ -432,6 +432,33 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     );
 }
 
+/// Redis asks clients for a certificate by default.
+#[tokio::test]
+async fn a_server_that_asks_for_a_certificate_gets_the_one_of_the_settings() {
+    let secured = RedisServer::start(storage_servers::RedisOptions {
+        tls: true,
+        args: vec!["--tls-auth-clients".into(), "yes".into()],
+        ..Default::default()
+    })
+    .await
+    .unwrap();
+    let ca = secured.ca_pem().unwrap().to_path_buf();
+    let file = |name: &str| Some(ca.with_file_name(name));
+    let without = RedisSettings {
+        tls_ca_file: Some(ca.clone()),
+        ..settings(&secured.url())
+    };
+    let error = open_redis(without.clone()).await.unwrap_err();
+    assert!(error.message.contains("redis.tls_cert_file"), "{error}");
+    let store = prepared(RedisSettings {
+        tls_cert_file: file("server.pem"),
+        tls_key_file: file("server.key"),
+        ..without
+    })
+    .await;
+    apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
+}
+
 /// The store looks at a partition before it sends anything to a server that this process does not
 /// know yet.
 #[tokio::test]

@@ -6,10 +6,14 @@
 //! | `mod` | [`Relay`]: the loop of a sink's task, when to wait and to stop |
 //! | `round` | one round over the worker's partitions |
 //! | `delivery` | sending a batch, parking refused events, storing the position |
+//! | `refusals` | whether an event that is refused is at fault itself |
+//! | `rests` | partitions that the sink does not take while it takes others |
 //! | `batch` | the decisions about batches and gaps, pure functions |
 
 mod batch;
 mod delivery;
+mod refusals;
+mod rests;
 mod round;
 
 use std::sync::Arc;
@@ -40,8 +44,8 @@ pub(crate) struct Relay {
     rows: AtomicUsize,
     /// The partition with which the next round begins. As above.
     first: AtomicU32,
-    /// The last partition that failed while others went on. As above.
-    failing: AtomicU32,
+    refusals: refusals::Refusals,
+    rests: rests::Rests,
     /// How many events the sink is behind, in the partitions of this worker. Written by each round,
     /// read by [`LandingWorker::counts`](crate::LandingWorker::counts).
     behind: AtomicU64,
@@ -71,7 +75,8 @@ impl Relay {
             sink,
             rows: AtomicUsize::new(batch::ROWS_FIRST),
             first: AtomicU32::new(0),
-            failing: AtomicU32::new(u32::MAX),
+            refusals: refusals::Refusals::default(),
+            rests: rests::Rests::default(),
             behind: AtomicU64::new(0),
         }
     }

@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use storage_model::{Content, Event, Partition, Position};
 use storage_sql::FeedEnds;
 use storage_tiers::TierError;
+use tokio::time::Instant;
 
 use super::{Away, Ended, Relay, batch};
 use crate::worker::Worker;
@@ -30,13 +31,16 @@ impl Relay {
         self.note_behind(&feeds, &positions);
         let (mut busy, mut took) = (false, false);
         for (ends, after) in feeds.iter().zip(positions) {
-            if ends.last <= after {
+            if ends.last <= after || self.rests.is_resting(ends.partition, Instant::now()) {
                 continue;
             }
             match self.turn(worker, ends, after).await? {
-                Turn::Done { more } => (busy, took) = (busy | more, true),
+                Turn::Done { more } => {
+                    self.rests.end(ends.partition);
+                    (busy, took) = (busy | more, true);
+                }
                 // The receiver takes events of other partitions, so they go on.
-                Turn::Away(away) if took => self.pass_over(&away),
+                Turn::Away(away) if took => self.pass_over(worker, &away),
                 Turn::Away(away) => {
                     // The next round begins with another partition.
                     let next = away.partition.0.saturating_add(1);
@@ -48,12 +52,19 @@ impl Relay {
         Ok(if busy { Ended::Busy } else { Ended::Idle })
     }
 
-    /// Reports a partition that fails while others go on, once until another one does.
-    fn pass_over(&self, away: &Away) {
+    /// Lets a partition rest that fails while others go on, and reports it once.
+    fn pass_over(&self, worker: &Worker, away: &Away) {
         let Away {
-            partition, message, ..
+            partition,
+            message,
+            retry_after,
         } = away;
-        if self.failing.swap(partition.0, Ordering::Relaxed) != partition.0 {
+        let settings = &worker.settings;
+        let range = (settings.backoff_min, settings.backoff_max);
+        if self
+            .rests
+            .begin(*partition, *retry_after, range, Instant::now())
+        {
             tracing::warn!(
                 sink = %self.name, partition = partition.0, error = %message,
                 "the sink takes no events of this partition, and those of others go on: they are sent again"

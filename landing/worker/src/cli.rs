@@ -8,7 +8,7 @@ use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
 use crate::{
-    adopt, backup, drain, errors, export, grants, hooks, import, migrate, parked, run, status,
+    adopt, backup, drain, errors, export, grants, hooks, import, limit, migrate, parked, run, status,
     verify,
 };
 
@@ -115,12 +115,9 @@ pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
             "warn,landing_worker=info,storage_landing=info,storage_tiers=info".into()
         }))
         .try_init();
-    let runtime = match tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match limit::enough_threads().and_then(|()| runtime()) {
         Ok(runtime) => runtime,
-        Err(error) => return failed(&error.into()).into(),
+        Err(error) => return failed(&error).into(),
     };
     let exit = runtime
         .block_on(work)
@@ -128,6 +125,19 @@ pub fn program(work: impl Future<Output = anyhow::Result<Exit>>) -> ExitCode {
     // Not dropped: a drop waits for a read of a pipe without a writer.
     runtime.shutdown_background();
     exit.into()
+}
+
+fn runtime() -> anyhow::Result<tokio::runtime::Runtime> {
+    let built = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    built.map_err(|error| {
+        let hint = storage_model::limit_of(&error.to_string()).unwrap_or_default();
+        exit::error(
+            Exit::Settings,
+            format!("the program can't begin: {error}{hint}"),
+        )
+    })
 }
 
 async fn run(cli: Cli) -> anyhow::Result<Exit> {

@@ -19,7 +19,7 @@ Exit codes:
   5    the cold tier is away
   6    refused for safety: eviction policy, number of partitions, version of the schema, tiers that do not belong together
   7    the deadline passed; what was done until then stays done
-  130  ended by SIGTERM or SIGINT; only run ends with 0 then, and with 130 at the second signal
+  130  ended by SIGTERM, SIGINT or SIGHUP; only run ends with 0 then, and with 130 at the second signal
   141  nobody reads the output any more";
 
 /// How a command ends.

@@ -1,6 +1,7 @@
-//! `run --http`: `/metrics` for Prometheus, and `/healthz` for a supervisor.
+//! `run --http`: `/metrics` for Prometheus, and `/livez`, `/readyz` and `/healthz` for a supervisor.
 //!
-//! It is served from the start of the program, also while the worker waits for its tiers.
+//! They are served from the start of the program, also while the worker waits for its tiers.
+//! Landing needs files and memory, too. So few connections are served at once, and none for long.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -13,18 +14,33 @@ use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
 use storage_landing::{Backlog, LandingWorker};
 use storage_metrics::page::CONTENT_TYPE;
 use storage_metrics::{Measure as _, Page, names};
 use storage_tiers::Tiers;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
 /// How long a tier may take to answer a health check or a scrape.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between tries to take an address that another process has, such as the worker before this one.
+/// Also the pause after a connection that could not be taken.
 const TAKE_EVERY: Duration = Duration::from_secs(1);
+/// Connections that are served at once. Further ones wait.
+const CONNECTIONS_MAX: usize = 8;
+/// How long a connection may take to send the head of a request. Then another one has its place.
+const HEAD_MAX: Duration = Duration::from_secs(2);
+/// How long one connection is served.
+const CONNECTION_MAX: Duration = Duration::from_secs(30);
+/// The most time between two steps of the loop, beside the time of slow statements.
+const STEP_MAX: Duration = Duration::from_mins(1);
+/// How many statements one step may wait for.
+const STATEMENTS: u32 = 4;
 
 /// A worker at work, and its tiers.
 #[derive(Debug, Clone)]
@@ -33,6 +49,8 @@ pub struct Work {
     pub worker: Arc<LandingWorker>,
     /// What it lands from and into.
     pub tiers: Tiers,
+    /// How long one statement may take.
+    pub statement_timeout: Duration,
 }
 
 /// The work that is served; none until both tiers are open.
@@ -63,6 +81,11 @@ pub async fn serve(address: SocketAddr, work: Shared) -> anyhow::Result<Serving>
     };
     let router = Router::new()
         .route("/metrics", get(metrics))
+        .route(
+            "/livez",
+            get(|State(work): State<Shared>| async move { live(&work) }),
+        )
+        .route("/readyz", get(ready))
         .route("/healthz", get(health))
         .with_state(work);
     Ok(Serving(tokio::spawn(async move {
@@ -74,11 +97,46 @@ pub async fn serve(address: SocketAddr, work: Shared) -> anyhow::Result<Serving>
             taken = TcpListener::bind(address).await.ok();
         };
         let address = listener.local_addr().unwrap_or(address);
-        tracing::info!(%address, "serving /metrics and /healthz");
-        if let Err(error) = axum::serve(listener, router).await {
-            tracing::error!(%error, "/metrics and /healthz are not served any more");
-        }
+        tracing::info!(%address, "serving /metrics, /livez, /readyz and /healthz");
+        accept(&listener, &router).await;
     })))
+}
+
+/// Serves connections without end, a few at once.
+async fn accept(listener: &TcpListener, router: &Router) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut failing = false;
+    loop {
+        // ORDER: before the connection is taken, so that none beyond the limit uses up a file.
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                failing = false;
+                let router = router.clone();
+                tokio::spawn(async move {
+                    serve_one(stream, router).await;
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                if !failing {
+                    tracing::warn!(%error, "a connection of --http could not be taken; if the limit of open files is reached, raise it (ulimit -n)");
+                }
+                failing = true;
+                sleep(TAKE_EVERY).await;
+            }
+        }
+    }
+}
+
+async fn serve_one(stream: TcpStream, router: Router) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(HEAD_MAX);
+    let served = http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+    // A client that goes away or sends no HTTP is no failure of this program.
+    let _ = timeout(CONNECTION_MAX, served).await;
 }
 
 /// The figures of the worker, and of everything that waits if the hot tier answers.
@@ -97,6 +155,49 @@ async fn metrics(State(work): State<Shared>) -> Response {
         }
     }
     ([(header::CONTENT_TYPE, CONTENT_TYPE)], page.text()).into_response()
+}
+
+/// Whether the loop moves. Asks no server, so an outage of a tier restarts no worker.
+fn live(work: &Shared) -> Response {
+    let Some(work) = work.get() else {
+        return "ok: waiting for the tiers\n".into_response();
+    };
+    let (idle, most) = (
+        work.worker.idle(),
+        STEP_MAX + work.statement_timeout * STATEMENTS,
+    );
+    if idle <= most {
+        return "ok\n".into_response();
+    }
+    away(format_args!(
+        "the loop has not moved for {} s: restart the worker, which loses nothing",
+        idle.as_secs()
+    ))
+}
+
+/// Whether the worker can land: both tiers answer and belong together, it has all hooks, and it
+/// does not stop.
+async fn ready(State(work): State<Shared>) -> Response {
+    let healthy = health(State(Arc::clone(&work))).await;
+    let Some(work) = work.get().filter(|_| healthy.status() == StatusCode::OK) else {
+        return healthy;
+    };
+    if work.worker.is_stopping() {
+        return away("the worker stops");
+    }
+    if let Some(why) = work.worker.stuck().or_else(|| work.tiers.refusal()) {
+        return away(why);
+    }
+    match timeout(PATIENCE, work.tiers.cold().hooks()).await {
+        Ok(Ok(hooks)) => match hooks.iter().find(|hook| hook.is_lacked) {
+            Some(hook) => away(hook.missing()),
+            None => "ok\n".into_response(),
+        },
+        Ok(Err(error)) => away(format_args!("the cold tier: {error}")),
+        Err(_) => away(format_args!(
+            "the cold tier did not answer within {PATIENCE:?}"
+        )),
+    }
 }
 
 /// Whether both tiers answer.

@@ -3,6 +3,7 @@
 
 use std::io::Write as _;
 use std::str::FromStr;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep_until};
@@ -78,10 +79,11 @@ pub fn end_after(until: Instant) {
     let left = until
         .saturating_duration_since(Instant::now())
         .saturating_add(GRACE);
-    std::thread::spawn(move || {
+    // Without a thread the command still has the timer of its deadline.
+    let _ = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(left);
         // In its own thread, because this output may have no reader either.
-        std::thread::spawn(|| {
+        let _ = std::thread::Builder::new().spawn(|| {
             writeln!(
                 std::io::stderr(),
                 "error: the deadline has passed (--deadline), and the command does not end"
@@ -90,6 +92,40 @@ pub fn end_after(until: Instant) {
         std::thread::sleep(LAST_WORDS);
         std::process::exit(i32::from(Exit::Late as u8));
     });
+}
+
+/// Threads of a program beside those that poll: for deadlines, names, files and the storage.
+const SPARE_THREADS: usize = 4;
+
+/// Checks that the system gives this process the threads that it needs. A runtime that lacks one
+/// panics, and a command that lacks one hangs.
+///
+/// # Errors
+/// It does not. The message names the limit.
+pub fn enough_threads() -> anyhow::Result<()> {
+    let needed = SPARE_THREADS + std::thread::available_parallelism().map_or(1, usize::from);
+    let done = Arc::new((Mutex::new(false), Condvar::new()));
+    let wait = |done: Arc<(Mutex<bool>, Condvar)>| {
+        let (flag, changed) = &*done;
+        let held = flag.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(changed.wait_while(held, |done| !*done));
+    };
+    // All of them live at once.
+    let threads: Result<Vec<_>, _> = (0..needed)
+        .map(|_| {
+            let done = Arc::clone(&done);
+            std::thread::Builder::new().spawn(move || wait(done))
+        })
+        .collect();
+    *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    done.1.notify_all();
+    threads.map(drop).map_err(|error| {
+        let message = format!(
+            "the system gives this process fewer than {needed} threads: {error}; raise the limit of processes (ulimit -u, TasksMax of systemd, \
+             pids of the container), or the memory"
+        );
+        exit::error(Exit::Settings, message)
+    })
 }
 
 #[cfg(test)]

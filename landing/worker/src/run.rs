@@ -12,7 +12,7 @@ use crate::{http, open, signal};
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Serve `/metrics` and `/healthz` at this address, such as 127.0.0.1:9187
+    /// Serve `/metrics`, `/livez`, `/readyz` and `/healthz` at this address, such as 127.0.0.1:9187
     #[arg(long, value_name = "ADDRESS:PORT")]
     http: Option<SocketAddr>,
 }
@@ -42,6 +42,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let _ = work.set(http::Work {
         worker: Arc::clone(&worker),
         tiers,
+        statement_timeout: settings.sql.statement_timeout,
     });
     tracing::info!("landing");
     worker.run(stop).await;

@@ -121,9 +121,9 @@ pub(super) fn fault(error: Error) -> Fault {
             Fault::answered(Dialect::MySql, u32::from(number), answer.message())
         }
         Error::Configuration(error) => Fault::operator(error.to_string()),
-        Error::Tls(error) => {
-            Fault::operator(format!("TLS: {error}: see sql.tls and sql.tls_ca_file"))
-        }
+        Error::Tls(error) => Fault::operator(format!(
+            "TLS: {error}: see sql.tls, sql.tls_ca_file and sql.tls_cert_file"
+        )),
         error => Fault::lost(error.to_string()),
     }
 }

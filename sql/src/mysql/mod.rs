@@ -70,6 +70,9 @@ impl MySql {
         if let Some(file) = &settings.tls_ca_file {
             options = options.ssl_ca(file);
         }
+        if let (Some(certificate), Some(key)) = (&settings.tls_cert_file, &settings.tls_key_file) {
+            options = options.ssl_client_cert(certificate).ssl_client_key(key);
+        }
         Self {
             place,
             options,

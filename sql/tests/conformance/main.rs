@@ -5,6 +5,7 @@
 mod backend;
 mod copies;
 mod mysql_server;
+mod numbers;
 mod places;
 mod settings;
 

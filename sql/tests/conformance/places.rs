@@ -116,6 +116,20 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         "{error}"
     );
 
+    server
+        .sql("CREATE USER bearer@'%' IDENTIFIED BY 'b' REQUIRE X509; GRANT ALL ON storage.* TO bearer@'%'")
+        .await
+        .unwrap();
+    let bearer = |certificate: Option<&str>| SqlSettings {
+        user: Some("bearer".into()),
+        password: Some(storage_config::Secret::new("b")),
+        tls_cert_file: certificate.map(|name| folder.join(name)),
+        tls_key_file: certificate.map(|_| folder.join("server.key")),
+        ..settings(TlsMode::VerifyCa, redis.ca_pem())
+    };
+    open(&bearer(Some("server.pem"))).await.unwrap();
+    refused(&bearer(None), ColdKind::Operator).await;
+
     let plain = server_with(vec!["--skip-ssl".into()]).await;
     let error = refused(
         &SqlSettings {

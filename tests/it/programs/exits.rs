@@ -293,7 +293,7 @@ async fn a_signal_ends_a_command_that_waits_with_130() -> Result<()> {
     let url = format!("redis://{}/0", hung.local_addr()?);
     let config = write(folder.path(), &url, "mysql://game@127.0.0.1:1/game", "hung")?;
     let commands = ASKING.into_iter().filter(|args| !is_of_the_database(args));
-    for (args, by) in commands.zip([Signal::TERM, Signal::INT].into_iter().cycle()) {
+    for (args, by) in commands.zip([Signal::TERM, Signal::INT, Signal::HUP].into_iter().cycle()) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
         let (name, rest) = args.split_first().context("a command")?;
         let command = command
@@ -347,12 +347,44 @@ async fn an_export_that_a_signal_ends_leaves_no_file_of_its_own() -> Result<()> 
         Ok(std::fs::read_dir(&files)?.count() == 1)
     })
     .await?;
-    signal(&child, Signal::TERM)?;
+    signal(&child, Signal::HUP)?;
     let ended = bounded("it ends", async { Ok(child.wait().await?) }).await?;
     assert_eq!(
         (ended.code(), std::fs::read_dir(&files)?.count()),
         (Some(130), 0)
     );
+    Ok(())
+}
+
+/// Without threads a runtime would panic, and a command would hang.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_command_that_gets_too_few_threads_or_files_names_the_limit_and_ends() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let _stack = Stack::with(world).await?;
+    let limited = async |limit: &str, stack: &str| {
+        let mut command = Command::new("prlimit");
+        command
+            .args([limit, env!("CARGO_BIN_EXE_worker"), "status", "--config"])
+            .env("RUST_MIN_STACK", stack);
+        let run = async { Ok(command.arg(&config).output().await?) };
+        bounded("the command ends", run).await
+    };
+    // A limit of processes does not hold for root. No thread has room for such a stack.
+    let threads = limited("--nofile=1024", "281474976710656").await?;
+    let said = text(&threads.stderr);
+    assert_eq!(threads.status.code(), Some(3), "{said}");
+    assert!(
+        said.contains("TasksMax") && !said.contains("panicked"),
+        "{said}"
+    );
+    let files = limited("--nofile=10:10", "2097152").await?;
+    let said = text(&files.stderr);
+    assert!(
+        matches!(files.status.code(), Some(3..=5)) && said.contains("ulimit -n"),
+        "{:?} {said}",
+        files.status
+    );
+    assert!(!said.contains("panicked"), "{said}");
     Ok(())
 }
 

@@ -149,6 +149,78 @@ async fn a_worker_whose_tier_is_away_says_which() -> Result<()> {
     Ok(())
 }
 
+/// A supervisor that restarts on `/livez` restarts nothing in an outage.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_worker_is_alive_while_a_tier_is_away_and_ready_only_if_it_can_land() -> Result<()> {
+    let redis =
+        storage_servers::RedisServer::start(storage_servers::RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let folder = tempfile::tempdir()?;
+    let config = folder.path().join("storage.toml");
+    std::fs::write(&config, &world.text)?;
+    let database = world.database.clone();
+    let served = Served::start(&config).await?;
+    until("it is ready", async || {
+        Ok(served.get("/readyz").await? == (200, "ok\n".to_owned()))
+    })
+    .await?;
+    assert_eq!(served.get("/livez").await?, (200, "ok\n".to_owned()));
+    // A hook that this program lacks: both tiers answer, and the worker lands nothing.
+    crate::landing::sql(
+        &database,
+        "INSERT INTO landing_hook (name, definitions, is_needed) VALUES ('foreign', 1, 1)"
+            .to_owned(),
+    )
+    .await?;
+    until("it lacks a hook", async || {
+        let (status, why) = served.get("/readyz").await?;
+        Ok(status == 503 && why.contains("foreign"))
+    })
+    .await?;
+    assert_eq!(served.get("/healthz").await?.0, 200);
+    drop(redis);
+    until("it is not ready", async || {
+        let (status, why) = served.get("/readyz").await?;
+        Ok(status == 503 && why.starts_with("the hot tier"))
+    })
+    .await?;
+    assert_eq!(served.get("/livez").await?.0, 200);
+    Ok(())
+}
+
+/// Landing keeps the files that it needs, and the pages are served again once the others are gone.
+#[tokio::test(flavor = "multi_thread")]
+async fn sixty_idle_connections_leave_landing_its_files() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let stack = Stack::with(world).await?;
+    let mut child = Command::new("prlimit")
+        .args(["--nofile=64:64", env!("CARGO_BIN_EXE_worker")])
+        .args(["run", "--http", "127.0.0.1:0", "--config"])
+        .arg(&config)
+        .env("NO_COLOR", "1")
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn()?;
+    let mut log = BufReader::new(child.stderr.take().context("its log")?).lines();
+    let line = said(&mut log, "serving /metrics").await?;
+    let (_, address) = line.split_once("address=").context("an address")?;
+    let mut idle = Vec::new();
+    for _ in 0..60 {
+        idle.push(TcpStream::connect(address).await?);
+    }
+    let served = Served::new(child, log, address);
+    for round in 0..5 {
+        let ann = stack.player("ann");
+        ann.update([("gold", round.to_string())]).await?;
+        stack.landed().await?;
+    }
+    // The idle ones lose their places, though their clients keep them open.
+    let page = bounded("the page comes", served.get("/livez")).await?;
+    assert_eq!(page.0, 200);
+    drop(idle);
+    Ok(())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_worker_lands_while_another_process_has_its_address_and_takes_it_later() -> Result<()> {
     let (_folder, config, world) = config().await?;

@@ -91,3 +91,47 @@ async fn the_program_serves_its_sinks_and_sends_parked_events_again() -> Result<
     );
     Ok(())
 }
+
+/// A proxy of the environment would take the events and answer for the receiver.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_go_past_a_proxy_of_the_environment_and_through_the_one_of_the_settings()
+-> Result<()> {
+    for named in [false, true] {
+        let world = World::fresh().await?;
+        let (service, address) = Service::start().await?;
+        let (proxy, proxy_address) = Service::start().await?;
+        let folder = tempfile::tempdir()?;
+        let config = folder.path().join("storage.toml");
+        let mut sink = format!("[sinks.web]\nkind = \"webhook\"\nurl = \"http://{address}/in\"\n");
+        if named {
+            sink += &format!("proxy = \"http://{proxy_address}\"\n");
+        }
+        std::fs::write(&config, format!("{}\n{sink}", world.text))?;
+        let stack = Stack::with(world).await?;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_worker"));
+        command.args(["run", "--config"]).arg(&config);
+        for name in ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"] {
+            command.env(name, format!("http://{proxy_address}"));
+        }
+        let _worker = command
+            .env_remove("no_proxy")
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()?;
+        write(&stack, &["ann"], 0..3).await?;
+        caught_up(&stack, "web").await?;
+        let (taken, other) = if named {
+            (proxy, service)
+        } else {
+            (service, proxy)
+        };
+        assert_eq!(texts_of(&taken), ["0", "1", "2"]);
+        assert!(other.calls().is_empty());
+        for call in taken.calls() {
+            assert!(call.agent.starts_with("landing-worker/"), "{}", call.agent);
+            let parts: Vec<&str> = call.key.split(':').collect();
+            assert_eq!((parts.len(), parts[1]), (4, "web"), "{}", call.key);
+        }
+    }
+    Ok(())
+}

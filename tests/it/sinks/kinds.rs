@@ -140,7 +140,9 @@ async fn files_streams_and_web_services_get_every_event_in_order() -> Result<()>
         };
         let (first, last) = (place(0), place(call.events.len() - 1));
         let partition = call.events[0]["partition"].as_u64().unwrap();
-        assert_eq!(call.key, format!("web:{partition}:{first}..{last}"));
+        let (feed, key) = call.key.split_once(':').unwrap();
+        assert_eq!(feed.len(), 32, "the identity of the database: {}", call.key);
+        assert_eq!(key, format!("web:{partition}:{first}..{last}"));
         assert_eq!(call.authorization, "Bearer 7");
     }
     Ok(())

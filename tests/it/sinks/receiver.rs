@@ -113,6 +113,7 @@ impl Sink for Silent {
 pub(crate) struct Call {
     pub(crate) key: String,
     pub(crate) authorization: String,
+    pub(crate) agent: String,
     pub(crate) events: Vec<serde_json::Value>,
 }
 
@@ -194,6 +195,7 @@ async fn take(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
     let call = Call {
         key: header("idempotency-key"),
         authorization: header("authorization"),
+        agent: header("user-agent"),
         events,
     };
     service

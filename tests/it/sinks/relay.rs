@@ -99,6 +99,57 @@ async fn refused_events_are_parked_and_the_others_go_on() -> Result<()> {
     worker.stop().await
 }
 
+/// What refuses every event blames none of them. They come in their order once the sink takes one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sink_that_refuses_every_event_parks_none_and_gets_all_of_them_later() -> Result<()> {
+    let stack = Stack::open().await?;
+    let memory = Arc::new(Memory::default());
+    let all: Vec<String> = (0..40).map(|number| number.to_string()).collect();
+    memory.refuse(&all.iter().map(String::as_str).collect::<Vec<_>>());
+    let worker = stack.worker_with(&[named("a", memory.clone())]);
+    write(&stack, &["ann", "bob", "cid"], 0..40).await?;
+    stack.landed().await?;
+    until("the sink has refused many times", async || {
+        Ok(worker.counts().sink_failures > 5)
+    })
+    .await?;
+    assert_eq!(worker.counts().parked, 0);
+    assert!(memory.taken().is_empty());
+    memory.refuse(&[]);
+    caught_up(&stack, "a").await?;
+    assert_eq!(worker.counts().parked, 0);
+    for taken in memory.taken().values() {
+        let positions: Vec<_> = taken.iter().map(|event| event.position).collect();
+        assert!(positions.is_sorted(), "{positions:?}");
+    }
+    let count: usize = memory.taken().values().map(Vec::len).sum();
+    assert_eq!(count, 120);
+    worker.stop().await
+}
+
+/// A row of bad events at the head ends, too: more of them are tried each time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_of_bad_events_is_parked_once_the_sink_takes_one_behind_it() -> Result<()> {
+    let stack = Stack::open().await?;
+    let memory = Arc::new(Memory::default());
+    memory.refuse(&["0", "1", "2", "3", "4"]);
+    let worker = stack.worker_with(&[named("a", memory.clone())]);
+    write(&stack, &["ann"], 0..5).await?;
+    stack.landed().await?;
+    until("the sink waits", async || {
+        Ok(worker.counts().sink_failures > 1)
+    })
+    .await?;
+    assert_eq!(worker.counts().parked, 0);
+    write(&stack, &["ann"], 5..6).await?;
+    caught_up(&stack, "a").await?;
+    assert_eq!(worker.counts().parked, 5);
+    let taken = memory.taken();
+    let (_, taken) = taken.first_key_value().unwrap();
+    assert_eq!(texts(taken), ["5"]);
+    worker.stop().await
+}
+
 /// Events that nobody kept are not skipped silently.
 #[tokio::test(flavor = "multi_thread")]
 async fn events_that_were_dropped_for_their_age_are_told_as_a_gap() -> Result<()> {

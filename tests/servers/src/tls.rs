@@ -41,7 +41,11 @@ impl Certificates {
             .push(DnType::CommonName, "storage test server");
         server.use_authority_key_identifier_extension = true;
         server.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        server.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        server.extended_key_usages = vec![
+            ExtendedKeyUsagePurpose::ServerAuth,
+            // Tests show it as a client's, too.
+            ExtendedKeyUsagePurpose::ClientAuth,
+        ];
         let server_key = KeyPair::generate()?;
         let server_certificate =
             server.signed_by(&server_key, &Issuer::new(authority, authority_key))?;

@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use redis::{Client, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _, TlsCertificates};
+use redis::{
+    Client, ClientTlsConfig, ConnectionAddr, ConnectionInfo, IntoConnectionInfo as _,
+    TlsCertificates,
+};
 use storage_config::{HotUrl, Login, Node, RedisSettings};
 
 use crate::redis::error::Failure;
@@ -156,26 +159,45 @@ fn connection(
         .clone()
         .set_nodelay(settings.tcp_nodelay);
     let info = info.set_redis_settings(redis).set_tcp_settings(tcp);
-    match &settings.tls_ca_file {
-        Some(file) if settings.url.tls() => with_authorities(info, file),
-        _ => Ok(info),
+    let files = [
+        &settings.tls_ca_file,
+        &settings.tls_cert_file,
+        &settings.tls_key_file,
+    ];
+    match files.iter().any(|file| file.is_some()) && settings.url.tls() {
+        true => with_certificates(info, settings),
+        false => Ok(info),
     }
 }
 
-fn with_authorities(info: ConnectionInfo, file: &Path) -> Result<ConnectionInfo, Failure> {
-    let unreadable = |error: &dyn std::fmt::Display| {
+fn with_certificates(
+    info: ConnectionInfo,
+    settings: &RedisSettings,
+) -> Result<ConnectionInfo, Failure> {
+    let root_cert = settings.tls_ca_file.as_deref().map(read).transpose()?;
+    let client_tls = match (&settings.tls_cert_file, &settings.tls_key_file) {
+        (Some(certificate), Some(key)) => Some(ClientTlsConfig {
+            client_cert: read(certificate)?,
+            client_key: read(key)?,
+        }),
+        _ => None,
+    };
+    let certificates = TlsCertificates {
+        client_tls,
+        root_cert,
+    };
+    let client = Client::build_with_tls(info, certificates)
+        .map_err(|error| refused(&format!("the certificates of redis can't be used: {error}; see redis.tls_ca_file, redis.tls_cert_file and redis.tls_key_file")))?;
+    Ok(client.get_connection_info().clone())
+}
+
+fn read(file: &Path) -> Result<Vec<u8>, Failure> {
+    std::fs::read(file).map_err(|error| {
         refused(&format!(
             "the certificates in {} can't be used: {error}",
             file.display()
         ))
-    };
-    let pem = std::fs::read(file).map_err(|error| unreadable(&error))?;
-    let certificates = TlsCertificates {
-        client_tls: None,
-        root_cert: Some(pem),
-    };
-    let client = Client::build_with_tls(info, certificates).map_err(|error| unreadable(&error))?;
-    Ok(client.get_connection_info().clone())
+    })
 }
 
 #[cfg(test)]

@@ -7,7 +7,8 @@
 //! | `router`, `topology`, `slot`, `space` | which node gets which command |
 //! | `cluster`, `sentinel` | how the nodes are found |
 //! | `connect`, `opening`, `lane`, `common` | one server: its connections, and the settings that all share |
-//! | `server`, `rights`, `unreached` | a server's INFO, the rights that its user lacks, the reasons why it can't be reached |
+//! | `server`, `rights` | a server's INFO, the rights that its user lacks |
+//! | `unreached`, `diagnose` | the reasons why a server can't be reached, or closes connections |
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `guard` | partitions whose server was replaced (R14) |
 
@@ -16,6 +17,7 @@ pub(in crate::redis) mod barrier;
 pub(in crate::redis) mod cluster;
 pub(in crate::redis) mod common;
 pub(in crate::redis) mod connect;
+pub(in crate::redis) mod diagnose;
 pub(in crate::redis) mod guard;
 pub(in crate::redis) mod lane;
 pub(in crate::redis) mod opening;

@@ -6,10 +6,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
-use redis::{Pipeline, Value};
+use redis::{Pipeline, RedisError, Value};
 use tokio::time::{Instant, timeout};
 
 use super::connect::{Node, silent};
+use super::diagnose::diagnose;
 use super::lane::{Driven, Lane, Line, Ready};
 use super::server::{self, ServerInfo};
 use super::transport::Dial;
@@ -172,11 +173,16 @@ impl Node {
             .connection
             .send_packed_commands(&greeting, 0, greeting.len())
             .await;
-        let mut answers = answers
-            .map_err(|error| self.unsent(Failure::from(error)))?
-            .into_iter();
+        let mut answers = match answers {
+            Ok(answers) => answers.into_iter(),
+            Err(error) => return Err(self.broken(error).await),
+        };
         let mut next = || answers.next().unwrap_or_default();
-        if logs_in && let Value::ServerError(_) = next() {
+        if logs_in && let Value::ServerError(error) = next() {
+            let failure = Failure::from(&error);
+            if let Failure::NoConnection(_) = failure {
+                return Err(self.unsent(failure));
+            }
             return Err(self.unsent(Failure::server(
                 "WRONGPASS",
                 "the server refused user or password",
@@ -193,6 +199,17 @@ impl Node {
         next()
             .extract_error()
             .map_err(|error| self.unsent(Failure::from(error)))
+    }
+
+    /// The meaning of a connection that broke before its first answer.
+    async fn broken(&self, error: RedisError) -> Failure {
+        let failure = Failure::from(error);
+        if let (Failure::Lost(_), None) = (&failure, &self.common.dial)
+            && let Some(cause) = diagnose(&self.info, self.was_reached()).await
+        {
+            return self.unsent(cause);
+        }
+        self.unsent(failure)
     }
 
     /// A connection over a stream that a test provides.
@@ -221,7 +238,10 @@ impl Node {
             .connection
             .req_packed_commands(pipeline, 0, pipeline.len())
             .await;
-        let values = answers.map_err(|error| self.unsent(Failure::from(error)))?;
+        let values = match answers {
+            Ok(values) => values,
+            Err(error) => return Err(self.broken(error).await),
+        };
         values
             .into_iter()
             .map(|value| {

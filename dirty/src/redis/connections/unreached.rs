@@ -2,7 +2,7 @@
 
 use deadpool_redis::PoolError;
 use redis::ConnectionAddr;
-use storage_model::{is_failed_handshake, is_unknown_host};
+use storage_model::{is_failed_handshake, is_unknown_host, limit_of};
 
 use super::connect::Node;
 use crate::redis::error::Failure;
@@ -27,15 +27,14 @@ impl Unreached<'_> {
                 format!("{name}: no name server knows the host; correct it in redis.url ({text})"),
             ),
             Failure::Lost(text) if is_failed_handshake(&text) => Failure::Operator(format!(
-                "{name}: TLS: {text}; see redis.tls_ca_file, and the host in redis.url"
+                "{name}: TLS: {text}; see redis.tls_ca_file, redis.tls_cert_file, and the host in redis.url"
             )),
-            Failure::Lost(text) => Failure::NoConnection(format!("{name}: {text}{}", self.hint())),
-            Failure::TimedOut => {
-                Failure::NoConnection(format!("{name} did not answer in time{}", self.hint()))
+            Failure::Lost(text) => {
+                let hint = limit_of(&text).unwrap_or_else(|| self.hint(&text));
+                Failure::NoConnection(format!("{name}: {text}{hint}"))
             }
-            Failure::NoConnection(text) => {
-                Failure::NoConnection(format!("{name}: {text}{}", self.hint()))
-            }
+            Failure::TimedOut => Failure::NoConnection(format!("{name} did not answer in time")),
+            Failure::NoConnection(text) => Failure::NoConnection(format!("{name}: {text}")),
             Failure::Server { code, text } if is_of_database(&text) => Failure::Settings(format!(
                 "{name}: {code} {text}; correct redis.database, or the number behind the address in redis.url"
             )),
@@ -56,17 +55,24 @@ impl Unreached<'_> {
         }
     }
 
-    /// The mistake that may show as silence, or as a connection that ends. Empty once the server
-    /// was reached.
-    fn hint(&self) -> &'static str {
-        match (self.known, self.tls) {
+    /// The mistake that may show as a connection that ends. Empty once the server was reached, and
+    /// for an error that no TLS causes, such as a refused connection.
+    fn hint(&self, text: &str) -> &'static str {
+        match (self.known || !ends_a_connection(text), self.tls) {
             (true, _) => "",
             (false, true) => {
-                "; if it speaks no TLS, redis.url begins with redis and not with rediss"
+                "; if it speaks no TLS, redis.url begins with redis and not with rediss; if it asks for a certificate, set redis.tls_cert_file and redis.tls_key_file"
             }
             (false, false) => "; if it runs there and wants TLS, redis.url begins with rediss",
         }
     }
+}
+
+/// Whether the other side closed a connection that it had taken. A server that wants TLS does so.
+fn ends_a_connection(text: &str) -> bool {
+    ["reset", "broken pipe", "end of file", "unreadable answer"]
+        .iter()
+        .any(|words| text.to_lowercase().contains(words))
 }
 
 fn is_of_database(text: &str) -> bool {
@@ -129,16 +135,19 @@ mod tests {
         );
         let resolver =
             lost("failed to lookup address information: Temporary failure in name resolution");
-        for passes in [
-            resolver,
-            lost("Connection refused"),
-            lost("Connection reset by peer"),
-            Failure::TimedOut,
+        for (passes, may_be_tls) in [
+            (resolver, false),
+            (lost("Connection refused (os error 111)"), false),
+            (Failure::TimedOut, false),
+            (lost("Connection reset by peer (os error 104)"), true),
+            (lost("broken pipe"), true),
         ] {
             assert!(
-                matches!(told(true, false, passes), Failure::NoConnection(text) if text.contains("not with rediss"))
+                matches!(told(true, false, passes), Failure::NoConnection(text) if text.contains("not with rediss") == may_be_tls)
             );
         }
+        let files = told(false, true, lost("Too many open files (os error 24)"));
+        assert!(files.text().contains("ulimit -n"), "{files:?}");
         let certificate = lost("invalid peer certificate: UnknownIssuer");
         assert!(
             matches!(told(true, true, certificate), Failure::Operator(text) if text.contains("redis.tls_ca_file"))

@@ -52,12 +52,12 @@ pub fn one(name: &SinkName, settings: &SinkSettings, feed: Token) -> anyhow::Res
         SinkTarget::Webhook {
             url,
             authorization,
+            proxy,
             timeout,
-        } => Arc::new(Webhook::new(
-            name.clone(),
-            &url,
-            authorization.as_ref(),
-            timeout,
-        )?),
+        } => {
+            let (authorization, proxy) = (authorization.as_ref(), proxy.as_ref());
+            let sink = Webhook::through(name.clone(), &url, authorization, timeout, proxy)?;
+            Arc::new(sink.of_feed(feed))
+        }
     })
 }

@@ -1,28 +1,32 @@
 //! The sink of kind "webhook": a web service that gets JSON.
 
 use std::fmt;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use async_trait::async_trait;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderMap, HeaderValue, RETRY_AFTER};
 use reqwest::redirect::Policy;
-use reqwest::{Client, Response, StatusCode};
+use reqwest::{Client, Proxy, Response, StatusCode};
 use storage_config::{Secret, WebUrl};
 use storage_landing::{Sink, SinkError};
-use storage_model::{Event, Partition, SinkName};
+use storage_model::{Clock as _, Event, Partition, SinkName, SystemClock, Token};
 
 use super::json::Json;
 
 /// The longest wait that a service can ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_mins(10);
 
-/// POSTs batches as a JSON array. The header `Idempotency-Key` names sink, partition, and the
-/// positions of the first and the last event.
+/// The name of this program in its calls. Some front ends reject a call without one.
+const USER_AGENT: &str = concat!("landing-worker/", env!("CARGO_PKG_VERSION"));
+
+/// POSTs batches as a JSON array. The header `Idempotency-Key` names the feed, sink, partition, and
+/// the positions of the first and the last event.
 pub struct Webhook {
     name: SinkName,
     url: WebUrl,
     client: Client,
+    feed: Option<Token>,
 }
 
 /// Without the client, which holds the header `Authorization`.
@@ -36,7 +40,8 @@ impl fmt::Debug for Webhook {
 }
 
 impl Webhook {
-    /// A service at `url`. A call takes no longer than `timeout`. Contacts nothing.
+    /// A service at `url`. A call takes no longer than `timeout`. Contacts nothing, and follows no
+    /// proxy of the environment.
     ///
     /// # Errors
     /// The client can't be made, for example without any certificate of an authority.
@@ -45,6 +50,20 @@ impl Webhook {
         url: &WebUrl,
         authorization: Option<&Secret>,
         timeout: Duration,
+    ) -> anyhow::Result<Self> {
+        Self::through(name, url, authorization, timeout, None)
+    }
+
+    /// As [`Webhook::new`], through this proxy if there is one.
+    ///
+    /// # Errors
+    /// As [`Webhook::new`].
+    pub fn through(
+        name: SinkName,
+        url: &WebUrl,
+        authorization: Option<&Secret>,
+        timeout: Duration,
+        proxy: Option<&WebUrl>,
     ) -> anyhow::Result<Self> {
         // Without a provider rustls panics. If the program has chosen one already, this fails and
         // changes nothing.
@@ -56,14 +75,31 @@ impl Webhook {
             value.set_sensitive(true);
             headers.insert(AUTHORIZATION, value);
         }
-        let client = Client::builder()
+        let mut client = Client::builder()
             .default_headers(headers)
+            .user_agent(USER_AGENT)
             .timeout(timeout)
             .redirect(Policy::none())
+            .no_proxy();
+        if let Some(proxy) = proxy {
+            client = client.proxy(Proxy::all(proxy.expose())?);
+        }
+        let client = client
             .build()
             .with_context(|| format!("the client of sink {name}"))?;
-        let url = url.clone();
-        Ok(Self { name, url, client })
+        Ok(Self {
+            name,
+            url: url.clone(),
+            client,
+            feed: None,
+        })
+    }
+
+    /// Names the database's feed in the keys of calls. Two databases have the same positions.
+    #[must_use]
+    pub fn of_feed(mut self, feed: Token) -> Self {
+        self.feed = Some(feed);
+        self
     }
 
     /// The key under which a service recognises a repeat of the call.
@@ -71,7 +107,8 @@ impl Webhook {
         let position = |event: Option<&Event>| event.map(|event| event.position);
         let first = position(events.first()).unwrap_or_default();
         let last = position(events.last()).unwrap_or_default();
-        format!("{}:{partition}:{first}..{last}", self.name)
+        let feed = self.feed.map(|feed| format!("{feed}:")).unwrap_or_default();
+        format!("{feed}{}:{partition}:{first}..{last}", self.name)
     }
 }
 
@@ -129,9 +166,54 @@ fn is_about_events(status: StatusCode) -> bool {
     )
 }
 
-/// The wait that a service asks for in seconds, up to [`RETRY_AFTER_MAX`].
+/// The wait that a service asks for, up to [`RETRY_AFTER_MAX`].
 fn retry_after(response: &Response) -> Option<Duration> {
-    let header = response.headers().get(RETRY_AFTER)?;
-    let seconds = header.to_str().ok()?.trim().parse().ok()?;
-    Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX))
+    let header = |name| response.headers().get(name)?.to_str().ok();
+    wait(header(RETRY_AFTER)?, header(DATE))
+}
+
+/// The wait that a header names in seconds, or as a date. A date counts from the answer's own date,
+/// so the two clocks need not agree.
+fn wait(asked: &str, answered: Option<&str>) -> Option<Duration> {
+    let asked = asked.trim();
+    if !asked.is_empty() && asked.bytes().all(|byte| byte.is_ascii_digit()) {
+        // A number beyond 64 bits is also beyond the limit.
+        let seconds = asked.parse().unwrap_or(u64::MAX);
+        return Some(Duration::from_secs(seconds).min(RETRY_AFTER_MAX));
+    }
+    let until = httpdate::parse_http_date(asked).ok()?;
+    let now = answered
+        .and_then(|date| httpdate::parse_http_date(date).ok())
+        .unwrap_or_else(now);
+    let wait = until.duration_since(now).unwrap_or_default();
+    Some(wait.min(RETRY_AFTER_MAX))
+}
+
+fn now() -> SystemTime {
+    UNIX_EPOCH + Duration::from_micros(SystemClock.now().0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_a_number_or_a_date_and_has_a_limit() {
+        let answered = Some("Sun, 06 Nov 1994 08:49:37 GMT");
+        let seconds = |asked| wait(asked, answered).map(|wait| wait.as_secs());
+        assert_eq!(seconds("7"), Some(7));
+        assert_eq!(seconds(" 120 "), Some(120));
+        assert_eq!(seconds("99999999999999999999"), Some(600));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:50:07 GMT"), Some(30));
+        assert_eq!(seconds("Mon, 07 Nov 1994 08:49:37 GMT"), Some(600));
+        assert_eq!(seconds("Sun, 06 Nov 1994 08:49:00 GMT"), Some(0));
+        for nonsense in ["soon", "-5", "", "1.5"] {
+            assert_eq!(seconds(nonsense), None, "{nonsense}");
+        }
+        // By the clock of this machine.
+        assert_eq!(
+            wait("Sun, 06 Nov 1994 08:50:07 GMT", None),
+            Some(Duration::ZERO)
+        );
+    }
 }
