@@ -25,9 +25,10 @@ pub struct BackpressureSettings {
     /// The age of the oldest unlanded mark from which writes fail. 0 to 7 days. Default: 0, never.
     /// Then game servers survive an outage of the database for as long as memory lasts.
     pub hard_age: Duration,
-    /// The percentage of Redis' `maxmemory` from which writes are slowed. It counts once Redis has
-    /// nothing left to evict. 0 to 100. Default: 80. 0: never. Without a `maxmemory` the setting
-    /// has no effect.
+    /// The percentage of Redis' `maxmemory` from which writes are slowed. 0 to 100. Default: 80. 0:
+    /// never. Without a `maxmemory` the setting has no effect. If `maxmemory-policy` is one of
+    /// `volatile-*`, it counts only while Redis rejects commands for lack of memory and evicts
+    /// nothing.
     pub soft_memory: u32,
     /// The percentage of `maxmemory` from which writes fail. 0 to 100. Default: 95. 0: never. Then
     /// Redis itself rejects writes when it is full.

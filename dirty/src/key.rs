@@ -261,6 +261,8 @@ pub(crate) const INCARNATION: &str = "inc";
 pub(crate) const EPOCH: &str = "epoch";
 /// In the record of a partition.
 pub(crate) const GENERATION: &str = "gen";
+/// In the record of a partition: the version source.
+pub(crate) const SOURCE: &str = "src";
 /// In the record of a partition: the prefix of the names of stores. Each has the store's last call.
 pub(crate) const STORE: &str = "w:";
 
@@ -285,7 +287,7 @@ pub(crate) const RESERVED: [(&str, &str); 35] = [
     (INCARNATION, "the incarnation under which it was made"),
     (EPOCH, "the epoch"),
     (GENERATION, "the generation"),
-    ("src", "where versions begin"),
+    (SOURCE, "where versions begin"),
     ("begun", "where versions of the epoch began"),
     ("adopted", "when the epoch was adopted"),
     ("landed", "how far landings reach"),

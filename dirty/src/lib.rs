@@ -14,7 +14,7 @@
 //! | [`holder`] | [`Holders`], [`Beats`]: the processes that hold sessions |
 //! | [`mark`] | [`Mark`]: the fields of an owner that must land |
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
-//! | [`memory_use`] | [`MemoryUse`]: how full the hot tier is |
+//! | [`memory_use`] | [`MemoryUse`], [`Evictions`]: how full the hot tier is |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
 //! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster. [`EventStream`]: streams of events |
 //! | [`open`](mod@open) | opens the engine that the settings name |
@@ -54,7 +54,7 @@ pub use landing::{
 };
 pub use mark::Mark;
 pub use memory::MemoryStore;
-pub use memory_use::MemoryUse;
+pub use memory_use::{Evictions, MemoryUse};
 pub use open::{open, open_for_reading};
 pub use owner::{
     Evicted, Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Owners, Read,

@@ -75,25 +75,51 @@ pub struct HotRead {
     pub cells: Vec<(Field, Cell)>,
 }
 
-/// The exist marker of an owner.
+/// The exist marker of an owner, with its number. A marker may vanish at any moment. No number is
+/// given twice in an epoch, so a marker that vanished never comes back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Marker {
-    /// No marker. Nothing is known of the owner, so only the cold tier can tell (R8).
-    Unknown,
+    /// Nothing is known of the owner, so only the cold tier can tell (R8). An observation found no
+    /// marker and set this one.
+    Unknown(Version),
     /// The cold tier was asked a short while ago and had no row.
-    Absent,
-    /// The owner has or had a hash. This is the number of the hash that was made last. No two
-    /// hashes have the same number.
+    Absent(Version),
+    /// The owner has or had a hash. This is the number of the hash that was made last.
     At(Version),
+    /// No marker, and no room for one. This is the version source of the partition. While it stays,
+    /// no hash is made.
+    Missing(Version),
 }
 
 impl Marker {
-    /// The version, or [`Version::ZERO`] for an owner without a version.
+    /// The number of the last hash, or [`Version::ZERO`] if none is known.
     #[must_use]
     pub fn version(self) -> Version {
         match self {
             Self::At(version) => version,
-            Self::Unknown | Self::Absent => Version::ZERO,
+            Self::Unknown(_) | Self::Absent(_) | Self::Missing(_) => Version::ZERO,
+        }
+    }
+
+    /// Whether only the cold tier can tell if the owner exists (R8).
+    #[must_use]
+    pub fn is_unknown(self) -> bool {
+        matches!(self, Self::Unknown(_) | Self::Missing(_))
+    }
+
+    /// Whether the cold tier had no row a short while ago.
+    #[must_use]
+    pub fn is_absent(self) -> bool {
+        matches!(self, Self::Absent(_))
+    }
+
+    /// The number, whatever it tells.
+    pub(crate) fn number(self) -> Version {
+        match self {
+            Self::Unknown(number)
+            | Self::Absent(number)
+            | Self::At(number)
+            | Self::Missing(number) => number,
         }
     }
 }

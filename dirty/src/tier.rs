@@ -31,9 +31,9 @@ pub trait Tier: Send + Sync {
     /// by itself, or lacks a promise of this contract.
     async fn check(&self) -> Result<(), HotError>;
 
-    /// Memory use of the fullest server that answers, counting only data that can't be evicted.
-    /// `None` if no server has a limit, or if all servers have landed data left to evict.
-    async fn memory(&self) -> Result<Option<MemoryUse>, HotError>;
+    /// Memory use of each server that answers and has a limit. Two looks tell whether a server that
+    /// evicts landed data is full ([`MemoryUse::is_full`]).
+    async fn memory(&self) -> Result<Vec<MemoryUse>, HotError>;
 
     /// Announces a worker for `ttl`. Answers the names of all announced workers, sorted.
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError>;

@@ -82,6 +82,9 @@ impl Rig for Memory {
     async fn lose(&self, owner: &Owner) {
         self.store.lose(owner);
     }
+    async fn lose_marker(&self, owner: &Owner) {
+        self.store.lose_marker(owner);
+    }
 }
 
 storage_dirty::hot_conformance!(conformance, memory(), SKIPPED);

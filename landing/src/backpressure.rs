@@ -21,26 +21,29 @@ pub struct BackpressureLevel {
 
 const CATCHING_UP: &str = "it ends when the landing workers have caught up";
 
-/// Workers can't help. Landed data goes when its time to live ends, or when the server may evict
-/// it.
-const ALL_LANDED: &str = "all data has landed, so workers can't help: set Redis' maxmemory-policy to one of volatile-*, shorten hot.clean_ttl, or \
-                          give Redis more memory";
-const STILL_LANDING: &str = "it ends as workers land, if Redis' maxmemory-policy is one of volatile-*: otherwise shorten hot.clean_ttl, or give \
-                             Redis more memory";
+/// A server that evicts nothing. Landed data goes only when its time to live ends.
+const EVICTS_NOTHING: &str = "Redis' maxmemory-policy is noeviction: set it to one of volatile-*, shorten hot.clean_ttl, or give Redis more memory";
+/// A server that evicts, and has nothing left.
+const NOTHING_LEFT: &str = "only data that has landed and that no session holds can be evicted: it ends as workers land, or give Redis more memory";
 
 impl BackpressureLevel {
-    /// The watermark that is closest.
+    /// The watermark that is closest. `before` has the memory as the last look found it. Without
+    /// that look, no server that evicts landed data counts as full.
     #[must_use]
     pub fn of(
         settings: &BackpressureSettings,
         backlog: &Backlog,
-        memory: Option<MemoryUse>,
+        memory: &[MemoryUse],
+        before: &[MemoryUse],
     ) -> Self {
         let marks = backlog.marks().saturating_add(backlog.errors());
         let notes = backlog.notes();
         let age = millis(backlog.oldest().unwrap_or_default());
         let (soft, hard) = (settings.soft_marks.into(), settings.hard_marks.into());
-        let used = memory.map(|memory| memory.percent()).unwrap_or_default();
+        let full = memory.iter().filter(|memory| memory.is_full(before));
+        let full = full.max_by_key(|memory| memory.percent());
+        let used = full.map(MemoryUse::percent).unwrap_or_default();
+        let evicts = full.is_some_and(|memory| memory.evictions.is_some());
         let seen = [
             (
                 percent(marks, soft, hard),
@@ -63,14 +66,14 @@ impl BackpressureLevel {
                     settings.soft_memory.into(),
                     settings.hard_memory.into(),
                 ),
-                format!(
-                    "{used} % of the hot tier's memory are in use, and none of it can be evicted"
-                ),
-                if backlog.marks() == 0 {
-                    ALL_LANDED
+                if evicts {
+                    format!(
+                        "{used} % of the hot tier's memory are in use, and the server rejects writes and finds nothing to evict"
+                    )
                 } else {
-                    STILL_LANDING
+                    format!("{used} % of the hot tier's memory are in use")
                 },
+                if evicts { NOTHING_LEFT } else { EVICTS_NOTHING },
             ),
         ];
         match seen.into_iter().max_by_key(|(percent, ..)| *percent) {
@@ -108,7 +111,7 @@ fn percent(seen: u64, soft: u64, hard: u64) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use storage_dirty::PartitionPeek;
+    use storage_dirty::{Evictions, PartitionPeek};
     use storage_model::{Partition, Position, Timestamp};
 
     use super::*;
@@ -165,8 +168,12 @@ mod tests {
                 partitions: vec![(Partition(0), peek)],
                 away: vec![],
             };
-            let level =
-                BackpressureLevel::of(&settings, &backlog, Some(MemoryUse { used, limit: 1_000 }));
+            let memory = MemoryUse {
+                used,
+                limit: 1_000,
+                ..MemoryUse::default()
+            };
+            let level = BackpressureLevel::of(&settings, &backlog, &[memory], &[]);
             (level.percent, level.reason, level.relief)
         };
         assert_eq!(seen(9, 0, 9, 790), (0, String::new(), ""));
@@ -178,11 +185,33 @@ mod tests {
             seen(9, 0, 19, 850),
             (90, "the oldest mark waits for 19000 ms".into(), CATCHING_UP)
         );
-        assert_eq!(
-            (seen(0, 0, 0, 950).2, seen(1, 0, 1, 950).2),
-            (ALL_LANDED, STILL_LANDING)
-        );
-        assert_eq!(seen(0, 0, 0, 950).0, 100);
+        let full = "95 % of the hot tier's memory are in use".to_owned();
+        assert_eq!(seen(0, 0, 0, 950), (100, full, EVICTS_NOTHING));
+    }
+
+    #[test]
+    fn an_evicting_server_counts_once_it_rejects_writes_and_evicts_nothing() {
+        let settings = BackpressureSettings::default();
+        let backlog = Backlog {
+            now: Timestamp(1),
+            partitions: Vec::new(),
+            away: vec![],
+        };
+        let memory = |evicted, rejected| MemoryUse {
+            server: "a".into(),
+            used: 999,
+            limit: 1_000,
+            evictions: Some(Evictions { evicted, rejected }),
+        };
+        let level = |before: &[MemoryUse], now| {
+            let level = BackpressureLevel::of(&settings, &backlog, &[now], before);
+            (level.percent, level.relief)
+        };
+        let before = [memory(5, 5)];
+        assert_eq!(level(&[], memory(5, 6)), (0, ""));
+        assert_eq!(level(&before, memory(5, 5)), (0, ""));
+        assert_eq!(level(&before, memory(6, 6)), (0, ""));
+        assert_eq!(level(&before, memory(5, 6)), (100, NOTHING_LEFT));
     }
 
     /// One owner that is written all the time has one mark, and any number of notes.
@@ -204,7 +233,7 @@ mod tests {
             partitions: vec![(Partition(0), peek)],
             away: vec![],
         };
-        let level = BackpressureLevel::of(&settings, &backlog, None);
+        let level = BackpressureLevel::of(&settings, &backlog, &[], &[]);
         assert_eq!(level.percent, 50);
         assert_eq!(level.reason, "15 notes wait to be landed");
     }

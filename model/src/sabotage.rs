@@ -47,6 +47,7 @@ pub const SWITCHES: &[&str] = &[
     "R6-birth",
     "R6-null",
     "R7-marker",
+    "R7-absent",
     "R7-unraised",
     "R7-presence",
     "R7-refill",

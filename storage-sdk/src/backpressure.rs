@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_config::BackpressureSettings;
-use storage_dirty::HotStore;
+use storage_dirty::{HotStore, MemoryUse};
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Outcome;
 use storage_tiers::Home;
@@ -29,6 +29,8 @@ pub(crate) struct Backpressure {
     percent: AtomicU32,
     /// Read only when a write fails.
     reason: Mutex<String>,
+    /// The memory of the servers at the last look.
+    memory: Mutex<Vec<MemoryUse>>,
 }
 
 impl Backpressure {
@@ -38,6 +40,7 @@ impl Backpressure {
             home,
             percent: AtomicU32::new(0),
             reason: Mutex::default(),
+            memory: Mutex::default(),
         }
     }
 
@@ -115,7 +118,12 @@ impl Backpressure {
         let Ok(memory) = hot.memory().await else {
             return;
         };
-        self.see(BackpressureLevel::of(&self.settings, &backlog, memory));
+        let before = std::mem::replace(
+            &mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner),
+            memory.clone(),
+        );
+        let level = BackpressureLevel::of(&self.settings, &backlog, &memory, &before);
+        self.see(level);
     }
 
     /// Looks again and again. While the whole hot tier is away, the last state stays. No write

@@ -330,7 +330,7 @@ impl Core {
         if is_suspect(hot) {
             self.tiers.reconcile(owner).await?;
         }
-        if self.trust_absent && self.marker(owner).await? == Marker::Unknown {
+        if self.trust_absent && self.marker(owner).await?.is_unknown() {
             return Ok(HotRead::default());
         }
         if let Some(full) = self.tiers.load(owner).await? {

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use storage_sdk::{Error, Kind, Outcome, Retry};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
@@ -259,7 +259,7 @@ async fn before_redis_is_full_writes_are_refused_by_its_memory() -> Result<()> {
     let stack = Stack::with(world).await?;
     let (acknowledged, error) = fill(&stack, "p", &[b'x'; 2_000]).await?;
     ensure!(
-        is_overloaded(&error) && error.to_string().contains("memory"),
+        is_overloaded(&error) && error.to_string().contains("maxmemory-policy is noeviction"),
         "{error:?}"
     );
     let worker = stack.worker();
@@ -267,5 +267,81 @@ async fn before_redis_is_full_writes_are_refused_by_its_memory() -> Result<()> {
     stack.landed().await?;
     worker.stop().await?;
     assert_eq!(rows(&stack.database).await?.len(), acknowledged + 1);
+    Ok(())
+}
+
+/// A field of INFO.
+async fn info(redis: &RedisServer, name: &str) -> Result<u64> {
+    let info = redis.call(&["INFO", "everything"]).await?;
+    let lines = info.text()?;
+    let line = lines
+        .lines()
+        .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    Ok(line.context("no such field")?.trim().parse()?)
+}
+
+/// A server that evicts is at its limit all the time. Nearly all of its keys have no time to live
+/// here, and nearly all of its memory does.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_is_full_of_landed_data_takes_writes_as_long_as_it_evicts() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions {
+        maxmemory_policy: Some("volatile-lru".into()),
+        ..RedisOptions::default()
+    })
+    .await?;
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    world.settings.backpressure.interval = Duration::from_millis(10);
+    let stack = Stack::with(world).await?;
+    for number in 0..15 {
+        let player = stack.player(&format!("left{number}"));
+        player.update([("v", vec![b'x'; 400_000])]).await?;
+    }
+    let worker = stack.worker();
+    stack.landed().await?;
+    worker.stop().await?;
+    redis
+        .call(&["DEBUG", "POPULATE", "20000", "stays", "10"])
+        .await?;
+    let limit = info(&redis, "used_memory").await? * 100 / 99;
+    redis
+        .call(&["CONFIG", "SET", "maxmemory", &limit.to_string()])
+        .await?;
+    for number in 0..150 {
+        let player = stack.player(&format!("new{number}"));
+        player.update([("v", vec![b'x'; 20_000])]).await?;
+    }
+    ensure!(info(&redis, "evicted_keys").await? > 0, "it was not full");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_evicts_and_finds_nothing_left_is_named_as_the_reason() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions {
+        maxmemory: Some("8mb".into()),
+        maxmemory_policy: Some("volatile-lru".into()),
+        ..RedisOptions::default()
+    })
+    .await?;
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    world.settings.backpressure.interval = Duration::from_millis(50);
+    let stack = Stack::with(world).await?;
+    let value = [b'x'; 20_000];
+    let (acknowledged, error) = fill(&stack, "p", &value).await?;
+    ensure!(
+        is_overloaded(&error) || error.kind() == Kind::OutOfMemory,
+        "{error:?}"
+    );
+    until("the reason is named", async || {
+        let refused = stack.player("more").update([("v", value.to_vec())]).await;
+        Ok(refused.is_err_and(|error| {
+            is_overloaded(&error) && error.to_string().contains("finds nothing to evict")
+        }))
+    })
+    .await?;
+    let worker = stack.worker();
+    accepted_again(&stack).await?;
+    stack.landed().await?;
+    worker.stop().await?;
+    ensure!(rows(&stack.database).await?.len() > acknowledged);
     Ok(())
 }

@@ -113,6 +113,11 @@ impl Rig for Modelled {
             .execute(&[b"DEL".to_vec(), data_key(owner).into_bytes()]);
     }
 
+    async fn lose_marker(&self, owner: &Owner) {
+        let key = data_key(owner).replace("-data:", "-exist:");
+        self.server.execute(&[b"DEL".to_vec(), key.into_bytes()]);
+    }
+
     async fn foreign_mark(&self, partition: Partition, raw: &[u8]) {
         let key = format!("slug-marks:{{{partition}}}").into_bytes();
         self.server.execute(&[

@@ -110,11 +110,11 @@ async fn a_drain_without_the_right_to_insert_ends_at_once_and_says_so() -> Resul
 }
 
 /// Each command that a script calls.
-const OF_SCRIPTS: &str = "TIME INFO DEL EXISTS GET HDEL HGET HGETALL HLEN HMGET HSET MSET PERSIST PEXPIRE RENAME SET \
+const OF_SCRIPTS: &str = "TIME INFO DEL EXISTS GET HDEL HGET HGETALL HLEN HMGET HSET PERSIST PEXPIRE RENAME SET \
                           UNLINK ZADD ZRANGE ZRANGEBYSCORE ZREMRANGEBYSCORE";
 
 /// The commands that a write may need.
-const OF_WRITES: &str = "TIME INFO EXISTS GET HDEL HGET HLEN HMGET HSET MSET PERSIST SET UNLINK";
+const OF_WRITES: &str = "TIME INFO EXISTS GET HDEL HGET HLEN HMGET HSET PERSIST SET UNLINK";
 
 /// A Redis of its own with a user "game", and a world whose programs log in as that user.
 async fn world_of_user() -> Result<(RedisServer, World)> {

@@ -293,6 +293,20 @@ impl Harness {
             .unwrap()
     }
 
+    /// Drops an owner's marker.
+    pub(super) async fn lose_marker(&self, owner: &Owner) {
+        self.rig.lose_marker(owner).await;
+    }
+
+    /// Drops an owner's landed hash.
+    pub(super) async fn evict(&self, owner: &Owner) {
+        self.store()
+            .evict(std::slice::from_ref(owner))
+            .await
+            .remove(0)
+            .unwrap();
+    }
+
     /// Remembers that an owner has no row.
     pub(super) async fn make_absent(&self, owner: &Owner) {
         let load = all_rows(owner, self.observe(owner).await, vec![]);

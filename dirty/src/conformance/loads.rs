@@ -190,14 +190,13 @@ pub async fn a_fill_is_refused_under_another_epoch(h: &Harness) {
     let absent = owner("absent");
     let observed = Observed {
         epoch: Epoch(9),
-        present: false,
-        marker: Marker::Unknown,
+        ..h.observe(&absent).await
     };
     assert_eq!(
         h.fill(&all_rows(&absent, observed, vec![])).await,
         Filled::Refused
     );
-    assert_eq!(h.observe(&absent).await.marker, Marker::Unknown);
+    assert_eq!(h.observe(&absent).await.marker, observed.marker);
 }
 
 /// R7: the hash came, or went, or was replaced since.
@@ -228,8 +227,9 @@ pub async fn a_load_is_refused_if_the_hash_came_or_went_since(h: &Harness) {
     let epoch = present.epoch;
     h.set(&ann, "gold", "2").await;
     for marker in [
-        Marker::Unknown,
-        Marker::Absent,
+        Marker::Unknown(old),
+        Marker::Absent(old),
+        Marker::Missing(old),
         Marker::At(old),
         present.marker,
     ] {
@@ -324,10 +324,8 @@ pub async fn an_empty_answer_is_remembered_until_the_first_write(h: &Harness) {
     let ann = owner("ann");
     let read = accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![])).await);
     assert_eq!(read, HotRead::default());
-    assert_eq!(
-        (h.read(&ann).await.header, h.observe(&ann).await.marker),
-        (None, Marker::Absent)
-    );
+    assert_eq!(h.read(&ann).await.header, None);
+    assert!(h.observe(&ann).await.marker.is_absent());
     accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, vec![])).await);
     let applied = h.apply(&ann, vec![("gold", Change::Incr(1))]).await;
     assert!(matches!(h.observe(&ann).await.marker, Marker::At(_)));
@@ -341,7 +339,7 @@ pub async fn an_empty_answer_runs_out(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
     h.rig().advance(Duration::from_secs(24 * 3_600)).await;
-    assert_eq!(h.observe(&ann).await.marker, Marker::Unknown);
+    assert!(h.observe(&ann).await.marker.is_unknown());
     assert!(matches!(
         h.change(&ann, vec![("gold", Change::Incr(1))]).await,
         Mutated::Load(_)
@@ -363,6 +361,117 @@ pub async fn an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash(h:
             .counters,
         vec![1]
     );
+}
+
+/// R7: without a marker nothing would tell a load from before a hash that came and went.
+pub async fn an_observation_without_a_marker_sets_one(h: &Harness) {
+    let ann = owner("ann");
+    let first = h.observe(&ann).await;
+    assert!(matches!(first.marker, Marker::Unknown(_)), "{first:?}");
+    assert_eq!(h.observe(&ann).await, first, "it is there for all others");
+    h.lose_marker(&ann).await;
+    let Mutated::Load(second) = h.change(&ann, vec![("gold", Change::Incr(1))]).await else {
+        panic!("a load is needed")
+    };
+    assert_eq!(h.observe(&ann).await, second);
+    let number = |observed: Observed| match observed.marker {
+        Marker::Unknown(number) => number,
+        other => panic!("{other:?}"),
+    };
+    assert!(
+        number(first) < number(second),
+        "no number is given twice: {first:?}, {second:?}"
+    );
+}
+
+/// R7: a hash was made, has landed and left since, and so has its marker.
+pub async fn a_load_is_refused_once_its_marker_has_gone(h: &Harness) {
+    let ann = owner("ann");
+    let stale = all_rows(&ann, h.observe(&ann).await, vec![]);
+    h.set(&ann, "gold", "1").await;
+    h.land(&ann).await;
+    h.evict(&ann).await;
+    h.lose_marker(&ann).await;
+    assert_eq!(h.fill(&stale).await, Filled::Refused);
+    let (bob, old) = h.cold("bob").await;
+    for is_observed in [false, true] {
+        let stale = all_rows(&bob, h.observe(&bob).await, vec![("gold", live("1"), old)]);
+        h.set(&bob, "gold", "2").await;
+        h.land(&bob).await;
+        h.evict(&bob).await;
+        h.lose_marker(&bob).await;
+        if is_observed {
+            h.observe(&bob).await;
+        }
+        assert_eq!(h.fill(&stale).await, Filled::Refused);
+    }
+    assert_eq!(h.read(&bob).await.header, None);
+}
+
+/// R7: another hash took the place of the one that was observed.
+pub async fn a_load_beside_a_hash_is_refused_once_its_marker_has_gone(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    h.set(&ann, "bag", "x").await;
+    let stale = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    h.set(&ann, "gold", "2").await;
+    h.land(&ann).await;
+    h.evict(&ann).await;
+    h.set(&ann, "bag", "y").await;
+    h.lose_marker(&ann).await;
+    assert_eq!(h.fill(&stale).await, Filled::Refused);
+    assert_eq!(h.cell(&ann, "gold").await, None);
+    let (_, landed) = (h.observe(&ann).await, above(old, 1));
+    assert_eq!(h.fill(&stale).await, Filled::Refused);
+    let fresh = all_rows(
+        &ann,
+        h.observe(&ann).await,
+        vec![("gold", live("2"), landed)],
+    );
+    accepted(h.fill(&fresh).await);
+    assert_eq!(h.cell(&ann, "gold").await, Some(live("2")));
+}
+
+/// R15.
+pub async fn a_mutation_with_a_load_is_refused_once_the_marker_has_gone(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let load = all_rows(&ann, h.observe(&ann).await, vec![("gold", live("1"), old)]);
+    h.lose_marker(&ann).await;
+    let mutation = h.mutation(&ann, vec![("gold", Change::Incr(4))]).await;
+    let Mutated::Load(observed) = h.send(&mutation, Some(load)).await else {
+        panic!("the load proves nothing any more")
+    };
+    let load = all_rows(&ann, observed, vec![("gold", live("1"), old)]);
+    assert_eq!(applied(h.send(&mutation, Some(load)).await).counters, [5]);
+}
+
+/// R7: the database has rows by now, and they were purged and swept.
+pub async fn a_remembered_absence_proves_a_load_only_while_it_is_remembered(h: &Harness) {
+    let ann = owner("ann");
+    h.make_absent(&ann).await;
+    let stale = all_rows(&ann, h.observe(&ann).await, vec![]);
+    h.set(&ann, "gold", "1").await;
+    h.land(&ann).await;
+    h.evict(&ann).await;
+    h.lose_marker(&ann).await;
+    h.make_absent(&ann).await;
+    assert_eq!(h.fill(&stale).await, Filled::Refused);
+}
+
+/// Otherwise each owner that was ever hot would cost memory for ever.
+pub async fn the_marker_of_a_hash_runs_out(h: &Harness) {
+    let (ann, old) = h.cold("ann").await;
+    let rows = vec![("gold", live("1"), old)];
+    accepted(h.fill(&all_rows(&ann, h.observe(&ann).await, rows)).await);
+    let (bob, _) = h.cold("bob").await;
+    let (eve, mutation) = (owner("eve"), vec![("gold", Change::Remove)]);
+    h.make_absent(&eve).await;
+    let changed = h.change(&eve, mutation).await;
+    assert!(matches!(changed, Mutated::Applied(_)), "{changed:?}");
+    h.rig().advance(Duration::from_secs(24 * 3_600)).await;
+    for owner in [ann, bob, eve] {
+        let seen = h.observe(&owner).await;
+        assert!(seen.marker.is_unknown(), "{owner}: {seen:?}");
+    }
 }
 
 /// R15: the reply holds the observation that proves the load.

@@ -73,6 +73,8 @@ pub trait Rig: Send + Sync + fmt::Debug {
     async fn life(&self, owner: &Owner) -> Life;
     /// Deletes an owner's hash, whether its data has landed or not.
     async fn lose(&self, owner: &Owner);
+    /// Drops an owner's marker, as an eviction might.
+    async fn lose_marker(&self, owner: &Owner);
     /// Moves the hot tier's time forward. The default waits for a short time to pass.
     async fn advance(&self, by: Duration) {
         if by > WAIT_MAX {
@@ -180,6 +182,12 @@ macro_rules! hot_conformance {
                     an_empty_answer_is_remembered_until_the_first_write,
                     an_empty_answer_runs_out,
                     an_owner_with_a_marker_and_no_row_becomes_an_empty_complete_hash,
+                    an_observation_without_a_marker_sets_one,
+                    a_load_is_refused_once_its_marker_has_gone,
+                    a_load_beside_a_hash_is_refused_once_its_marker_has_gone,
+                    a_mutation_with_a_load_is_refused_once_the_marker_has_gone,
+                    a_remembered_absence_proves_a_load_only_while_it_is_remembered,
+                    the_marker_of_a_hash_runs_out,
                     a_mutation_that_needs_a_load_says_what_it_observed,
                     a_mutation_and_its_load_are_one_step,
                     a_mutation_with_a_load_that_is_not_proved_changes_nothing,

@@ -23,7 +23,8 @@ pub(super) struct Merged {
 pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load) -> bool {
     let now = state.observed(&load.owner, record.epoch);
     let seen = &load.observed;
-    let same_hashes = keeps("R7-marker", now.marker == seen.marker);
+    let vanished = matches!(now.marker, Marker::Missing(_)) && !is_kept("R7-absent");
+    let same_hashes = keeps("R7-marker", now.marker == seen.marker) || vanished;
     let is_there = keeps("R7-presence", now.present == seen.present);
     same_hashes && is_there && keeps("R15-fill-epoch", now.epoch == seen.epoch)
 }
@@ -36,7 +37,7 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         .map(|(_, _, version)| *version)
         .max()
         .unwrap_or_default();
-    let marker = state.markers.get(&load.owner);
+    let marker = state.marker(&load.owner);
     let mut hash = match state.hashes.get(&load.owner) {
         Some(hash) => hash.clone(),
         None if load.rows.is_empty() && !(load.complete && matches!(marker, Marker::At(_))) => {
@@ -80,12 +81,13 @@ pub(super) fn keep(
             record.source = record.source.max(hash.version);
         }
         if state.hashes.get(owner).is_none() {
-            let is_known = matches!(state.markers.get(owner), Marker::At(_));
+            let marker = state.marker(owner);
+            let is_known = matches!(marker, Marker::At(_));
             let drawn = number
                 .or_else(|| state.draw_number())
                 .filter(|_| is_kept("R7-refill") || !is_known);
-            let number = drawn.unwrap_or_else(|| state.markers.get(owner).version());
-            state.number(owner, &mut hash, number);
+            let number = drawn.unwrap_or_else(|| marker.version());
+            state.number(present, owner, &mut hash, number);
         }
         // Marks that have just been put aside keep no hash.
         let stays = state.keeps(owner) && is_kept("R2-filled");
@@ -94,9 +96,9 @@ pub(super) fn keep(
         }
         state.hashes.put(owner.clone(), hash);
     } else if merged.absent {
-        state
-            .markers
-            .set_absent(owner, present.now.plus(present.absent_ttl));
+        let number = state.marker(owner).number();
+        let end = present.now.plus(present.absent_ttl);
+        state.markers.set_absent(owner, number, end);
     }
 }
 

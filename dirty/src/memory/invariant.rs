@@ -37,9 +37,14 @@ fn of_hash(state: &PartState, source: Version, owner: &Owner, hash: &OwnerHash) 
             hash.expires
         ));
     }
-    // Every new hash gets a number.
+    // Every new hash gives the marker a number. A marker may vanish.
     let marker = state.markers.get(owner);
-    if !matches!(marker, Marker::At(number) if number <= source && hash.born <= number) {
+    let fits = |marker: Marker| match marker {
+        Marker::At(number) => number <= source && hash.born <= number,
+        Marker::Unknown(number) => number <= source,
+        Marker::Absent(_) | Marker::Missing(_) => false,
+    };
+    if !marker.is_none_or(fits) {
         return Some(format!(
             "{owner} is born at {}, {source} is the source, and {marker:?}",
             hash.born

@@ -33,8 +33,8 @@ impl Owners for MemoryStore {
 
     async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>> {
         let one = |owner: &Owner| {
-            self.run_for(owner, "observe", |state, _, partition| {
-                observe::observe(state, partition, owner)
+            self.run_for(owner, "observe", |state, present, partition| {
+                observe::observe(state, present, partition, owner)
             })?
         };
         owners.iter().map(one).collect()

@@ -12,8 +12,9 @@ use super::lock::Held;
 use super::marker::Markers;
 use super::marks::Marks;
 use super::ops::Ops;
+use super::room;
 use super::session::Sessions;
-use crate::{Header, Observed, PartitionRecord};
+use crate::{Header, Marker, Observed, PartitionRecord};
 
 /// The inputs of a transition beside the state.
 #[derive(Debug, Clone, Copy)]
@@ -24,12 +25,17 @@ pub struct Present {
     pub hash_ttl: Duration,
     /// How long a negative answer stays.
     pub absent_ttl: Duration,
+    /// How long the marker of a hash stays. `None` if absence is trusted, so that it never goes.
+    pub marker_ttl: Option<Duration>,
     /// How many bytes the partition may hold.
     pub bytes_max: usize,
 }
 
 /// The bytes that a marker, a mark, an operation or a session counts for.
 pub(super) const SMALL_BYTES: usize = 128;
+
+/// How long the marker of an observation stays. No load takes longer.
+const OBSERVED_TTL: Duration = Duration::from_mins(1);
 
 /// One partition: hashes, markers, marks, sessions, lock and record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -75,6 +81,11 @@ impl PartState {
         self.hashes.remove(owner);
     }
 
+    /// Drops an owner's marker, as an eviction might.
+    pub fn lose_marker(&mut self, owner: &Owner) {
+        self.markers.remove(owner);
+    }
+
     /// The same data held by another server process, as after a restart or a failover.
     pub fn move_to(&mut self, incarnation: Arc<str>) {
         self.incarnation = incarnation;
@@ -111,10 +122,33 @@ impl PartState {
         Some(hash.header(generation.unwrap_or_default()))
     }
 
+    /// The owner's marker.
+    pub(super) fn marker(&self, owner: &Owner) -> Marker {
+        let source = || {
+            self.record
+                .as_ref()
+                .map_or(Version::ZERO, |record| record.source)
+        };
+        self.markers
+            .get(owner)
+            .unwrap_or_else(|| Marker::Missing(source()))
+    }
+
+    /// Sets a marker if there is none, so that a load can prove itself by its number.
+    pub(super) fn claim(&mut self, present: &Present, owner: &Owner) {
+        if self.markers.get(owner).is_none()
+            && room::make(self, present, SMALL_BYTES, Some(owner))
+            && let Some(number) = self.draw_number()
+        {
+            let end = present.now.plus(OBSERVED_TTL);
+            self.markers.set(owner, Marker::Unknown(number), Some(end));
+        }
+    }
+
     /// The state of an owner that a reader remembers, in this epoch.
     pub(super) fn observed(&self, owner: &Owner, epoch: Epoch) -> Observed {
         Observed {
-            marker: self.markers.get(owner),
+            marker: self.marker(owner),
             present: self.hashes.get(owner).is_some(),
             epoch,
         }
@@ -131,12 +165,19 @@ impl PartState {
     /// Gives a new hash of an owner this number. If a map names the owner, its former hash was
     /// lost. Then the new hash remembers when it was born, and marks of the old hash are put aside
     /// (R6).
-    pub(super) fn number(&mut self, owner: &Owner, hash: &mut OwnerHash, number: Version) {
+    pub(super) fn number(
+        &mut self,
+        present: &Present,
+        owner: &Owner,
+        hash: &mut OwnerHash,
+        number: Version,
+    ) {
         if self.marks.names(owner) && is_kept("R6-birth") {
             self.marks.put_aside(owner);
             hash.born = number;
         }
-        self.markers.raise(owner, number);
+        let end = present.marker_ttl.map(|ttl| present.now.plus(ttl));
+        self.markers.raise(owner, number, end);
     }
 
     /// Whether the owner's hash must stay: a map names the owner, or a session holds it.

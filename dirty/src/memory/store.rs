@@ -23,6 +23,8 @@ pub struct MemoryStore {
     clean_ttl: Duration,
     /// How long the store remembers that the cold tier has no row of an owner.
     absent_ttl: Duration,
+    /// How long the marker of a hash stays. `None` if absence is trusted.
+    marker_ttl: Option<Duration>,
     clock: Arc<dyn Clock>,
     // One lock a partition. A transition touches one partition, takes microseconds and never waits
     // for anything else.
@@ -92,6 +94,7 @@ impl MemoryStore {
             partitions,
             clean_ttl: hot.clean_ttl,
             absent_ttl: hot.absent_ttl,
+            marker_ttl: hot.hash_marker_ttl(),
             clock,
             bytes_max: AtomicUsize::new(usize::MAX),
             parts,
@@ -129,8 +132,10 @@ impl MemoryStore {
         };
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         (limit < usize::MAX && !evicts()).then(|| MemoryUse {
+            server: self.server(),
             used: bytes(self.bytes()),
             limit: bytes(limit),
+            evictions: None,
         })
     }
 
@@ -153,6 +158,13 @@ impl MemoryStore {
     /// Deletes an owner's hash, as somebody might by hand, whether its data has landed or not.
     pub fn lose(&self, owner: &Owner) {
         drop(self.run_for(owner, "lose", |state, _, _| state.lose(owner)));
+    }
+
+    /// Drops an owner's marker, as an eviction might.
+    pub fn lose_marker(&self, owner: &Owner) {
+        drop(self.run_for(owner, "lose_marker", |state, _, _| {
+            state.lose_marker(owner);
+        }));
     }
 
     /// Forgets everything but the incarnation, as FLUSHALL does.
@@ -202,6 +214,7 @@ impl MemoryStore {
             now: self.clock.now(),
             hash_ttl: self.clean_ttl,
             absent_ttl: self.absent_ttl,
+            marker_ttl: self.marker_ttl,
             bytes_max: self
                 .bytes_max
                 .load(Ordering::Relaxed)

@@ -31,8 +31,8 @@ impl Tier for MemoryStore {
         Ok(())
     }
 
-    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
-        Ok(self.taken())
+    async fn memory(&self) -> Result<Vec<MemoryUse>, HotError> {
+        Ok(self.taken().into_iter().collect())
     }
 
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {

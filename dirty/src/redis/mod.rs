@@ -62,6 +62,8 @@ pub struct RedisStore {
     stores: Arc<Stores>,
     clean_ttl: Duration,
     absent_ttl: Duration,
+    /// How long the marker of a hash stays. `None` if absence is trusted.
+    marker_ttl: Option<Duration>,
 }
 
 impl RedisStore {
@@ -139,6 +141,7 @@ impl RedisStore {
             stores: Arc::new(Stores::default()),
             clean_ttl: hot.clean_ttl,
             absent_ttl: hot.absent_ttl,
+            marker_ttl: hot.hash_marker_ttl(),
         };
         let checked = store.recheck().await;
         // A policy that may evict unlanded data keeps no worker from landing. `check` is for

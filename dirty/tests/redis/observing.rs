@@ -222,6 +222,13 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     let other = open_redis(settings).await.unwrap();
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
+        // Without a marker the owner would be observed once more, in the new epoch.
+        other
+            .observe(std::slice::from_ref(&ann))
+            .await
+            .pop()
+            .unwrap()
+            .unwrap();
         let before = executed(&server).await;
         let between = async {
             executes(&server, before + u64::try_from(commands).unwrap()).await;

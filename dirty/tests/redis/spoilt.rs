@@ -349,6 +349,8 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
             .unwrap()
     );
     let eves = open(store, "eve", GONE).await;
+    // From here on, an observation finds its marker and changes nothing.
+    store.observe(&[owner("cat")]).await.remove(0).unwrap();
     assert_eq!(store.lapse(PARTITION, GONE, 0).await, Ok(1));
     Fences { bobs, eves }
 }

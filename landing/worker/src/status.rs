@@ -255,7 +255,7 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     let hot = open::hot_for_reading(&settings).await?;
     let compared = open::compared(&settings, &hot).await;
     let backlog = Backlog::reachable(hot.as_ref()).await?;
-    let level = BackpressureLevel::of(&settings.backpressure, &backlog, hot.memory().await?);
+    let level = BackpressureLevel::of(&settings.backpressure, &backlog, &hot.memory().await?, &[]);
     // A database that does not answer is asked once.
     let (hooks, sinks) = match compared {
         Ok(()) => (

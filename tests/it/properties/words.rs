@@ -47,7 +47,9 @@ impl Words {
     pub(super) fn observed(&self, owner: &Owner, observed: Observed) -> String {
         let marker = match observed.marker {
             Marker::At(version) => self.version(owner, version),
-            other => format!("{other:?}"),
+            Marker::Unknown(_) => "unknown".to_owned(),
+            Marker::Absent(_) => "absent".to_owned(),
+            Marker::Missing(_) => "missing".to_owned(),
         };
         format!(
             "{marker}, {} under {}",

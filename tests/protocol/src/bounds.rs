@@ -63,6 +63,8 @@ pub struct Bounds {
     pub evicts: bool,
     /// How often the owner's hash is deleted by hand, landed or not.
     pub deletes: u8,
+    /// How often the owner's marker vanishes, by eviction or because it ran out.
+    pub vanishes: u8,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
     /// Whether it may also be replaced by an empty one.
@@ -96,6 +98,7 @@ impl Bounds {
         preparers: 1,
         evicts: false,
         deletes: 0,
+        vanishes: 0,
         failovers: 0,
         wipes: false,
         probation: false,
@@ -110,6 +113,7 @@ impl Bounds {
             flushes: self.flushes,
             crashes: self.crashes,
             deletes: self.deletes,
+            vanishes: self.vanishes,
             failovers: self.failovers,
             windows: self.windows,
             losses: self.losses,

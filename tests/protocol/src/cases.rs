@@ -165,6 +165,11 @@ const REFILLED: Bounds = Bounds {
     reads: 2,
     ..LEAST
 };
+const VANISHED: Bounds = Bounds {
+    writes: 2,
+    vanishes: 2,
+    ..LEAST
+};
 const REFUSED_PART: Bounds = Bounds {
     fields: 2,
     writes: 2,
@@ -382,8 +387,49 @@ pub const LOADS: Group = Group {
             name: "single fields",
             bounds: SINGLE,
         },
+        Case {
+            name: "markers that vanish",
+            bounds: VANISHED,
+        },
+        Case {
+            name: "markers that vanish beside refills",
+            bounds: Bounds {
+                fields: 1,
+                vanishes: 1,
+                ..REFILLED
+            },
+        },
     ],
-    large: &[],
+    large: &[
+        Case {
+            name: "markers that vanish beside counters",
+            bounds: Bounds {
+                vanishes: 1,
+                ..COUNTERS
+            },
+        },
+        Case {
+            name: "markers that vanish beside loads of stored rows",
+            bounds: Bounds {
+                vanishes: 1,
+                ..REFILLED
+            },
+        },
+        Case {
+            name: "markers that vanish beside purges",
+            bounds: Bounds {
+                vanishes: 1,
+                ..REMOVAL
+            },
+        },
+        Case {
+            name: "markers that vanish before a failover",
+            bounds: Bounds {
+                vanishes: 1,
+                ..FAILOVER
+            },
+        },
+    ],
 };
 
 /// All groups.
@@ -507,6 +553,10 @@ pub const BROKEN: &[Case] = &[
     Case {
         name: "R7-marker",
         bounds: LEAST,
+    },
+    Case {
+        name: "R7-absent",
+        bounds: VANISHED,
     },
     Case {
         name: "R7-presence",

@@ -101,6 +101,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
         );
     }
     delete(bounds, world, take);
+    vanish(bounds, world, take);
     begin_read(bounds, world, idle, take);
     begin_write(bounds, world, idle, take);
     arrive(world, take);
@@ -141,6 +142,19 @@ fn load(
             set(&mut next, Some(at), client);
             take(step("client", at, what), Ok(next));
         }
+    }
+}
+
+/// The owner's marker vanishes.
+fn vanish(bounds: &Bounds, world: &World, take: Take<'_>) {
+    if world.left.vanishes == 0 {
+        return;
+    }
+    let mut next = world.clone();
+    next.left.vanishes -= 1;
+    next.hot().lose_marker(&owner());
+    if next.hot != world.hot {
+        take(step("marker", bounds.clients, "vanishes"), Ok(next));
     }
 }
 

@@ -70,8 +70,9 @@ impl Loading {
     }
 }
 
-fn note(world: &World) -> Went {
-    let Ok(observed) = observe::note(&world.hot, PARTITION, &owner()) else {
+fn note(world: &mut World) -> Went {
+    let present = world.present();
+    let Ok(observed) = observe::note(world.hot(), &present, PARTITION, &owner()) else {
         return Went::Waits;
     };
     let absent = world.truth.fields().all(|(_, truth)| truth.is_none());
@@ -87,8 +88,10 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
         return Ok(Went::On(Loading::Observe)); // the connection broke
     }
     let mut seen = observe::with_hash(&world.hot, &owner(), noted.observed);
-    if seen.marker == Marker::Unknown && broken("R8-trusted") {
-        seen.marker = Marker::Absent;
+    if let Marker::Unknown(number) = seen.marker
+        && broken("R8-trusted")
+    {
+        seen.marker = Marker::Absent(number);
     }
     if asked.is_some() {
         return Ok(Went::On(Loading::Load(seen)));
@@ -96,7 +99,7 @@ fn observe(world: &World, asked: &Asked, noted: Noted) -> Result<Went, String> {
     match world
         .truth
         .fields()
-        .find(|(_, truth)| seen.marker == Marker::Absent && !noted.absent && truth.is_some())
+        .find(|(_, truth)| seen.marker.is_absent() && !noted.absent && truth.is_some())
     {
         Some((field, _)) => Err(format!("the owner is said to be absent, and has {field}")),
         None => Ok(Went::On(Loading::Look(seen))),
@@ -107,7 +110,7 @@ fn look(world: &World, observed: Observed) -> Went {
     if !world.is_ready() {
         return Went::Waits;
     }
-    if observed.marker == Marker::Absent {
+    if observed.marker.is_absent() {
         return Went::Brought(Arc::new(load_of(observed, Vec::new(), true)));
     }
     let read = world.read();

@@ -13,6 +13,8 @@ pub(super) const PRESENT: Present = Present {
     now: Timestamp(0),
     hash_ttl: Duration::from_secs(20),
     absent_ttl: Duration::from_secs(10),
+    // Markers vanish in a step of their own, which is bounded.
+    marker_ttl: None,
     bytes_max: usize::MAX,
 };
 

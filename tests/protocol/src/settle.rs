@@ -9,7 +9,7 @@ use storage_landing::marks::{self, Faults};
 use storage_model::Version;
 use storage_model::sabotage::broken;
 
-use crate::names::{PARTITION, lock, owner};
+use crate::names::{PARTITION, lock};
 use crate::worker::{Batch, Landed, Worker, Working};
 use crate::world::World;
 
@@ -157,7 +157,7 @@ pub(super) fn all_of(world: &World) -> Vec<Entry> {
 
 /// Settles every entry of the snapshot, landed or not.
 pub(super) fn all(world: &mut World) {
-    let Ok(seen) = observe::observe(&world.hot, PARTITION, &owner()) else {
+    let Ok(epoch) = observe::epoch(&world.hot, PARTITION) else {
         return;
     };
     let (marks, snapshot, present, lock) =
@@ -166,7 +166,7 @@ pub(super) fn all(world: &mut World) {
     let settle = Settle {
         partition,
         lock,
-        epoch: seen.epoch,
+        epoch,
         snapshot,
         landed,
         marks,

@@ -46,6 +46,7 @@ pub(super) struct Left {
     pub(super) flushes: u8,
     pub(super) crashes: u8,
     pub(super) deletes: u8,
+    pub(super) vanishes: u8,
     pub(super) failovers: u8,
     pub(super) windows: u8,
     pub(super) losses: u8,
@@ -122,7 +123,7 @@ impl World {
 
     /// Whether the partition's record belongs to the server that holds it.
     pub(super) fn is_ready(&self) -> bool {
-        observe::observe(&self.hot, PARTITION, &owner()).is_ok()
+        observe::epoch(&self.hot, PARTITION).is_ok()
     }
 
     /// All cells of the owner's hash.

@@ -13,7 +13,7 @@ macro_rules! scripts {
 }
 
 scripts! {
-    owner { update mutate transact fill check_fill read_names evict }
+    owner { update mutate transact observe fill check_fill read_names evict }
     partition { peek part_state adopt raise_landed pairing pair announce lock renew unlock write_for_wait }
     landing { end_collect collect_linked snapshot settle reject expire probation requeue }
     session { open_session claim_session close_session ask_session beat lapse end_grace }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Marker, Observed, Read};
+use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Observed, Read};
 use storage_model::{Owner, Partition};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
@@ -66,26 +66,37 @@ impl Tiers {
         observed: Vec<Seen>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
-        // The caller's miss can be older than the load that just ended, so the hash is read again.
+        // The caller's miss can be older than the load that just ended, so a hash that is there now
+        // is read again.
         // ORDER: after the observation. A write in between then voids a mutation that builds on
         // this read, as it does with rows.
+        let is_there = |seen: &Seen| matches!(seen, Ok(Some(seen)) if seen.present);
         let reads: Vec<Read> = owners
             .iter()
-            .map(|owner| Read {
+            .zip(&observed)
+            .filter(|(_, seen)| is_there(seen))
+            .map(|(owner, _)| Read {
                 owner: owner.clone(),
                 fields: Fields::All,
             })
             .collect();
-        let hot = self.hot.read(&reads).await;
-        let answer = |((owner, seen), hot): ((&Owner, &Seen), _)| match seen {
-            // R8: the database had no row a short while ago, and any later write would have
-            // replaced this marker.
-            Ok(Some(seen)) if seen.marker == Marker::Absent => Some(Ok(Some(absent(owner, *seen)))),
-            Ok(Some(seen)) => back(owner, *seen, hot),
-            Ok(None) => None,
-            Err(error) => Some(Err(error.clone())),
+        let mut hot = if reads.is_empty() {
+            Vec::new().into_iter()
+        } else {
+            self.hot.read(&reads).await.into_iter()
         };
-        let back: Vec<Option<Answer>> = owners.iter().zip(&observed).zip(hot).map(answer).collect();
+        let answer = |(owner, seen): (&Owner, &Seen)| {
+            let hash = if is_there(seen) { hot.next() } else { None };
+            match seen {
+                // R8: the database had no row a short while ago, and any later write would have
+                // replaced this marker.
+                Ok(Some(seen)) if seen.marker.is_absent() => Some(Ok(Some(absent(owner, *seen)))),
+                Ok(Some(seen)) => back(owner, *seen, hash?),
+                Ok(None) => None,
+                Err(error) => Some(Err(error.clone())),
+            }
+        };
+        let back: Vec<Option<Answer>> = owners.iter().zip(&observed).map(answer).collect();
         let cold: Vec<(Owner, Observed)> = owners
             .iter()
             .zip(observed)

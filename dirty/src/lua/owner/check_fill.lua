@@ -14,9 +14,9 @@ expect(#KEYS == 3 and #ARGV >= 5)
 local load = load_of(1)
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
-local mark, version = marker(KEYS[2], r)
-if not proved(load, hash, mark, r) then return { 'refused' } end
-if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
+local kind, mark_number, version = marker(KEYS[2], r)
+if not proved(load, hash, kind, mark_number, r) then return { 'refused' } end
+if not hash and #load.rows == 0 and (kind ~= '' or not load.complete) then
   return { 'proved', digits(r.generation), {}, {}, {}, '' }
 end
 local out = changes()

@@ -11,26 +11,27 @@
 -- KEYS[9] sessions
 -- ARGV[1] time to live of landed data, milliseconds
 -- ARGV[2] time to live of a negative answer, milliseconds
--- ARGV[3] the owner's name in the maps
--- ARGV[4..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), number of
+-- ARGV[3] time to live of a new hash's marker, milliseconds. 0 if it stays for ever.
+-- ARGV[4] the owner's name in the maps
+-- ARGV[5..] observed marker, whether there was a hash (0 or 1), epoch, complete (0 or 1), number of
 --   rows. Then of each row field, stored name, stored value and version.
 -- Reply: {"refused"}. Or {"filled", generation of the partition, all fields and values of the hash,
 --   reserved ones included}.
 -- Invariant: a fill never replaces a newer value. A hash that it makes is clean, and has a number
 --   that no other hash had (R7, R15).
-expect(#KEYS == 9 and #ARGV >= 8)
-local load = load_of(4)
+expect(#KEYS == 9 and #ARGV >= 9)
+local load = load_of(5)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
-local mark, version = marker(KEYS[2], r)
-if not proved(load, hash, mark, r) then return { 'refused' } end
-if not hash and #load.rows == 0 and (mark == '?' or mark == '-' or not load.complete) then
-  if load.complete and mark == '?' then call('SET', KEYS[2], absence(r), 'PX', digits(absent_ttl)) end
+local kind, mark_number, version = marker(KEYS[2], r)
+if not proved(load, hash, kind, mark_number, r) then return { 'refused' } end
+if not hash and #load.rows == 0 and (kind ~= '' or not load.complete) then
+  if load.complete and kind ~= '-' then set_absent(KEYS[2], mark_number, r, absent_ttl) end
   return { 'filled', digits(r.generation), {} }
 end
-local is_held = call('HGET', KEYS[9], ARGV[3])
-local _, is_marked = join_rows(load, hash, version, r, 4, ARGV[3])
+local is_held = call('HGET', KEYS[9], ARGV[4])
+local _, is_marked = join_rows(load, hash, version, r, 4, ARGV[4], ARGV[3])
 -- ORDER: the hash is read before it gets a time to live. If the clock is set back in between, the
 -- whole hash expires at once.
 local held = call('HGETALL', KEYS[1])

@@ -21,7 +21,8 @@
 -- ARGV[2] deadline, microseconds since 1970
 -- ARGV[3] epoch that the write was sent in. Empty if any epoch will do.
 -- ARGV[4] window of operation ids, microseconds
--- ARGV[5..] the arguments of each owner, as `owner_of` in mutation.lua reads them
+-- ARGV[5] time to live of a new hash's marker, milliseconds. 0 if it stays for ever.
+-- ARGV[6..] the arguments of each owner, as `owner_of` in mutation.lua reads them
 -- Reply: "version changed counters…" as remembered under the id, a line for each owner. Behind it
 --   " @epoch-number" is the place of the owner's note. Or
 --   {"expired"}, {"moved", epoch, generation}, {"load", marker, whether there is a hash (0 or 1),
@@ -31,11 +32,11 @@
 --   session. For a further owner, {"partner", its place, ...} with one of the former.
 -- Invariant: as in update.lua, for all owners together. No field that a hash does not hold is
 --   guessed (R15). The marks of owners that change together lead to each other (G1).
-local OWNER_KEYS, OWNER_ARGS = 15, 5
+local OWNER_KEYS, OWNER_ARGS = 15, 6
 local IDS = 13
-expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 0 and #ARGV >= 4)
+expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 0 and #ARGV >= 5)
 local now, deadline, window = time(), number(ARGV[2], 'the deadline'), number(ARGV[4], 'the window')
-local r = record_of_change(now)
+local r = record_of_change(now, ARGV[5])
 
 local round = math.floor(now / window)
 local ids, other_ids = KEYS[IDS + round % 2], KEYS[IDS + 1 - round % 2]

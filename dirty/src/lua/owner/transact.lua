@@ -21,7 +21,8 @@
 -- ARGV[4] epoch that the writes were sent in. Empty if any epoch will do.
 -- ARGV[5] field of the record for the caller's last call
 -- ARGV[6] number of this call
--- ARGV[7..] of each write the number of its owners, then the arguments of each owner, as `owner_of`
+-- ARGV[7] time to live of a new hash's marker, milliseconds. 0 if it stays for ever.
+-- ARGV[8..] of each write the number of its owners, then the arguments of each owner, as `owner_of`
 --   in mutation.lua reads them
 -- Reply: "*" and the answer to each write, as it is kept under the number of the call. An answer is
 --   the number of its words and a space. Each word is its length, ":" and its bytes. The answers
@@ -30,10 +31,10 @@
 --   deadline of the call has passed or lies too far ahead, and {"failed", error}.
 -- Invariant: each write as in mutate.lua. A call is carried out at most once, and never after a
 --   later one (R11).
-local OWNER_KEYS, WRITE_ARGS = 13, 7
+local OWNER_KEYS, WRITE_ARGS = 13, 8
 expect(#KEYS > OWNER_KEYS and #KEYS % 2 == 0 and #ARGV > WRITE_ARGS)
 local now = time()
-local r = record_of_change(now)
+local r = record_of_change(now, ARGV[7])
 
 -- ORDER: the number before all else. So a late copy learns the outcome of its call.
 local stored = call('HGET', KEYS[1], ARGV[5]) or '0'

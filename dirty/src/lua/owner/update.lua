@@ -18,7 +18,8 @@
 -- ARGV[5] 1 if each write is of another owner, else 0
 -- ARGV[6] field of the record for the caller's last call
 -- ARGV[7] number of this call
--- ARGV[8..] name in the maps of each write's owner. Then of each write its kind, its fields as one
+-- ARGV[8] time to live of a new hash's marker, milliseconds. 0 if it stays for ever.
+-- ARGV[9..] name in the maps of each write's owner. Then of each write its kind, its fields as one
 --   text if there are several, and its pairs. The kind is "N" to set N fields, "N=VERSION" to set
 --   them if the owner has that version, "N@VERSION TOKEN" if the session of that fence holds the
 --   owner, or "N+" to add to N fields. With a "!" at its end, the body of a note follows the pairs.
@@ -37,7 +38,7 @@
 --   call is carried out at most once, and never after a later one (R11).
 local call, format, tonumber, unpack, ARGV, KEYS = redis.call, string.format, tonumber, unpack, ARGV, KEYS
 local writes, apart = (#KEYS - 8) / 2, ARGV[5] == '1'
-if writes < 1 or #ARGV < 7 + 4 * writes then
+if writes < 1 or #ARGV < 8 + 4 * writes then
   return redis.error_reply('BADCALL the script was called with the wrong number of KEYS or ARGV')
 end
 local clock = call('TIME')
@@ -78,8 +79,8 @@ if now >= tonumber(ARGV[2]) or tonumber(ARGV[3]) - now > tonumber(ARGV[1]) then
 end
 
 -- The present marks of the owners, and their sessions.
-local held = call('HMGET', KEYS[1], unpack(ARGV, 8, 7 + writes))
-local sessions = call('EXISTS', KEYS[7]) == 1 and call('HMGET', KEYS[7], unpack(ARGV, 8, 7 + writes))
+local held = call('HMGET', KEYS[1], unpack(ARGV, 9, 8 + writes))
+local sessions = call('EXISTS', KEYS[7]) == 1 and call('HMGET', KEYS[7], unpack(ARGV, 9, 8 + writes))
 
 -- Whether a map other than the dirty map names an owner. Usually these maps do not exist.
 local others
@@ -99,13 +100,13 @@ end
 -- The owner of a write: its last version, then generation and flag as they stand behind the
 -- version. Then whether it may hold tombstones, why it can't be written here, and whether it has a
 -- hash.
-local part_of, all_of, sub = format(' %sp', r[2]), format(' %sa', r[2]), string.sub
+local part_of, all_of, absent, sub = format(' %sp', r[2]), format(' %sa', r[2]), format('-%s ', r[2]), string.sub
 local function look(w)
   local h = call('HMGET', KEYS[7 + 2 * w], ':v', ':t')
   if not h[1] then
     local marker = call('GET', KEYS[8 + 2 * w])
-    local lost = (held[w] or is_named(ARGV[7 + w])) and 'alone' or nil
-    return tonumber(marker) or 0, marker == format('-%s', r[2]) and all_of or part_of, false, lost, false
+    local lost = (held[w] or is_named(ARGV[8 + w])) and 'alone' or nil
+    return tonumber(marker) or 0, marker and sub(marker, 1, #absent) == absent and all_of or part_of, false, lost, false
   end
   -- The text is cut in two, which takes half the time of a pattern.
   local text, flags = sub(h[1], 1, -1 - #part_of), sub(h[1], -#part_of)
@@ -179,7 +180,7 @@ local base = math.max(source + 2, now)
 local base_text, base_mark = format(whole, base), wide and format('%014x', base)
 local base_all, base_part = base_text .. all_of, base_text .. part_of
 local free, last_given = base, nil
-local at = 8 + writes
+local at = 9 + writes
 for w = 1, writes do
   local hash, spec, names = KEYS[7 + 2 * w], ARGV[at], ARGV[at + 1]
   local fields, wanted, adds, fence, noted = tonumber(spec), nil, false, nil, 0
@@ -243,7 +244,7 @@ for w = 1, writes do
       -- A hash that is not there has a version only if it is known to have no rows.
       local known = is_there or flags == all_of
       notes[#notes + 1], notes[#notes + 2] = 'n', table.concat({
-        v, ' ', known and format(whole, math.max(last, 0)) or '-', ' ', counters, '\31', ARGV[7 + w], '\31', ARGV[at - 1] })
+        v, ' ', known and format(whole, math.max(last, 0)) or '-', ' ', counters, '\31', ARGV[8 + w], '\31', ARGV[at - 1] })
       places[w] = place
       line = table.concat({ line or v, ' @', place })
     end
@@ -255,7 +256,7 @@ for w = 1, writes do
     local digits14 = version == base and base_mark or wide and format('%014x', version)
       or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
     local text = digits14 .. named
-    marks[#marks + 1], marks[#marks + 2] = ARGV[7 + w], text
+    marks[#marks + 1], marks[#marks + 2] = ARGV[8 + w], text
     starts[w], ends[w] = from, to
     heads[w] = v == base_text and (flags == all_of and base_all or flags == part_of and base_part) or v .. flags
     if tombstones then
@@ -321,7 +322,9 @@ else
   call('HSET', KEYS[1], ':', string.rep(':', 65))
   call('HDEL', KEYS[1], ':')
 end
-if markers then call('MSET', unpack(markers)) end
+for i = 1, markers and #markers or 0, 2 do
+  if ARGV[8] == '0' then call('SET', markers[i], markers[i + 1]) else call('SET', markers[i], markers[i + 1], 'PX', ARGV[8]) end
+end
 for w = 1, writes do
   local hash, head, from, to = KEYS[7 + 2 * w], heads[w], starts[w], ends[w]
   if head then

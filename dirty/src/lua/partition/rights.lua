@@ -20,7 +20,6 @@ local commands = {
   { 'HMGET', key, ':' },
   { 'HSCAN', key, '0', 'COUNT', '1' },
   { 'HSET', key, ':', '' },
-  { 'MSET', key, '' },
   { 'PERSIST', key },
   { 'PEXPIRE', key, '1' },
   { 'RENAME', key, key },

@@ -8,12 +8,12 @@ local MARK_LONG = 256
 
 -- The record, with what all changes of a script share. A connection leads to one process. While a
 -- request is on its way, the process can become a replica, and then a master with other data (R14).
-local function record_of_change(now)
+local function record_of_change(now, marker_ttl)
   local r = record(KEYS[1])
   if string.match(r.incarnation, '/(%x+)$') ~= history() then
     refuse('UNPREPARED the record was made in another history of the server')
   end
-  r.now = now
+  r.now, r.marker_ttl = now, marker_ttl
   r.last_note = call('HGET', KEYS[1], 'note') or '0-0'
   r.has_sessions = call('EXISTS', KEYS[SESSIONS]) == 1
   return r
@@ -113,13 +113,13 @@ end
 -- The owner as its changes find it: the hash, and the rows that the load adds.
 local function meet(owner, r)
   local hash, load = header(owner.hash_key), owner.load
-  local mark, version
-  if not hash or load then mark, version = marker(owner.marker_key, r) end
-  if load and not proved(load, hash, mark, r) then load = nil end
+  local kind, mark_number, version
+  if not hash or load then kind, mark_number, version = marker(owner.marker_key, r) end
+  if load and not proved(load, hash, kind, mark_number, r) then load = nil end
   if hash then version = hash.version end
   local out = changes()
   owner.hash, owner.version, owner.out = hash, version, out
-  owner.base, owner.generation, owner.complete = version, r.generation, mark == '-'
+  owner.base, owner.generation, owner.complete = version, r.generation, kind == '-'
   if load then
     overlay(load, hash, owner.hash_key, r, out)
     owner.base, owner.generation, owner.complete = merged(load, hash, version, r)
@@ -132,7 +132,7 @@ end
 
 -- The answer that the owner must be loaded first.
 local function needs_load(owner, r)
-  return { 'load', (marker(owner.marker_key, r)), owner.hash and '1' or '0', r.epoch }
+  return { 'load', observed(owner.marker_key, KEYS[1], r), owner.hash and '1' or '0', r.epoch }
 end
 
 -- Why the owner does not meet its condition, or must be loaded first.
@@ -357,7 +357,7 @@ local function write_step(step, r)
   write_notes(step, r)
   if #step.changed > 0 then write_marks(step, r) end
   for _, owner in ipairs(step.changed) do
-    if not owner.hash then call('SET', owner.marker_key, step.text) end
+    if not owner.hash then set_marker(owner.marker_key, step.text, r.marker_ttl) end
   end
   for _, owner in ipairs(step.changed) do
     put(owner.out, ':v', head(step.version, owner.generation, owner.complete))

@@ -15,20 +15,50 @@ local function header(key)
   }
 end
 
--- A negative answer as it is stored. It holds its generation, since a negative answer from before a
--- rewind says nothing of landed data (R14).
-local function absence(r) return table.concat({ '-', digits(r.generation) }) end
+-- How long the marker of an observation stays, milliseconds. No load takes longer.
+local OBSERVED_TTL = '60000'
 
--- The exist marker: '?' for unknown, '-' for absent, or the number of the last hash. Then that
--- number, or 0.
+-- The exist marker as it is stored: "NUMBER" of the last hash, "?NUMBER" of an observation, or
+-- "-GENERATION NUMBER" of a negative answer. A negative answer from before a rewind says nothing of
+-- landed data (R14).
+-- Returns the marker's kind: '' for a hash, '-' for absent, '?' for unknown, '=' for no marker. Then
+-- its number, and the number of the last hash, or 0. Without a marker the number is the version
+-- source: while that stays, no hash is made.
 local function marker(key, r)
-  local text = call('GET', key) or '?'
-  if text == absence(r) then return '-', 0 end
-  if text == '?' or string.sub(text, 1, 1) == '-' then return '?', 0 end
-  return text, number(text, 'the exist marker')
+  local text = call('GET', key)
+  if not text then return '=', digits(r.source), 0 end
+  local generation, of_absence = string.match(text, '^%-(%d*) ?(%d*)$')
+  if generation then return generation == digits(r.generation) and '-' or '?', of_absence, 0 end
+  local of_observation = string.match(text, '^%?(%d+)$')
+  if of_observation then return '?', of_observation, 0 end
+  return '', text, number(text, 'the exist marker')
 end
 
--- Reads a load from ARGV, from `at` on: observed marker, whether there was a hash (0 or 1), epoch,
+-- Remembers for a while that the owner of a proved load has no rows. The number stays.
+local function set_absent(key, mark_number, r, ttl)
+  call('SET', key, table.concat({ '-', digits(r.generation), ' ', mark_number }), 'PX', digits(ttl))
+end
+
+-- Gives the marker the number of a new hash. It stays for `ttl` milliseconds, or for ever with "0".
+local function set_marker(key, mark_number, ttl)
+  if ttl == '0' then call('SET', key, mark_number) else call('SET', key, mark_number, 'PX', ttl) end
+end
+
+-- The marker as an observation remembers it. Without a marker it sets one.
+local function observed(key, record_key, r)
+  local kind, mark_number = marker(key, r)
+  if kind == '=' then
+    if r.source >= VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+    r.source = r.source + 1
+    kind, mark_number = '?', digits(r.source)
+    -- ORDER: the source first. So no failure in between lets a number be given twice.
+    call('HSET', record_key, 'src', mark_number)
+    call('SET', key, table.concat({ kind, mark_number }), 'PX', OBSERVED_TTL)
+  end
+  return table.concat({ kind, mark_number })
+end
+
+-- Reads a load from ARGV, from `at` on: observed marker with its kind, whether there was a hash (0 or 1), epoch,
 -- complete (0 or 1), number of rows. Then for each row field, stored name, stored value and
 -- version. The load ends at `last`, which is the last argument unless it is given.
 local function load_of(at, last)
@@ -48,10 +78,11 @@ end
 
 -- Whether the load still holds: nothing happened since its observation that can have made its rows
 -- stale. Each new hash gives the marker another number. So with the same marker no hash was made
--- since, and a hash that is still there holds all writes since.
-local function proved(load, hash, mark, r)
+-- since, and a hash that is still there holds all writes since. A marker may vanish at any moment,
+-- so its absence proves nothing.
+local function proved(load, hash, kind, mark_number, r)
   if load.epoch ~= r.epoch then return false end
-  if load.marker ~= mark then return false end
+  if load.marker ~= table.concat({ kind, mark_number }) then return false end
   return load.present == (hash ~= nil)
 end
 
@@ -128,7 +159,7 @@ end
 -- Writes the rows of a proved load to the hash (KEYS[1]), and makes it if there is none. Its marker
 -- is KEYS[2], the record KEYS[3], and the five maps are the KEYS from `at` on. Returns the new
 -- version source, and whether a map names the owner of a new hash.
-local function join_rows(load, hash, version, r, at, name)
+local function join_rows(load, hash, version, r, at, name, marker_ttl)
   local out = changes()
   overlay(load, hash, KEYS[1], r, out)
   local base, generation, complete = merged(load, hash, version, r)
@@ -143,7 +174,7 @@ local function join_rows(load, hash, version, r, at, name)
       put(out, ':b', digits(source))
       is_marked = is_named(at, name) -- a mark that was just put aside keeps no hash
     end
-    call('SET', KEYS[2], digits(source))
+    set_marker(KEYS[2], digits(source), marker_ttl)
   end
   if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
   write_changes(out, KEYS[1])

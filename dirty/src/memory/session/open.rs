@@ -10,7 +10,7 @@ use super::super::room;
 use super::super::state::{PartState, Present};
 use super::super::writes::next_version;
 use crate::session::one_word;
-use crate::{Fields, HotError, HotRead, Marker, OpenSession, Opened, PartitionRecord, Session};
+use crate::{Fields, HotError, HotRead, OpenSession, Opened, PartitionRecord, Session};
 
 const OPERATION: &str = "open_session";
 
@@ -41,6 +41,7 @@ pub fn open(
         "S2-part",
         is_whole(state, &record, &open.owner, merged.as_ref()),
     ) {
+        state.claim(present, &open.owner);
         return Ok(Opened::Load(state.observed(&open.owner, record.epoch)));
     }
     let version = next_version(
@@ -106,10 +107,7 @@ fn is_whole(
 ) -> bool {
     let (hash, is_absent) = match merged {
         Some(merged) => (merged.hash.as_ref(), merged.absent),
-        None => (
-            state.hashes.get(owner),
-            state.markers.get(owner) == Marker::Absent,
-        ),
+        None => (state.hashes.get(owner), state.marker(owner).is_absent()),
     };
     hash.map_or(is_absent, |hash| {
         hash.complete && hash.generation >= record.generation

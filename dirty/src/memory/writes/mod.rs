@@ -85,7 +85,11 @@ pub fn mutate(
     }
     let parts = match prepare_all(state, &record, mutation, loads) {
         Ok(parts) => parts,
-        Err(answer) => return Ok(answer),
+        Err(Unready::Refused(refusal)) => return Ok(Mutated::Refused(refusal)),
+        Err(Unready::Load(owner)) => {
+            state.claim(present, owner);
+            return Ok(Mutated::Load(state.observed(owner, record.epoch)));
+        }
     };
     let mut next = Version::ZERO;
     if parts.iter().any(Ready::changes) {
@@ -110,20 +114,27 @@ pub fn mutate(
     Ok(Mutated::Applied(reply))
 }
 
-/// Computes the effect of all parts. An error is the answer to the whole mutation.
+/// Why a mutation is not applied.
+enum Unready<'a> {
+    Refused(Refusal),
+    /// It needs a load of this owner.
+    Load(&'a Owner),
+}
+
+/// Computes the effect of all parts.
 fn prepare_all<'a>(
     state: &PartState,
     record: &PartitionRecord,
     mutation: &'a Mutation,
     loads: &[Load],
-) -> Result<Vec<Ready<'a>>, Mutated> {
+) -> Result<Vec<Ready<'a>>, Unready<'a>> {
     let mut parts = Vec::with_capacity(1 + mutation.also.len());
     for (at, part) in mutation.parts().enumerate() {
         match prepare(state, record, part, loads) {
             Ok(ready) => parts.push(ready),
-            Err(Mutated::Refused(refusal)) if at > 0 => {
+            Err(Unready::Refused(refusal)) if at > 0 => {
                 let refusal = Box::new(refusal);
-                return Err(Mutated::Refused(Refusal::Partner { at, refusal }));
+                return Err(Unready::Refused(Refusal::Partner { at, refusal }));
             }
             Err(answer) => return Err(answer),
         }
@@ -155,15 +166,15 @@ fn apply_all(
     reply
 }
 
-/// Computes the effect of one owner's part. An error is the answer to the whole mutation.
+/// Computes the effect of one owner's part.
 fn prepare<'a>(
     state: &PartState,
     record: &PartitionRecord,
     part: &'a Mutation,
     loads: &[Load],
-) -> Result<Ready<'a>, Mutated> {
+) -> Result<Ready<'a>, Unready<'a>> {
     if let Some(refusal) = session::refusal(state, record, part) {
-        return Err(Mutated::Refused(refusal));
+        return Err(Unready::Refused(refusal));
     }
     let proved = |load: &&Load| load.owner == part.owner && is_proved(state, record, load);
     let load = loads.iter().find(proved);
@@ -177,8 +188,8 @@ fn prepare<'a>(
             plan,
             known,
         }),
-        Err(Unmet::Refused(refusal)) => Err(Mutated::Refused(refusal)),
-        Err(Unmet::Load) => Err(Mutated::Load(state.observed(&part.owner, record.epoch))),
+        Err(Unmet::Refused(refusal)) => Err(Unready::Refused(refusal)),
+        Err(Unmet::Load) => Err(Unready::Load(&part.owner)),
     }
 }
 
@@ -203,8 +214,8 @@ fn apply(
         keep(state, present, owner, merged, Some(next));
     }
     // Also if the load has just found that there is no row.
-    let complete = keeps("R8-complete", state.markers.get(owner) == Marker::Absent);
-    make(state, record, owner, next, complete);
+    let complete = keeps("R8-complete", state.marker(owner).is_absent());
+    make(state, present, record, owner, next, complete);
     let mut applied = write(state, present, owner, ready.plan, next);
     applied.position = note(state, record, ready.part, ready.known, &applied);
     session::saved(state, present, ready.part, record.epoch);
@@ -256,16 +267,10 @@ fn meet<'a>(
     merged: Option<&'a Merged>,
 ) -> Met<'a> {
     let owner = &mutation.owner;
-    let marker = state.markers.get(owner);
+    let marker = state.marker(owner);
     let (hash, marker) = match merged {
-        Some(merged) => (
-            merged.hash.as_ref(),
-            if merged.absent {
-                Marker::Absent
-            } else {
-                marker
-            },
-        ),
+        Some(merged) if merged.absent => (merged.hash.as_ref(), Marker::Absent(marker.number())),
+        Some(merged) => (merged.hash.as_ref(), marker),
         None => (state.hashes.get(owner), marker),
     };
     let is_marked = state.marks.names(owner);
@@ -297,6 +302,7 @@ pub(super) fn next_version(
 /// Makes the owner's hash if there is none. Its number is the version of the write that follows.
 fn make(
     state: &mut PartState,
+    present: &Present,
     record: &PartitionRecord,
     owner: &Owner,
     version: Version,
@@ -307,13 +313,11 @@ fn make(
     }
     let mut hash = OwnerHash::new(version, record.generation);
     hash.complete = complete;
-    let is_known = matches!(state.markers.get(owner), Marker::At(_));
-    let number = if is_kept("R7-unraised") || !is_known {
-        version
-    } else {
-        state.markers.get(owner).version()
+    let number = match state.marker(owner) {
+        Marker::At(number) if !is_kept("R7-unraised") => number,
+        _ => version,
     };
-    state.number(owner, &mut hash, number);
+    state.number(present, owner, &mut hash, number);
     state.hashes.put(owner.clone(), hash);
 }
 

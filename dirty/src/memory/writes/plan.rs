@@ -27,7 +27,7 @@ impl<'a> Met<'a> {
     pub(super) fn version(&self) -> Option<Version> {
         match (self.hash, self.marker) {
             (Some(hash), _) => Some(hash.version),
-            (None, Marker::Absent) => Some(Version::ZERO),
+            (None, Marker::Absent(_)) => Some(Version::ZERO),
             (None, marker) => self.loaded.then(|| marker.version()),
         }
     }
@@ -46,7 +46,7 @@ impl<'a> Met<'a> {
         let is_known = self.loaded
             || match self.hash {
                 Some(hash) => hash.complete || hash.cell(field).is_some(),
-                None => self.marker == Marker::Absent,
+                None => self.marker.is_absent(),
             };
         keeps("R15-guess", is_known)
     }

@@ -1,7 +1,7 @@
 //! The state that a server reports by INFO.
 
-use crate::MemoryUse;
 use crate::redis::error::Failure;
+use crate::{Evictions, MemoryUse};
 
 /// The part of INFO that decides whether and how a server is used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub(crate) struct ServerInfo {
     pub(crate) appends: bool,
     /// How many replicas follow it.
     pub(crate) replicas: u32,
-    /// The memory in use. `None` without a limit, or while there is landed data to evict.
+    /// The memory in use. `None` without a limit.
     pub(crate) memory: Option<MemoryUse>,
 }
 
@@ -74,31 +74,24 @@ fn value_of<'a>(info: &'a str, name: &str) -> Option<&'a str> {
         .map(str::trim)
 }
 
-/// The memory in use. With a policy that evicts landed data the server looks full all the time.
-/// Then the use counts only once almost no key has a time to live any more.
+/// The memory in use, if the server has a limit.
 fn memory_use(info: &str, evicts: bool) -> Option<MemoryUse> {
     let number = |name: &str| value_of(info, name)?.parse().ok();
-    let (used, limit) = (
-        number("used_memory")?,
-        number("maxmemory").filter(|limit| *limit > 0)?,
-    );
-    let (mut keys, mut evictable) = (0_u64, 0_u64);
-    for line in info.lines().filter(|line| line.starts_with("db")) {
-        let counts = line
-            .split([':', ','])
-            .filter_map(|pair| pair.trim().split_once('='));
-        for (name, count) in counts {
-            match name {
-                "keys" => keys = keys.saturating_add(count.parse().unwrap_or_default()),
-                "expires" => {
-                    evictable = evictable.saturating_add(count.parse().unwrap_or_default())
-                }
-                _ => {}
-            }
-        }
-    }
-    let left_to_evict = evicts && evictable.saturating_mul(1_000) > keys;
-    (!left_to_evict).then_some(MemoryUse { used, limit })
+    let rejected = value_of(info, "errorstat_OOM").and_then(|text| {
+        let count = text.strip_prefix("count=")?;
+        count.split(',').next()?.parse().ok()
+    });
+    let evictions = Evictions {
+        evicted: number("evicted_keys").unwrap_or_default(),
+        // A server shows no count before the first such answer.
+        rejected: rejected.unwrap_or_default(),
+    };
+    Some(MemoryUse {
+        server: String::new(),
+        used: number("used_memory")?,
+        limit: number("maxmemory").filter(|limit| *limit > 0)?,
+        evictions: evicts.then_some(evictions),
+    })
 }
 
 fn is_at_least(version: &str, oldest: (u32, u32)) -> bool {
@@ -123,39 +116,31 @@ mod tests {
     }
 
     #[test]
-    fn a_server_counts_as_full_only_by_what_it_can_not_evict() {
+    fn a_server_with_a_limit_tells_its_use_and_what_an_evicting_one_did() {
         let of = |policy: &str, rest: &str| {
             let lines = format!(
                 "redis_version:7.0.0 role:master maxmemory_policy:{policy} used_memory:900 {rest}"
             );
-            info(&lines).unwrap().memory.map(|memory| memory.percent())
+            let memory = info(&lines).unwrap().memory;
+            memory.map(|memory| (memory.percent(), memory.evictions))
         };
+        let evictions = |evicted, rejected| Some(Evictions { evicted, rejected });
+        assert_eq!(of("noeviction", "maxmemory:0"), None);
         assert_eq!(
-            of("noeviction", "maxmemory:0 db0:keys=5,expires=0,avg_ttl=0"),
-            None
+            of("noeviction", "maxmemory:1000 evicted_keys:0"),
+            Some((90, None))
+        );
+        assert_eq!(
+            of("volatile-lru", "maxmemory:500 evicted_keys:7"),
+            Some((180, evictions(7, 0)))
         );
         assert_eq!(
             of(
-                "noeviction",
-                "maxmemory:1000 db0:keys=5,expires=5,avg_ttl=0"
+                "volatile-ttl",
+                "maxmemory:1000 evicted_keys:7 errorstat_ERR:count=5 errorstat_OOM:count=12"
             ),
-            Some(90)
+            Some((90, evictions(7, 12)))
         );
-        assert_eq!(
-            of(
-                "volatile-lru",
-                "maxmemory:1000 db0:keys=5,expires=2,avg_ttl=9"
-            ),
-            None
-        );
-        assert_eq!(
-            of(
-                "volatile-lru",
-                "maxmemory:1000 db0:keys=9000,expires=3,avg_ttl=9 db1:keys=5,expires=0"
-            ),
-            Some(90)
-        );
-        assert_eq!(of("volatile-lru", "maxmemory:500"), Some(180));
     }
 
     #[test]

@@ -19,7 +19,15 @@ impl RedisStore {
             .collect();
         let commands: Vec<_> = loads
             .iter()
-            .map(|load| scripts::fill(&self.space, load, self.clean_ttl, self.absent_ttl))
+            .map(|load| {
+                scripts::fill(
+                    &self.space,
+                    load,
+                    self.clean_ttl,
+                    self.absent_ttl,
+                    self.marker_ttl,
+                )
+            })
             .collect();
         let mut answers = self.router.send(&commands, false).await;
         // At the memory limit Redis rejects the script before it starts. The proof needs no memory

@@ -4,18 +4,24 @@
 //! much. Changes between the commands are harmless. The epoch is read first. So a load under it is
 //! refused if a process adopts the partition meanwhile. The marker is read before the hash. A hash
 //! that is made in between gives the marker another number, so that load is refused, too.
+//!
+//! A marker may vanish at any moment, so a missing marker proves nothing. A script then observes the
+//! owner again, and sets a marker. At the memory limit it can't. Then the version source proves the
+//! load: while it stays, no hash is made.
 
 use redis::Value;
-use storage_model::{Epoch, Owner, Partition};
+use storage_model::{Epoch, Owner, Partition, Version};
 
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
+use crate::redis::scripts;
+use crate::redis::writes;
 use crate::{HotError, Marker, Observed, key};
 
 /// The fields of a partition's record that an observation needs.
-const RECORD: [&str; 3] = [key::INCARNATION, key::EPOCH, key::GENERATION];
+const RECORD: [&str; 4] = [key::INCARNATION, key::EPOCH, key::GENERATION, key::SOURCE];
 
 /// How many commands observe one owner.
 const COMMANDS: usize = 3;
@@ -41,14 +47,46 @@ impl RedisStore {
             .await
             .into_iter();
         let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
-        let observed = partitions.iter().map(|partition| {
-            let [record, marker, hash] = [next(), next(), next()];
-            let seen = self.observed(*partition, record, marker, hash)?;
+        let mut observed: Vec<_> = partitions
+            .iter()
+            .map(|partition| {
+                let [record, marker, hash] = [next(), next(), next()];
+                self.observed(*partition, record, marker, hash)
+            })
+            .collect();
+        self.set_markers(owners, &mut observed).await;
+        for (partition, seen) in partitions.iter().zip(&observed) {
             // ORDER: before the caller reads the hash, which this observation judges.
-            self.answered(*partition, seen.epoch);
-            Ok(seen)
-        });
+            if let Ok(seen) = seen {
+                self.answered(*partition, seen.epoch);
+            }
+        }
         crate::redis::hot_errors("observe", false, &partitions, observed)
+    }
+
+    /// Observes the owners without a marker again, and sets their markers.
+    async fn set_markers(&self, owners: &[Owner], observed: &mut [Result<Observed, Failure>]) {
+        let is_missing = |seen: &Result<Observed, Failure>| matches!(seen, Ok(seen) if matches!(seen.marker, Marker::Missing(_)));
+        let missing: Vec<_> = owners
+            .iter()
+            .zip(observed)
+            .filter(|(_, seen)| is_missing(seen))
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        let commands: Vec<_> = missing
+            .iter()
+            .map(|(owner, _)| scripts::observe(&self.space, owner))
+            .collect();
+        let answers = self.router.send(&commands, false).await;
+        for ((_, seen), answer) in missing.into_iter().zip(answers) {
+            // At the memory limit Redis rejects the script before it starts.
+            let is_full = matches!(&answer, Err(Failure::Server { code, .. }) if code == "OOM");
+            if !is_full {
+                *seen = answer.and_then(observed_again);
+            }
+        }
     }
 
     fn observing(&self, partition: Partition, owner: &Owner) -> [Command; COMMANDS] {
@@ -73,22 +111,34 @@ impl RedisStore {
         marker: Answer,
         hash: Answer,
     ) -> Result<Observed, Failure> {
-        let (incarnation, epoch, generation) = record_of(record?)?;
+        let (incarnation, epoch, generation, source) = record_of(record?)?;
         let made_under = self.router.common.number_of(&incarnation);
         if !self.guard.is_verified(partition, made_under) {
             return Err(Failure::Unverified);
         }
         Ok(Observed {
-            marker: marker_of(marker?, generation)?,
+            marker: marker_of(marker?, generation)?.unwrap_or(Marker::Missing(source)),
             present: reply::yes(hash?)?,
             epoch,
         })
     }
 }
 
-/// Incarnation, epoch and generation of a record.
-pub(in crate::redis) fn record_of(value: Value) -> Result<(String, Epoch, Epoch), Failure> {
-    let [incarnation, epoch, generation] = reply::array(value)?;
+/// The answer of `observe.lua`.
+pub(in crate::redis) fn observed_again(value: Value) -> Result<Observed, Failure> {
+    let [marker, present, epoch] = reply::array(value)?;
+    Ok(Observed {
+        marker: writes::marker_of(&reply::bytes(marker)?)?,
+        present: &*reply::bytes(present)? == b"1",
+        epoch: reply::epoch(&reply::bytes(epoch)?)?,
+    })
+}
+
+/// Incarnation, epoch, generation and version source of a record.
+pub(in crate::redis) fn record_of(
+    value: Value,
+) -> Result<(String, Epoch, Epoch, Version), Failure> {
+    let [incarnation, epoch, generation, source] = reply::array(value)?;
     if incarnation == Value::Nil {
         return Err(Failure::Unverified);
     }
@@ -96,18 +146,31 @@ pub(in crate::redis) fn record_of(value: Value) -> Result<(String, Epoch, Epoch)
         reply::text(incarnation)?,
         reply::epoch(&reply::bytes(epoch)?)?,
         reply::epoch(&reply::bytes(generation)?)?,
+        reply::version(&reply::bytes(source)?)?,
     ))
 }
 
-/// The meaning of a marker in a partition of this generation.
-pub(in crate::redis) fn marker_of(marker: Value, generation: Epoch) -> Result<Marker, Failure> {
+/// The meaning of a marker in a partition of this generation. `None` if there is no marker.
+pub(in crate::redis) fn marker_of(
+    marker: Value,
+    generation: Epoch,
+) -> Result<Option<Marker>, Failure> {
     let Some(text) = reply::maybe(marker)? else {
-        return Ok(Marker::Unknown);
+        return Ok(None);
     };
-    match text.strip_prefix(b"-") {
-        // A negative answer from before a rewind says nothing of landed data (R14).
-        Some(of) if reply::epoch(of) == Ok(generation) => Ok(Marker::Absent),
-        Some(_) => Ok(Marker::Unknown),
-        None => reply::version(&text).map(Marker::At),
-    }
+    let Some(absence) = text.strip_prefix(b"-") else {
+        return writes::marker_of(&text).map(Some);
+    };
+    let mut words = absence.splitn(2, |byte| *byte == b' ');
+    let (of, number) = (
+        words.next().unwrap_or_default(),
+        words.next().unwrap_or_default(),
+    );
+    let number = reply::version(number)?;
+    // A negative answer from before a rewind says nothing of landed data (R14).
+    Ok(Some(if reply::epoch(of) == Ok(generation) {
+        Marker::Absent(number)
+    } else {
+        Marker::Unknown(number)
+    }))
 }

@@ -25,6 +25,7 @@ impl Sessions for RedisStore {
                 ..open.clone()
             },
             self.absent_ttl,
+            self.marker_ttl,
         );
         self.about("open_session", &open.owner, command, |value| {
             opened_of(value, open.token)

@@ -55,9 +55,16 @@ impl Tier for RedisStore {
         self.check_nodes(OPERATION).await.and(asked)
     }
 
-    async fn memory(&self) -> Result<Option<MemoryUse>, HotError> {
+    async fn memory(&self) -> Result<Vec<MemoryUse>, HotError> {
         let nodes = self.router.nodes();
-        let infos = futures::future::join_all(nodes.iter().map(|node| node.info())).await;
+        let infos = futures::future::join_all(nodes.iter().map(|node| async {
+            let memory = node.info().await?.memory;
+            Ok(memory.map(|memory| MemoryUse {
+                server: node.name.clone(),
+                ..memory
+            }))
+        }))
+        .await;
         let (there, away): (Vec<_>, Vec<_>) = infos.into_iter().partition(Result::is_ok);
         match away
             .into_iter()
@@ -65,11 +72,7 @@ impl Tier for RedisStore {
             .filter(|_| there.is_empty())
         {
             Some(failure) => Err(hot_error(failure, "memory", false, None)),
-            None => Ok(there
-                .into_iter()
-                .flatten()
-                .filter_map(|info| info.memory)
-                .max_by_key(MemoryUse::percent)),
+            None => Ok(there.into_iter().flatten().flatten().collect()),
         }
     }
 

@@ -5,7 +5,7 @@ use std::hash::Hash;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use redis::{Cmd, ToRedisArgs};
+use redis::Cmd;
 use storage_model::{
     Cell, Change, Condition, Epoch, ID_WINDOW, Mutation, Owner, Partition, Timestamp, Version,
 };
@@ -132,6 +132,7 @@ scripts! {
         forget_calls [PRELUDE];
         mutate [PRELUDE, OWNER, SESSION, INTEGERS, MUTATION];
         transact [PRELUDE, OWNER, SESSION, INTEGERS, MUTATION];
+        observe [PRELUDE, OWNER];
         fill [PRELUDE, OWNER];
         check_fill [PRELUDE, OWNER];
         read_names [PRELUDE];
@@ -208,8 +209,8 @@ pub(crate) fn takes_update(mutation: &Mutation) -> bool {
 pub(crate) fn update<'a>(
     space: &Space,
     partition: Partition,
-    store: &str,
-    number: u64,
+    (store, number): (&str, u64),
+    marker_ttl: Option<Duration>,
     mutations: impl IntoIterator<Item = &'a Mutation>,
 ) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
@@ -232,7 +233,8 @@ pub(crate) fn update<'a>(
     call_args(&mut cmd, &mutations)
         .arg(u8::from(apart))
         .arg(store)
-        .arg(number);
+        .arg(number)
+        .arg(life(marker_ttl));
     for part in &parts {
         cmd.arg(part);
     }
@@ -325,7 +327,12 @@ fn mutation_keys(space: &Space, partition: Partition) -> Vec<String> {
 }
 
 /// `mutate.lua`.
-pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Command {
+pub(crate) fn mutate(
+    space: &Space,
+    mutation: &Mutation,
+    loads: &[Load],
+    marker_ttl: Option<Duration>,
+) -> Command {
     let partition = space.partition(&mutation.owner);
     let mut keys = mutation_keys(space, partition);
     keys.extend([0, 1].map(|parity| space.keys.ops(partition, parity)));
@@ -338,7 +345,8 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Comm
         cmd.arg(mutation.id.as_bytes()).arg(deadline(mutation)),
         Some(mutation),
     )
-    .arg(micros(ID_WINDOW));
+    .arg(micros(ID_WINDOW))
+    .arg(life(marker_ttl));
     for (part, name) in mutation.parts().zip(names) {
         let load = loads.iter().find(|load| load.owner == part.owner);
         part_args(cmd.arg(name), part, load);
@@ -356,8 +364,8 @@ pub(crate) fn mutate(space: &Space, mutation: &Mutation, loads: &[Load]) -> Comm
 pub(crate) fn transact<'a>(
     space: &Space,
     partition: Partition,
-    store: &str,
-    number: u64,
+    (store, number): (&str, u64),
+    marker_ttl: Option<Duration>,
     mutations: impl IntoIterator<Item = &'a Mutation>,
 ) -> Command {
     let mutations: Vec<_> = mutations.into_iter().collect();
@@ -370,7 +378,10 @@ pub(crate) fn transact<'a>(
         keys.extend(space.keys.of_write(partition, name));
     }
     let mut cmd = SCRIPTS.transact.call(&keys);
-    call_args(&mut cmd, &mutations).arg(store).arg(number);
+    call_args(&mut cmd, &mutations)
+        .arg(store)
+        .arg(number)
+        .arg(life(marker_ttl));
     for (mutation, names) in mutations.into_iter().zip(names) {
         cmd.arg(names.len());
         for (part, name) in mutation.parts().zip(names) {
@@ -466,11 +477,7 @@ fn part_args(cmd: &mut Cmd, part: &Mutation, load: Option<&Load>) {
 }
 
 fn load_args(cmd: &mut Cmd, load: &Load) {
-    match load.observed.marker {
-        Marker::Unknown => cmd.arg("?"),
-        Marker::Absent => cmd.arg("-"),
-        Marker::At(version) => cmd.arg(version.get()),
-    };
+    cmd.arg(marker_name(load.observed.marker));
     cmd.arg(u8::from(load.observed.present))
         .arg(load.observed.epoch.0)
         .arg(u8::from(load.complete))
@@ -488,6 +495,16 @@ fn load_args(cmd: &mut Cmd, load: &Load) {
     }
 }
 
+/// A marker with its kind, as the scripts name it.
+fn marker_name(marker: Marker) -> String {
+    match marker {
+        Marker::Unknown(number) => format!("?{number}"),
+        Marker::Absent(number) => format!("-{number}"),
+        Marker::At(number) => number.to_string(),
+        Marker::Missing(number) => format!("={number}"),
+    }
+}
+
 fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
     let partition = space.partition(owner);
     let keys = [
@@ -498,12 +515,19 @@ fn fill_keys(space: &Space, owner: &Owner) -> (u16, [String; 3]) {
     (space.slot(partition), keys)
 }
 
+/// `observe.lua`.
+pub(crate) fn observe(space: &Space, owner: &Owner) -> Command {
+    let (slot, keys) = fill_keys(space, owner);
+    SCRIPTS.observe.write(slot, SCRIPTS.observe.call(&keys))
+}
+
 /// `fill.lua`.
 pub(crate) fn fill(
     space: &Space,
     load: &Load,
     clean_ttl: Duration,
     absent_ttl: Duration,
+    marker_ttl: Option<Duration>,
 ) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
     let maps = space.keys.maps(space.partition(&load.owner));
@@ -511,6 +535,7 @@ pub(crate) fn fill(
     let mut cmd = SCRIPTS.fill.call(&[&keys[..], &maps, &sessions].concat());
     cmd.arg(millis(clean_ttl))
         .arg(millis(absent_ttl))
+        .arg(life(marker_ttl))
         .arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.fill.write(slot, cmd)
@@ -675,11 +700,16 @@ pub(crate) fn write_for_wait(space: &Space, partition: Partition) -> Command {
 }
 
 /// Whole milliseconds, at least 1, since Redis rejects a time to live of 0.
-pub(crate) fn millis(duration: Duration) -> impl ToRedisArgs + use<> {
+pub(crate) fn millis(duration: Duration) -> u64 {
     const CENTURY: u64 = 3_155_760_000_000; // keeps sums with the present time far below 2^53 microseconds
     u64::try_from(duration.as_millis())
         .unwrap_or(CENTURY)
         .clamp(1, CENTURY)
+}
+
+/// The time to live of a key that may stay for ever, as the scripts have it.
+fn life(ttl: Option<Duration>) -> u64 {
+    ttl.map_or(0, millis)
 }
 
 fn micros(duration: Duration) -> u64 {

@@ -153,8 +153,14 @@ const BREAKS: &[Break] = &[
     (
         "R7-marker",
         "fill",
-        "if load.marker ~= mark then return false end",
+        "if load.marker ~= table.concat({ kind, mark_number }) then return false end",
         "",
+    ),
+    (
+        "R7-absent",
+        "fill",
+        "if load.marker ~= table",
+        "if kind ~= '=' and load.marker ~= table",
     ),
     (
         "R7-presence",
@@ -165,8 +171,8 @@ const BREAKS: &[Break] = &[
     (
         "R7-refill",
         "fill",
-        "call('SET', KEYS[2], digits(source))",
-        "if mark == '?' or mark == '-' then call('SET', KEYS[2], digits(source)) end",
+        "set_marker(KEYS[2], digits(source), marker_ttl)",
+        "if not tonumber(call('GET', KEYS[2])) then set_marker(KEYS[2], digits(source), marker_ttl) end",
     ),
     // A write that makes a hash does not give the marker another number.
     (
@@ -178,8 +184,8 @@ const BREAKS: &[Break] = &[
     (
         "R7-unraised",
         "mutation",
-        "if not owner.hash then call('SET', owner.marker_key",
-        "if not owner.hash and owner.version == 0 then call('SET', owner.marker_key",
+        "if not owner.hash then set_marker(owner.marker_key",
+        "if not owner.hash and owner.version == 0 then set_marker(owner.marker_key",
     ),
     // A row replaces a value of the hash.
     (
@@ -192,27 +198,27 @@ const BREAKS: &[Break] = &[
     (
         "R8-complete",
         "update",
-        "marker == format('-%s', r[2]) and all_of or part_of",
+        "marker and sub(marker, 1, #absent) == absent and all_of or part_of",
         "all_of",
     ),
     // A negative answer outlives a first write.
     (
         "R8-kept",
         "update",
-        "call('MSET', unpack(markers)) end",
-        "for w = 1, #markers, 2 do if string.sub(call('GET', markers[w]) or '', 1, 1) ~= '-' then call('SET', markers[w], markers[w + 1]) end end end",
+        "for i = 1, markers and #markers or 0, 2 do\n",
+        "for i = 1, markers and #markers or 0, 2 do\nif sub(call('GET', markers[i]) or '', 1, 1) == '-' then break end\n",
     ),
     (
         "R8-kept",
         "mutation",
-        "if not owner.hash then call('SET', owner.marker_key",
-        "if not owner.hash and string.sub(call('GET', owner.marker_key) or '', 1, 1) ~= '-' then call('SET', owner.marker_key",
+        "if not owner.hash then set_marker(owner.marker_key",
+        "if not owner.hash and string.sub(call('GET', owner.marker_key) or '', 1, 1) ~= '-' then set_marker(owner.marker_key",
     ),
     (
         "R8-forever",
         "fill",
-        "absence(r), 'PX', digits(absent_ttl)",
-        "absence(r)",
+        "mark_number }), 'PX', digits(ttl))",
+        "mark_number }))",
     ),
     // The first counter is written before the second is checked.
     (
@@ -395,7 +401,7 @@ const BREAKS: &[Break] = &[
         "R14-marker",
         "mutation",
         "and not owner.hash then return needs_load(owner, r) end",
-        "and not owner.hash and needs_load(owner, r)[2] == '?' then return needs_load(owner, r) end",
+        "and not owner.hash and string.find(needs_load(owner, r)[2], '^[?=]') then return needs_load(owner, r) end",
     ),
     // A write that is on its way while the server's data is replaced is applied to the new data.
     (

@@ -5,14 +5,19 @@ use std::time::Duration;
 use redis::Cmd;
 use storage_model::{Fence, OpId, Owner, Partition};
 
-use super::{SCRIPTS, Space, deadline_of, load_args, millis};
+use super::{SCRIPTS, Space, deadline_of, life, load_args, millis};
 use crate::key;
 use crate::redis::connections::transport::Command;
 use crate::session::one_word;
 use crate::{Adoption, ClaimSession, OpenSession};
 
 /// `open_session.lua`.
-pub(crate) fn open_session(space: &Space, open: &OpenSession, absent_ttl: Duration) -> Command {
+pub(crate) fn open_session(
+    space: &Space,
+    open: &OpenSession,
+    absent_ttl: Duration,
+    marker_ttl: Option<Duration>,
+) -> Command {
     let partition = space.partition(&open.owner);
     let all = &space.keys;
     let own = [
@@ -39,7 +44,7 @@ pub(crate) fn open_session(space: &Space, open: &OpenSession, absent_ttl: Durati
             .unwrap_or_default(),
     )
     .arg(deadline_of(open.deadline));
-    cmd.arg(millis(absent_ttl));
+    cmd.arg(millis(absent_ttl)).arg(life(marker_ttl));
     if let Some(load) = &open.load {
         load_args(&mut cmd, load);
     }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition};
+use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition, Version};
 
 use self::calls::Fate;
 use self::completion::replies;
@@ -227,7 +227,7 @@ impl RedisStore {
         }
         let commands = writes
             .iter()
-            .map(|(mutation, loads)| scripts::mutate(&self.space, mutation, loads))
+            .map(|(mutation, loads)| scripts::mutate(&self.space, mutation, loads, self.marker_ttl))
             .collect();
         let answers = self.send_verified(commands, partitions, false).await;
         for (answer, (mutation, _)) in answers.iter().zip(writes) {
@@ -371,13 +371,15 @@ fn applied_to_one(text: &[u8], changes: usize) -> Result<Applied, Failure> {
     })
 }
 
-/// A marker as scripts name it.
+/// A marker with its kind, as the scripts name it.
 pub(in crate::redis) fn marker_of(text: &[u8]) -> Result<Marker, Failure> {
-    match text {
-        b"?" => Ok(Marker::Unknown),
-        b"-" => Ok(Marker::Absent),
-        version => reply::version(version).map(Marker::At),
-    }
+    let (kind, number): (fn(Version) -> Marker, &[u8]) = match text {
+        [b'?', number @ ..] => (Marker::Unknown, number),
+        [b'-', number @ ..] => (Marker::Absent, number),
+        [b'=', number @ ..] => (Marker::Missing, number),
+        number => (Marker::At, number),
+    };
+    reply::version(number).map(kind)
 }
 
 fn field_of(name: &[u8]) -> Result<Field, Failure> {

@@ -374,10 +374,20 @@ impl RedisStore {
         let name = self.queues.name(line.script);
         let mutations = members.iter().map(|member| &member.mutation);
         match line.script {
-            Script::Update => scripts::update(&self.space, line.partition, name, number, mutations),
-            Script::Transact => {
-                scripts::transact(&self.space, line.partition, name, number, mutations)
-            }
+            Script::Update => scripts::update(
+                &self.space,
+                line.partition,
+                (name, number),
+                self.marker_ttl,
+                mutations,
+            ),
+            Script::Transact => scripts::transact(
+                &self.space,
+                line.partition,
+                (name, number),
+                self.marker_ttl,
+                mutations,
+            ),
         }
     }
 

@@ -12,10 +12,7 @@ const COMMANDS: [(&str, &str); 8] = [
         "info time script|load evalsha",
     ),
     ("the values of owners", "hget hmget hgetall hset hdel"),
-    (
-        "what is known of owners, leases, locks",
-        "get set mset exists",
-    ),
+    ("what is known of owners, leases, locks", "get set exists"),
     ("what may leave", "pexpire persist del unlink"),
     ("marks that wait to be landed", "hlen hscan rename type"),
     ("notes of the feed", "xadd xlen xrange xtrim"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, fill, observe, partition, read, writes};
-use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated, Observed};
+use storage_dirty::{ClaimSession, Fields, HotRead, Load, Mutated};
 use storage_model::{
     Attempt, Bytes, Cell, Change, Epoch, Fence, Field, Mutation, OpId, Timestamp, Version,
 };
@@ -190,8 +190,9 @@ impl World {
     }
 
     /// The result of a load: the owner's row, with a proof.
-    pub(super) fn load(&self) -> Option<Load> {
-        let observed: Observed = observe::observe(&self.hot.part, PARTITION, &owner()).ok()?;
+    pub(super) fn load(&mut self) -> Option<Load> {
+        let present = self.present();
+        let observed = observe::observe(self.part(), &present, PARTITION, &owner()).ok()?;
         let rows = self.row.iter().map(|(version, value)| {
             (
                 field(),
@@ -209,11 +210,11 @@ impl World {
 
     /// The owner by the hot tier, or by the row if that is newer or the hot tier has nothing.
     pub(super) fn stored(&self) -> (Version, Option<u8>) {
-        let mut part = PartState::clone(&self.hot.part);
-        let read: HotRead = match self
+        let (mut copy, present) = (self.clone(), self.present());
+        let filled = copy
             .load()
-            .map(|load| fill::fill(&mut part, &self.present(), PARTITION, &load))
-        {
+            .map(|load| fill::fill(copy.part(), &present, PARTITION, &load));
+        let read: HotRead = match filled {
             Some(Ok(storage_dirty::Filled::Accepted(read))) => read,
             _ => read::read(&self.hot.part, &owner(), &Fields::All),
         };
@@ -225,7 +226,7 @@ impl World {
     }
 
     pub(super) fn is_ready(&self) -> bool {
-        self.adopted && observe::observe(&self.hot.part, PARTITION, &owner()).is_ok()
+        self.adopted && observe::epoch(&self.hot.part, PARTITION).is_ok()
     }
 
     pub(super) fn mutate(&mut self, mutation: &Mutation) -> Option<Mutated> {

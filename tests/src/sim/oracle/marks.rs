@@ -13,6 +13,13 @@ use crate::sim::redis::data::Data;
 /// The separator after the field of an error mark.
 const SEPARATOR: char = '\u{1f}';
 
+/// Whether the marker of an owner with a hash may stand beside this version source.
+fn fits(marker: &[u8], source: u64) -> bool {
+    let text = std::str::from_utf8(marker).unwrap_or_default();
+    let number = text.strip_prefix('?').unwrap_or(text).parse::<u64>();
+    number.is_ok_and(|number| number <= source)
+}
+
 /// The violation by marks and times to live, if any: its owner, and its description. With `rows`,
 /// hashes whose changes have all landed are also compared with their rows. They may differ only
 /// after Redis came back older.
@@ -44,7 +51,8 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
             .text(format!("slug-exist:{{{partition}}}:{owner}").as_bytes())
             .ok()
             .flatten();
-        // A script that makes a hash gives it a number.
+        // A script that makes a hash gives it a number. A marker may vanish, and an observation sets
+        // another one.
         let source = data
             .keys
             .hash(format!("slug-part:{{{partition}}}").as_bytes())
@@ -53,7 +61,7 @@ pub fn check(data: &Data, rows: Option<&Tables>) -> Option<(String, String)> {
         let source = source
             .and_then(|part| part.get(b"src".as_slice()).and_then(first))
             .unwrap_or_default();
-        if version > source || marker.and_then(first).is_none_or(|number| number > source) {
+        if version > source || !marker.is_none_or(|text| fits(text, source)) {
             let marker = marker.map(|marker| String::from_utf8_lossy(marker).into_owned());
             return wrong(
                 owner,
