@@ -65,8 +65,12 @@ pub enum Kind {
     /// A tier denies the call until an operator acts. Examples are a wrong user, password, right or
     /// certificate, a missing database or table, or a full disk.
     Denied,
-    /// This program did not write the stored bytes, or a newer program wrote them.
+    /// No program of this kind wrote the stored bytes, or they were altered.
     Corrupt,
+    /// A newer program wrote the object, with a schema version or a format that this program does not
+    /// know. Nothing is wrong with the data. Update this program. Until then, use the object on
+    /// servers of the newer release.
+    TooNew,
     /// The hot tier and the database do not belong together. Another hot tier took over, or the
     /// settings name a wrong tier. Nothing was written. An operator has to act.
     Unpaired,
@@ -427,6 +431,10 @@ impl From<CodecError> for Error {
             CodecError::Encode { .. }
             | CodecError::Unreadable { .. }
             | CodecError::TooDeep { .. } => Kind::Invalid,
+            CodecError::SchemaTooNew { .. }
+            | CodecError::Format { .. }
+            | CodecError::Codec { .. }
+            | CodecError::Compression { .. } => Kind::TooNew,
             _ => Kind::Corrupt,
         };
         Self::new(kind, error.to_string())

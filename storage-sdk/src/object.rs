@@ -219,7 +219,7 @@ impl<T: SaveObject> ObjStorage<T> {
     ///
     /// # Errors
     /// As [`ByteOwner::get`]. `Invalid`: the id is impossible. `Corrupt`: the stored bytes are not
-    /// such an object, or have a newer schema version.
+    /// such an object. `TooNew`: a newer program wrote the object.
     ///
     /// # Cancel safety
     /// Nothing is lost.

@@ -233,6 +233,13 @@ struct Hero {
     level: u32,
 }
 
+#[derive(Debug, Serialize, Deserialize, SaveObject)]
+#[save_object(logic_type = "player", field = "gold", schema_version = 2)]
+struct NewerHero {
+    #[save_object(owner_id)]
+    id: String,
+}
+
 /// Errors by stored data of another shape, and by concurrent writes.
 async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     let stack = Stack::open().await?;
@@ -242,6 +249,14 @@ async fn of_what_is_stored(seen: &mut Seen) -> Result<()> {
     seen.unchanged(
         heroes.load("bo").await.unwrap_err(),
         Kind::Corrupt,
+        Next::Never,
+    );
+
+    let newer = stack.storage.world("game", "eu")?.objects::<NewerHero>();
+    newer.save(&NewerHero { id: "eve".into() }).await?;
+    seen.unchanged(
+        heroes.load("eve").await.unwrap_err(),
+        Kind::TooNew,
         Next::Never,
     );
 

@@ -158,7 +158,7 @@ fn of_cold(kind: ColdKind) -> Exit {
 fn of_sdk(kind: Kind) -> Exit {
     match kind {
         Kind::Invalid | Kind::Denied => Exit::Settings,
-        Kind::UnsafeEviction | Kind::Unpaired => Exit::Refused,
+        Kind::UnsafeEviction | Kind::Unpaired | Kind::TooNew => Exit::Refused,
         Kind::HotUnavailable
         | Kind::Timeout
         | Kind::OutOfMemory

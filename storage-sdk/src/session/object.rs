@@ -96,8 +96,8 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     /// - `Held`: another session holds the owner, and did not end in time; see
     ///   [`OnConflict`](super::OnConflict).
     /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max`.
-    /// - `Corrupt`: the stored bytes are not such an object, or a newer program wrote them. The
-    ///   owner stays free.
+    /// - `Corrupt`: the stored bytes are not such an object. The owner stays free.
+    /// - `TooNew`: a newer program wrote the object. The owner stays free.
     /// - `Overloaded`: this process holds `sessions.max` sessions, or writes fail under
     ///   back-pressure.
     /// - `HotUnavailable`, `ColdUnavailable`, `Timeout`, `Denied`, `Contended`, `Closed`: as

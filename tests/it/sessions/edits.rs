@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use futures::FutureExt as _;
 use futures::future::join_all;
+use serde::{Deserialize, Serialize};
 use storage_sdk::{
-    Autosave, Durability, Kind, ModifyError, Outcome, Safety, SessionOptions, SessionState,
+    Autosave, Durability, Kind, ModifyError, Outcome, Safety, SaveObject, SessionOptions,
+    SessionState,
 };
 use storage_tests::until;
 
@@ -15,6 +17,7 @@ use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
 on_both![
     a_session_of_nothing_leaves_the_owner_free,
     a_session_of_what_can_not_be_read_leaves_the_owner_free,
+    a_session_of_what_a_newer_program_wrote_leaves_the_owner_free,
     the_last_edit_before_a_save_is_in_it_however_many_save_at_once,
     an_edit_after_the_end_began_is_refused,
     an_edit_that_says_no_changes_nothing,
@@ -27,6 +30,14 @@ on_both![
     a_save_can_wait_until_it_has_landed,
     a_storage_that_closes_saves_and_ends_all_sessions,
 ];
+
+/// As the next release stores it.
+#[derive(Debug, Serialize, Deserialize, SaveObject)]
+#[save_object(logic_type = "hero", schema_version = 2)]
+struct NewerHero {
+    #[save_object(owner_id)]
+    id: u64,
+}
 
 async fn a_session_of_nothing_leaves_the_owner_free(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
@@ -54,6 +65,20 @@ async fn a_session_of_what_can_not_be_read_leaves_the_owner_free(rig: &Rig) -> R
     );
     assert_eq!(owner.held_by().await?, None);
     owner.update([(field.as_str(), "still not")]).await?;
+    Ok(())
+}
+
+/// An older server in the middle of a release. The newer ones take the owner at once.
+async fn a_session_of_what_a_newer_program_wrote_leaves_the_owner_free(rig: &Rig) -> Result<()> {
+    let (old, new) = (rig.server("old").await?, rig.server("new").await?);
+    let owner = old.world("game", "eu")?.bytes().owner("hero", 7_u64)?;
+    let world = new.world("game", "eu")?;
+    world.objects().save(&NewerHero { id: 7 }).await?;
+    let refused = heroes(&old, STRICT).start(7_u64).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::TooNew, "{refused}");
+    assert_eq!(owner.held_by().await?, None);
+    let session = world.sessions::<NewerHero>(STRICT).start(7_u64).await?;
+    session.context("the newer server reads it")?.end().await?;
     Ok(())
 }
 
