@@ -27,7 +27,7 @@ local OBSERVED_TTL = '60000'
 local function marker(key, r)
   local text = call('GET', key)
   if not text then return '=', digits(r.source), 0 end
-  local generation, of_absence = string.match(text, '^%-(%d*) ?(%d*)$')
+  local generation, of_absence = string.match(text, '^%-(%d+) (%d+)$')
   if generation then return generation == digits(r.generation) and '-' or '?', of_absence, 0 end
   local of_observation = string.match(text, '^%?(%d+)$')
   if of_observation then return '?', of_observation, 0 end

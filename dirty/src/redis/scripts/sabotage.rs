@@ -424,22 +424,27 @@ const BREAKS: &[Break] = &[
     (
         "R14-absent",
         "fill",
-        "return table.concat({ '-', digits(r.generation) })",
+        "return generation == digits(r.generation) and '-' or '?'",
         "return '-'",
     ),
     (
         "R14-absent",
         "check_fill",
-        "return table.concat({ '-', digits(r.generation) })",
+        "return generation == digits(r.generation) and '-' or '?'",
         "return '-'",
     ),
     (
         "R14-absent",
         "mutation",
-        "return table.concat({ '-', digits(r.generation) })",
+        "return generation == digits(r.generation) and '-' or '?'",
         "return '-'",
     ),
-    ("R14-absent", "update", "format('-%s', r[2])", "'-'"),
+    (
+        "R14-absent",
+        "update",
+        "sub(marker, 1, #absent) == absent",
+        "sub(marker, 1, 1) == '-'",
+    ),
     // A field that the hash lacks is taken as absent. A read under another epoch is believed.
     (
         "R15-guess",
