@@ -9,7 +9,10 @@ pub(crate) fn is_confined(error: &TierError) -> bool {
     match error {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
         TierError::Cold(error) => error.kind == ColdKind::Unreadable,
-        TierError::Contended { .. } | TierError::Linked { .. } | TierError::Panicked { .. } => true,
+        TierError::Contended { .. }
+        | TierError::Linked { .. }
+        | TierError::TooLarge { .. }
+        | TierError::Panicked { .. } => true,
         _ => false,
     }
 }

@@ -234,6 +234,7 @@ impl StorageBuilder {
             cold,
             usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX),
         )
+        .loading_bytes(settings.hot.load_bytes_max)
         .at(home)
         .on_probation(settings.landing.probation)
         .tearing_after(settings.landing.torn_after)

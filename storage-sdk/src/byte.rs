@@ -140,7 +140,8 @@ impl ByteStorage {
     /// Brings owners into the hot tier, for a login or the start of a server. Returns the version
     /// of each owner, in their order. The version of an owner that was never written is 0.
     ///
-    /// An owner with more rows than `hot.load_rows_max` (4,096 by default) is read but not kept.
+    /// An owner with more rows than `hot.load_rows_max` (4,096 by default) or more bytes than
+    /// `hot.load_bytes_max` (8 MiB) is read but not kept.
     ///
     /// # Errors
     /// Each result fails as [`ByteOwner::get_all`].
@@ -416,8 +417,8 @@ impl ByteOwner {
     /// Removes all live fields of the owner and returns their number. The owner then does not
     /// exist. The last values are kept until a purge.
     ///
-    /// All fields go at once, unless the owner has more fields than one call may name. Such an
-    /// owner is removed part by part.
+    /// All fields go at once, unless the owner has more fields than one call may name, or is cold and
+    /// has more bytes than `hot.load_bytes_max`. Such an owner is removed part by part.
     ///
     /// # Errors
     /// As [`ByteOwner::get`] and [`ByteOwner::remove`]. `Contended`: concurrent writes of the owner
@@ -426,7 +427,7 @@ impl ByteOwner {
     /// # Cancel safety
     /// After a dropped call, each part is either removed or not, as a whole.
     pub async fn delete_owner(&self) -> Result<u32> {
-        let at_once = self.core.limits.fields_max;
+        let mut at_once = self.core.limits.fields_max;
         let (mut removed, mut conflicts) = (0, 0);
         while conflicts < tries::OWNER {
             let names = self
@@ -440,6 +441,13 @@ impl ByteOwner {
             }
             match self.remove(part).if_version(names.version()).await {
                 Err(error) if error.is_conflict() => conflicts += 1,
+                // So many fields have more bytes than a load takes.
+                Err(error) if error.kind() == Kind::Invalid && at_once > 1 => {
+                    at_once = at_once.min(names.len()).div_ceil(2);
+                    if names.len() == 1 {
+                        return Err(error);
+                    }
+                }
                 Err(error) => return Err(error),
                 Ok(ack) => removed += ack.changed(),
             }

@@ -461,6 +461,16 @@ impl From<TierError> for Error {
             TierError::Refused { ref owner, .. } => {
                 Self::new(Kind::Rejected, error.to_string()).of(&owner.clone())
             }
+            TierError::TooLarge {
+                ref owner,
+                ref size,
+            } => Self::new(
+                Kind::Invalid,
+                format!(
+                    "the call needs {size}: ask for fewer fields at once, split the owner, or raise the setting"
+                ),
+            )
+            .of(&owner.clone()),
             TierError::Unpaired(ref why) => Self::new(Kind::Unpaired, why.to_string()),
             other => Self::new(Kind::Contended, other.to_string()),
         }

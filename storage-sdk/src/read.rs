@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use storage_dirty::{Fields, HotError, HotKind, HotRead, Marker, Read};
 use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
-use storage_tiers::is_suspect;
+use storage_tiers::{TierError, is_suspect};
 use tokio::time::{Instant, sleep};
 
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
@@ -338,7 +338,12 @@ impl Core {
         }
         Ok(match fields {
             None => self.tiers.load_large(owner).await?,
-            Some(asked) => chosen(&self.tiers.load_fields(owner, asked).await?.read, fields),
+            Some(asked) => match self.tiers.load_fields(owner, asked).await {
+                Err(TierError::TooLarge { .. }) => {
+                    chosen(&self.tiers.load_large(owner).await?, fields)
+                }
+                loaded => chosen(&loaded?.read, fields),
+            },
         })
     }
 

@@ -10,7 +10,7 @@ use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
 use storage_dirty::RedisStore;
 use storage_dirty::redis::{Broken, Hooks, Intercept};
-use storage_sdk::{Evicted, Kind, Storage, StorageBuilder};
+use storage_sdk::{Evicted, Kind, Outcome, SessionOptions, Storage, StorageBuilder};
 use storage_tests::{Stack, World, bounded, until};
 use storage_tiers::Tiers;
 use tokio::sync::Notify;
@@ -317,6 +317,68 @@ async fn so_it_is_in_the_embedded_mode() -> Result<()> {
     let folder = tempfile::tempdir()?;
     a_large_owner_is_read_whole_and_by_field(Settings::embedded(folder.path().join("game.db")))
         .await
+}
+
+/// A script that takes all of it would hold up everybody else.
+async fn an_owner_of_too_many_bytes(mut settings: Settings) -> Result<()> {
+    settings.hot.load_bytes_max = 64 << 10;
+    let storage = StorageBuilder::landing(Storage::builder(settings), true)
+        .open()
+        .await?;
+    let world = storage.world("game", "eu")?;
+    let big = world.bytes().owner("player", "big")?;
+    let names = ["a", "b", "c", "d", "e"];
+    big.update(names.map(|name| (name, vec![b'x'; 30_000])))
+        .await?;
+    big.update([("gold", "10")]).await?;
+    let leave = async || {
+        until("it has landed and is evicted", async || {
+            Ok(storage.stats().await?.marks == 0 && big.evict().await? == Evicted::Gone)
+        })
+        .await
+    };
+    leave().await?;
+    assert_eq!(big.get_all().await?.len(), 6);
+    assert_eq!(
+        big.get(["gold"]).await?["gold"].as_deref(),
+        Some(&b"10"[..])
+    );
+    assert_eq!(big.get(names).await?.len(), 5, "too many bytes to be kept");
+    assert_eq!(big.incr("gold", 1).await?.value(), 11);
+    leave().await?;
+    let refused = big.remove(names).await.unwrap_err();
+    assert_eq!(
+        (refused.kind(), refused.outcome()),
+        (Kind::Invalid, Outcome::NotApplied)
+    );
+    let text = refused.to_string();
+    for part in [
+        "game/eu/player/big",
+        "150005 B",
+        "hot.load_bytes_max is 65536",
+        "fewer fields",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    big.remove(["a", "b"]).await?;
+    let refused = big.session(SessionOptions::default()).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Invalid, "{refused}");
+    assert!(
+        refused.to_string().contains("hot.load_bytes_max"),
+        "{refused}"
+    );
+    leave().await?;
+    assert_eq!(big.delete_owner().await?, 4);
+    assert!(!big.exists().await?);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_with_more_bytes_than_a_load_takes_is_read_and_what_can_not_be_is_told()
+-> Result<()> {
+    an_owner_of_too_many_bytes(World::fresh().await?.settings).await?;
+    let folder = tempfile::tempdir()?;
+    an_owner_of_too_many_bytes(Settings::embedded(folder.path().join("game.db"))).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,6 +47,16 @@ pub enum TierError {
         /// The owner.
         owner: Owner,
     },
+    /// The owner has more rows or bytes than the hot tier takes in one step. Nothing changed.
+    #[error(
+        "{owner}: the load needs {size}: ask for fewer fields at once, split the owner, or raise the setting"
+    )]
+    TooLarge {
+        /// The owner.
+        owner: Owner,
+        /// What was found, and the limit.
+        size: String,
+    },
     /// The work panicked, which is a defect of this program. Only committed rows were settled.
     #[error("a panic ended the work: {words}")]
     Panicked {
@@ -56,6 +66,13 @@ pub enum TierError {
 }
 
 impl TierError {
+    pub(crate) fn too_large(owner: &Owner, size: String) -> Self {
+        Self::TooLarge {
+            owner: owner.clone(),
+            size,
+        }
+    }
+
     /// Whether waiting does not help. A tier rejects the call until an operator acts, for example
     /// on a password, a right or a full disk.
     #[must_use]

@@ -51,12 +51,18 @@ pub struct Noted {
     pub generation: Epoch,
 }
 
+/// The most bytes of an owner that a load takes, unless another number is set.
+const LOAD_BYTES_MAX: usize = 8 << 20;
+
 impl Tiers {
     /// Both tiers. A load takes whole owners of up to `load_rows_max` rows. Of a larger owner it
     /// takes only the requested fields.
     #[must_use]
     pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
-        let loader = load::Loader::new(load_rows_max);
+        let loader = load::Loader::new(load::Bound {
+            rows: load_rows_max,
+            bytes: LOAD_BYTES_MAX,
+        });
         let noted = (0..hot.partition_count())
             .map(|_| Mutex::default())
             .collect();
@@ -74,6 +80,13 @@ impl Tiers {
             alone: false,
             refusals: Arc::default(),
         }
+    }
+
+    /// The most bytes of an owner that a load takes. Default: 8 MiB.
+    #[must_use]
+    pub fn loading_bytes(mut self, most: u32) -> Self {
+        self.loader.bound.bytes = usize::try_from(most).unwrap_or(usize::MAX);
+        self
     }
 
     /// The runtime for loads, preparations and all calls of the cold tier. Default: the caller's.

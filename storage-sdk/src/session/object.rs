@@ -95,7 +95,8 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     /// # Errors
     /// - `Held`: another session holds the owner, and did not end in time; see
     ///   [`OnConflict`](super::OnConflict).
-    /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max`.
+    /// - `Invalid`: the id is impossible, or the owner has more rows than `hot.load_rows_max` or
+    ///   more bytes than `hot.load_bytes_max`.
     /// - `Corrupt`: the stored bytes are not such an object. The owner stays free.
     /// - `TooNew`: a newer program wrote the object. The owner stays free.
     /// - `Overloaded`: this process holds `sessions.max` sessions, or writes fail under

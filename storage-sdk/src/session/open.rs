@@ -201,16 +201,13 @@ impl Opening<'_> {
         let (tiers, holder) = (&self.core.tiers, &self.core.holder);
         let loading = holder.loading();
         let load = if loading.others() < ALONE_MAX {
-            tiers.load_observed(self.owner, observed).await?
+            None
         } else {
-            tiers.load(self.owner).await?.map(|full| full.load.clone())
+            tiers.load(self.owner).await?
         };
         match load {
-            Some(load) => Ok(load),
-            None => Err(Error::new(
-                Kind::Invalid,
-                "the owner has more rows than hot.load_rows_max, so no session can hold it",
-            )),
+            Some(full) => Ok(full.load.clone()),
+            None => Ok(tiers.load_observed(self.owner, observed).await?),
         }
     }
 

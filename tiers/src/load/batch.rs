@@ -121,8 +121,13 @@ impl Tiers {
             return Ok(Vec::new());
         }
         let owners: Vec<Owner> = cold.iter().map(|(owner, _)| owner.clone()).collect();
-        let loaded = self.rows_of_each(&owners, self.loader.rows_max).await?;
+        let bound = self.loader.bound;
+        let loaded = self.rows_of_each(&owners, bound.rows).await?;
         self.loader.count(owners.len());
+        let loaded: Vec<Result<Loaded, ColdError>> = loaded
+            .into_iter()
+            .map(|loaded| loaded.map(|loaded| bound.kept(loaded)))
+            .collect();
         let complete: Vec<Result<bool, ColdError>> = loaded
             .iter()
             .map(|loaded| {

@@ -1,4 +1,4 @@
-//! Loads of owners with too many rows to keep them whole.
+//! Loads of owners that are too large to keep them whole.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use super::{FullLoad, contended, load_of};
 use crate::{TierError, Tiers, is_suspect};
 
 impl Tiers {
-    /// Loads the named fields of an owner that has too many rows for [`Tiers::load`].
+    /// Loads the named fields of an owner that is too large for [`Tiers::load`].
     ///
     /// # Errors
-    /// As [`Tiers::load`].
+    /// As [`Tiers::load`]. `TooLarge`: even these fields are too large for one step.
     ///
     /// # Cancel safety
     /// Only the filled fields remain.
@@ -31,12 +31,13 @@ impl Tiers {
             {
                 rows.push(newest);
             }
+            self.loader.bound.check(owner, &rows)?;
             Ok((rows, true))
         };
         self.load_proved(owner, load).await
     }
 
-    /// Reads all fields of an owner that has too many rows for [`Tiers::load`]. The hot tier does
+    /// Reads all fields of an owner that is too large for [`Tiers::load`]. The hot tier does
     /// not keep the rows.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage_coalesce::{Coalescer, Group};
 use storage_model::Owner;
 
-use super::{Answer, LoadCounts};
+use super::{Answer, Bound, LoadCounts};
 
 /// Owners of one statement. More of them gain nothing and delay the first.
 const BATCH_OWNERS_MAX: usize = 64;
@@ -19,7 +19,7 @@ pub(super) type Waiters = Group<Owner, (), Answer>;
 /// The loads under way in this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Loader {
-    pub(super) rows_max: usize,
+    pub(crate) bound: Bound,
     pub(super) waiting: Coalescer<Owner, (), Answer>,
     counts: Arc<Counts>,
 }
@@ -32,9 +32,9 @@ struct Counts {
 }
 
 impl Loader {
-    pub(crate) fn new(rows_max: usize) -> Self {
+    pub(crate) fn new(bound: Bound) -> Self {
         Self {
-            rows_max,
+            bound,
             waiting: Coalescer::of_wanted(BATCHES_MAX, BATCH_OWNERS_MAX),
             counts: Arc::default(),
         }

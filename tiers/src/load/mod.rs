@@ -9,6 +9,7 @@
 //! the hash first, and mostly finds it filled.
 
 mod batch;
+mod bound;
 mod large;
 mod loader;
 #[cfg(test)]
@@ -22,6 +23,7 @@ use storage_model::{Owner, Row, tries};
 use tokio::time::sleep;
 
 use self::batch::Loading;
+pub(crate) use self::bound::Bound;
 pub(crate) use self::loader::Loader;
 use self::loader::Waiters;
 use crate::caught::caught;
@@ -55,7 +57,7 @@ type Answer = Result<Option<Arc<FullLoad>>, TierError>;
 
 impl Tiers {
     /// Loads a whole owner into the hot tier and answers its content. `None` if the owner has more
-    /// rows than one load takes. See [`Tiers::load_fields`] and [`Tiers::load_large`].
+    /// rows or bytes than one load takes. See [`Tiers::load_fields`] and [`Tiers::load_large`].
     ///
     /// # Errors
     /// A tier is away, or concurrent writes of the owner came first at each attempt.
@@ -115,11 +117,10 @@ impl Tiers {
         }
     }
 
-    /// All rows of an observed owner, for a call that brings them to the hot tier itself. `None` if
-    /// there are too many.
+    /// All rows of an observed owner, for a call that brings them to the hot tier itself.
     ///
     /// # Errors
-    /// The database is away, or a row can't be read.
+    /// The database is away, or a row can't be read. `TooLarge`: the owner can't be kept whole.
     ///
     /// # Cancel safety
     /// Only reads.
@@ -127,18 +128,17 @@ impl Tiers {
         &self,
         owner: &Owner,
         observed: Observed,
-    ) -> Result<Option<Load>, TierError> {
+    ) -> Result<Load, TierError> {
+        let bound = self.loader.bound;
         let loaded = self
-            .rows_of_each(std::slice::from_ref(owner), self.loader.rows_max)
+            .rows_of_each(std::slice::from_ref(owner), bound.rows)
             .await?;
         self.loader.count(1);
         let Some(loaded) = loaded.into_iter().next() else {
             return Err(contended(owner));
         };
-        let loaded = loaded?;
-        Ok(loaded
-            .complete
-            .then(|| load_of(owner, observed, loaded.rows, true)))
+        let rows = bound.whole(owner, loaded?)?;
+        Ok(load_of(owner, observed, rows, true))
     }
 
     /// How many loads this process has made since it started.
