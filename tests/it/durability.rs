@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use async_trait::async_trait;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
+use storage_model::{Broken, Intercept, Owner};
 use storage_sdk::{
     Ack, Counters, Durability, Error, Kind, Outcome, Retry, Safety, SaveObject, Storage,
 };
@@ -190,6 +192,85 @@ async fn while_it_lands(
     meanwhile(&other).await?;
     gate.open();
     Ok((other, writing.await?))
+}
+
+/// Holds the first transaction back, and counts the commits.
+#[derive(Debug)]
+struct Counting {
+    gate: Gate,
+    commits: AtomicU64,
+}
+
+#[async_trait]
+impl Intercept for Counting {
+    async fn before(&self, names: &[&'static str]) -> Result<(), Broken> {
+        let commits = names.iter().filter(|name| **name == "commit").count();
+        self.commits.fetch_add(commits as u64, Ordering::SeqCst);
+        self.gate.before(names).await
+    }
+
+    async fn after(&self, _: &[&'static str]) -> Result<(), Broken> {
+        Ok(())
+    }
+}
+
+/// Each of them alone would land the whole group again.
+#[tokio::test(flavor = "multi_thread")]
+async fn writes_of_one_group_that_wait_for_the_database_share_their_landings() -> Result<()> {
+    const WRITERS: usize = 32;
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let counting = Arc::new(Counting {
+        gate: Gate::before("begin"),
+        commits: AtomicU64::new(0),
+    });
+    let cold = open_through(&world.settings.sql, counting.clone()).await?;
+    // The first storage to open pairs the tiers, in a transaction of its own.
+    let other = Stack::with(world.clone()).await?;
+    let lands = Storage::builder(world.settings.clone())
+        .cold(cold)
+        .open()
+        .await?;
+    let item = |number: usize| format!("{{g}}/{number}");
+    let write = |number: usize| {
+        let world = lands.world("game", "eu").unwrap();
+        let bytes = world.bytes();
+        let head = bytes.owner("player", "{g}/head").unwrap();
+        let item = bytes.owner("player", item(number)).unwrap();
+        tokio::spawn(async move {
+            let landed = Durability::Landed { timeout: LONG };
+            let both = world
+                .transaction()
+                .owner(&head, |part| part.add("items", 1))
+                .owner(&item, |part| part.set("number", "1"));
+            both.durability(landed).await.map(drop)
+        })
+    };
+    let mut writing = vec![write(0)];
+    counting.gate.reached().await;
+    writing.extend((1..WRITERS).map(write));
+    until("all are written", async || {
+        let head = other.player("{g}/head");
+        Ok(head.get(["items"]).await?.int("items")? == Some(WRITERS as i64))
+    })
+    .await?;
+    counting.gate.open();
+    for one in writing {
+        one.await??;
+    }
+    let commits = counting.commits.load(Ordering::SeqCst);
+    ensure!(commits <= 16, "{commits} landings of {WRITERS} writes");
+    let owners = (0..WRITERS).map(|number| Owner::new("game", "eu", "player", &item(number)));
+    let owners = owners.collect::<Result<Vec<_>, _>>()?;
+    let loaded = storage_sql::open(&world.settings.sql)
+        .await?
+        .load(&owners, 9)
+        .await?;
+    ensure!(
+        loaded.iter().all(|owner| owner.rows.len() == 1),
+        "{loaded:?}"
+    );
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

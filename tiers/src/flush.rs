@@ -56,7 +56,7 @@ impl Tiers {
         epoch: Epoch,
     ) -> Result<bool, TierError> {
         // A write that was just applied has hardly ever landed. Landing it again does no harm.
-        let (flushed, found) = self.flush_in_epoch(owner, false).await?;
+        let (flushed, found) = self.flush_with_others(owner).await?;
         // An owner has a version once. In the same epoch, a later version was built on the write.
         // In another epoch, a later version may be built on the state before the write.
         let holds = |version| version == written || version > written && found == epoch;
@@ -71,19 +71,26 @@ impl Tiers {
 
     /// Flushes, and also returns the epoch in which the owner was found. With `looks`, commits
     /// nothing of a landed owner.
-    async fn flush_in_epoch(
+    pub(crate) async fn flush_in_epoch(
         &self,
         owner: &Owner,
         looks: bool,
     ) -> Result<(Flushed, Epoch), TierError> {
         let mut suspects = BTreeSet::new();
         for _ in 0..tries::FLUSH {
-            let Some((wanted, collected, units)) = self.collect_whole(owner, &mut suspects).await?
+            let owners = std::slice::from_ref(owner);
+            let Some((wanted, collected, units)) =
+                self.collect_whole(owners, &mut suspects).await?
             else {
                 continue;
             };
-            let (version, rows) = rows_of(owner, &wanted, &collected);
-            let Some(version) = version else {
+            if !units.torn().is_empty() {
+                return Err(TierError::Linked {
+                    owner: owner.clone(),
+                });
+            }
+            let rows = rows_of(&wanted, &collected);
+            let Some(version) = version_of(owner, &wanted, &collected) else {
                 return Ok((
                     Flushed {
                         version: Version::ZERO,
@@ -122,7 +129,7 @@ impl Tiers {
     }
 
     /// Commits the rows of a flush. `None` if they must be read again.
-    async fn land_whole(
+    pub(crate) async fn land_whole(
         &self,
         owner: &Owner,
         whole: &Whole,
@@ -150,15 +157,21 @@ impl Tiers {
         Ok(Some(outcome))
     }
 
-    /// All data of an owner, and the marked fields of the owners that must land together with it.
-    /// `None` if the caller must read it again.
-    async fn collect_whole(
+    /// All data of owners of one partition, given in order, and the marked fields of the owners that must land together with
+    /// them. `None` if the caller must read it again.
+    pub(crate) async fn collect_whole(
         &self,
-        owner: &Owner,
+        owners: &[Owner],
         suspects: &mut BTreeSet<Owner>,
     ) -> Result<Option<Whole>, TierError> {
-        let partition = owner.partition(self.hot.partition_count());
-        let asked = [(owner.clone(), Vec::new())];
+        let Some(first) = owners.first() else {
+            return Ok(None);
+        };
+        let partition = first.partition(self.hot.partition_count());
+        let asked: Vec<_> = owners
+            .iter()
+            .map(|owner| (owner.clone(), Vec::new()))
+            .collect();
         let together = match self
             .collect_together(partition, &asked, None, Duration::MAX)
             .await
@@ -167,11 +180,6 @@ impl Tiers {
             Err(error) => return self.prepare_after(error).await.map(|()| None),
         };
         let (wanted, mut collected) = (together.wanted.into_owned(), together.collected);
-        if !together.units.torn().is_empty() {
-            return Err(TierError::Linked {
-                owner: owner.clone(),
-            });
-        }
         let is_ready = self
             .reconcile_all(&wanted, &mut collected, suspects)
             .await?;
@@ -243,20 +251,24 @@ impl Tiers {
 }
 
 /// Owners, a read of each, and those of them that must land together.
-type Whole = (Vec<(Owner, Vec<Field>)>, Collected, Units);
+pub(crate) type Whole = (Vec<(Owner, Vec<Field>)>, Collected, Units);
 
-/// The owner's version, which it has if it has a hash, and the rows of all owners.
-fn rows_of(
+/// An owner's version, which it has if it has a hash.
+pub(crate) fn version_of(
     owner: &Owner,
     wanted: &[(Owner, Vec<Field>)],
     collected: &Collected,
-) -> (Option<Version>, Vec<Row>) {
-    let (mut version, mut rows) = (None, Vec::new());
+) -> Option<Version> {
+    let mut reads = wanted.iter().zip(&collected.reads);
+    let (_, read) = reads.find(|((of, _), _)| of == owner)?;
+    read.header.map(|header| header.version)
+}
+
+/// The rows of all owners.
+pub(crate) fn rows_of(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Vec<Row> {
+    let mut rows = Vec::new();
     for ((of, _), read) in wanted.iter().zip(&collected.reads) {
         let Some(header) = read.header else { continue };
-        if of == owner {
-            version = Some(header.version);
-        }
         rows.extend(read.cells.iter().map(|(field, cell)| Row {
             owner: of.clone(),
             field: field.clone(),
@@ -264,7 +276,7 @@ fn rows_of(
             version: header.version,
         }));
     }
-    (version, rows)
+    rows
 }
 
 /// A landed row, with the birth of the hash that it was read from.

@@ -9,6 +9,7 @@
 //! | [`glance`] | reads that write to neither tier |
 //! | [`together`] | owners that must land together, since one transaction wrote them |
 //! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
+//! | `flush_together` | flushes of one partition, shared by all writes that wait for the database |
 //! | [`verify`] | comparing both tiers |
 //! | [`leases`] | [`Leases`]: which sessions lapse, and when a grace ends |
 //! | [`refusal`](Tiers::refusal) | why writes fail at present |
@@ -20,6 +21,7 @@ pub mod caught;
 pub mod epoch;
 pub mod error;
 pub mod flush;
+mod flush_together;
 pub mod glance;
 pub mod home;
 pub mod leases;

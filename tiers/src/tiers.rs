@@ -7,6 +7,7 @@ use storage_dirty::HotStore;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
 
+use crate::flush_together::{Flushes, flushes};
 use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
@@ -15,6 +16,8 @@ pub struct Tiers {
     pub(crate) hot: Arc<dyn HotStore>,
     pub(crate) cold: Arc<dyn ColdStore>,
     pub(crate) loader: load::Loader,
+    /// The writes that wait for the database.
+    pub(crate) flushes: Flushes,
     /// The runtime for loads, preparations and all calls of the cold tier.
     pub(crate) home: Home,
     /// Whether neither tier is written.
@@ -70,6 +73,7 @@ impl Tiers {
             hot,
             cold,
             loader,
+            flushes: flushes(),
             home: Home::of_caller(),
             read_only: false,
             probation: Duration::ZERO,
