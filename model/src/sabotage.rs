@@ -140,6 +140,7 @@ pub const SWITCHES: &[&str] = &[
     "S5-lowered",
     "S5-unheard",
     "S5-confirmed",
+    "S5-kept",
     "S6-unmarked",
     "S7-unconditional",
     "S8-ended",

@@ -13,7 +13,7 @@ use crate::support::*;
 
 const HOLDER: OpId = OpId::new([7; 16]);
 
-/// Sends a save of another process before the second call of `lapse.lua`.
+/// Sends a save of another process before the last call of `lapse.lua`.
 #[derive(Debug, Default)]
 struct Between {
     calls: AtomicU32,
@@ -23,7 +23,7 @@ struct Between {
 #[async_trait]
 impl Intercept for Between {
     async fn before(&self, commands: &[&'static str]) -> Result<(), Broken> {
-        if commands.contains(&"lapse") && self.calls.fetch_add(1, Ordering::SeqCst) == 1 {
+        if commands.contains(&"lapse") && self.calls.fetch_add(1, Ordering::SeqCst) == 2 {
             let (store, save) = self.save.get().unwrap();
             let saved = send(store, save.clone()).await.unwrap();
             assert!(matches!(saved, Mutated::Applied(_)), "{saved:?}");
@@ -68,7 +68,7 @@ async fn a_holder_that_confirms_a_session_while_it_lapses_is_missed_again() {
     between.save.set((other.clone(), save)).unwrap();
 
     assert_eq!(store.lapse(partition, HOLDER, 0).await, Ok(1));
-    assert_eq!(between.calls.load(Ordering::SeqCst), 2);
+    assert_eq!(between.calls.load(Ordering::SeqCst), 3);
     let is_watched = async || {
         let beats = other.beat(&[partition], None).await.remove(0).unwrap();
         beats.beats.iter().any(|(holder, _)| *holder == HOLDER)

@@ -30,4 +30,5 @@ mod spoilt;
 mod support;
 mod transact;
 mod versions;
+mod worst;
 mod writes;

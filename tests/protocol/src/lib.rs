@@ -13,6 +13,7 @@
 //! | [`calls`] | the numbered calls of stores: a search of its own |
 //! | [`feed`] | the feed of noted writes: a search of its own |
 //! | [`groups`] | transactions over several owners that land together: a search of its own |
+//! | [`lapse`] | the end of the sessions of a holder that is gone: a search of its own |
 //! | [`lists`] | lists of a collection, and the counts of its head: a search of its own |
 //! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
 //! | [`sessions`] | the holder of an owner: a search of its own |
@@ -36,6 +37,7 @@ mod flush;
 pub mod groups;
 pub mod hooks;
 mod land;
+pub mod lapse;
 pub mod lists;
 mod load;
 mod names;

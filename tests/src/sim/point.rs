@@ -34,6 +34,10 @@ pub fn script(source: &str) -> &'static str {
         .map_or("script", |(_, name)| name)
 }
 
+fn is_beats(key: &[u8]) -> bool {
+    key.windows(7).any(|part| part == b"-beats:")
+}
+
 /// The script or command of a request.
 pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
     let [name, args @ ..] = request else {
@@ -45,6 +49,8 @@ pub fn point(server: &Server, request: &[Vec<u8>]) -> &'static str {
             .and_then(|sha| server.script_name(sha))
             .unwrap_or("script"),
         b"HGETALL" if args.first().is_some_and(|key| key.ends_with(b":asked")) => "asked",
+        // The first half of a beat.
+        b"HGETALL" if args.first().is_some_and(|key| is_beats(key)) => "beat",
         b"HMGET" | b"HGETALL" => "read",
         b"HGET" => "session",
         b"HSCAN" => "scan",

@@ -28,9 +28,15 @@ local function is_later(session, version, token)
   return false
 end
 
--- Gives the holder of a session a beat. So the holder is missed if it dies before it beats.
+-- The number of a beat. Redis keeps a beat as "number", or as "number mark" while a process declares the holder gone.
+local function beat_of(text) return string.match(text, '^%d+') end
+
+-- Gives the holder of a session a beat without a mark. So the holder is missed if it dies before it beats, and a process that
+-- has listed its sessions before this one leaves the beat.
 local function expect_beats(key, holder)
-  if not call('HGET', key, holder) then call('HSET', key, holder, '0') end
+  local beat = call('HGET', key, holder)
+  local unmarked = beat and beat_of(beat) or '0'
+  if beat ~= unmarked then call('HSET', key, holder, unmarked) end
 end
 
 -- Whether the grace of the record's epoch has ended.

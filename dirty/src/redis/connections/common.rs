@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
 use storage_config::RedisSettings;
-use storage_model::{Intercept, Partition};
+use storage_model::{Ids, Intercept, Partition};
 
 use super::space::Space;
 use super::transport::Dial;
@@ -28,6 +28,7 @@ pub(crate) struct Common {
     intercept: Option<Arc<dyn Intercept>>,
     /// Opens connections in place of the network.
     pub(crate) dial: Option<Arc<dyn Dial>>,
+    pub(crate) ids: Arc<dyn Ids>,
     /// The number of each incarnation, so that the hot path compares numbers. An incarnation gets
     /// its number when it is first seen.
     incarnations: Mutex<HashMap<String, u64>>,
@@ -45,6 +46,7 @@ impl Common {
             some_key: Space::new(&settings.prefix, 1).keys.part(Partition(0)),
             intercept: hooks.intercept,
             dial: hooks.dial,
+            ids: hooks.ids,
             incarnations: Mutex::new(HashMap::new()),
             serials: AtomicU64::new(0),
         })

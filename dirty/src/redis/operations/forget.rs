@@ -1,6 +1,6 @@
 //! Stores that are gone. In time, partitions forget the calls of such stores.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -20,6 +20,9 @@ use crate::redis::scripts;
 const GONE_AFTER: Duration = ID_WINDOW.saturating_mul(2);
 /// The shortest time between two looks at a partition.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
+
+/// The most last calls that one call of `forget_calls.lua` drops.
+const CALL_MAX: usize = 200;
 
 /// The stores whose calls partitions remember. Judged by this process' own clock, since the
 /// server's clock may leap.
@@ -77,43 +80,55 @@ impl RedisStore {
         partitions: &[Partition],
     ) -> Result<(), HotError> {
         let now = Instant::now();
-        let due = partitions
-            .iter()
-            .filter_map(|partition| Some((*partition, self.stores.gone(*partition, now)?)));
-        let (partitions, commands): (Vec<_>, Vec<_>) = due
-            .map(|(partition, gone)| {
-                (
-                    partition,
-                    scripts::forget_calls(&self.space, partition, &gone),
-                )
-            })
-            .unzip();
-        if commands.is_empty() {
-            return Ok(());
-        }
-        let left = self
-            .each("forget_calls", &partitions, commands, last_calls)
-            .await;
         let mut failed = Ok(());
-        for (partition, left) in partitions.into_iter().zip(left) {
-            match left {
-                Ok(left) => self.stores.saw(partition, left, now),
+        for partition in partitions {
+            let Some(gone) = self.stores.gone(*partition, now) else {
+                continue;
+            };
+            match self.forget_in(*partition, &gone).await {
+                Ok(left) => self.stores.saw(*partition, left, now),
                 Err(error) => failed = Err(error),
             }
         }
         failed
     }
+
+    /// Drops these last calls of a partition, page by page. Returns those that are left.
+    async fn forget_in(
+        &self,
+        partition: Partition,
+        gone: &[(String, String)],
+    ) -> Result<Vec<(String, String)>, HotError> {
+        let (mut left, mut cursor) = (BTreeMap::new(), 0);
+        let mut drops = gone.chunks(CALL_MAX).peekable();
+        loop {
+            let some = drops.next().unwrap_or_default();
+            let command = scripts::forget_calls(&self.space, partition, cursor, some);
+            let page = self.one("forget_calls", Some(partition), command, page_of);
+            let (next, page) = page.await?;
+            left.extend(page);
+            if next == 0 && drops.peek().is_none() {
+                break;
+            }
+            cursor = next;
+        }
+        // A page can have named a call that a later step has dropped.
+        let gone: BTreeSet<&(String, String)> = gone.iter().collect();
+        let left = left.into_iter().filter(|last| !gone.contains(last));
+        Ok(left.collect())
+    }
 }
 
-fn last_calls(value: Value) -> Result<Vec<(String, String)>, Failure> {
-    let texts = reply::list(value)?
-        .into_iter()
-        .map(reply::text)
-        .collect::<Result<Vec<_>, _>>()?;
+/// The cursor of the next page, and the last calls of this one.
+fn page_of(value: Value) -> Result<(u64, Vec<(String, String)>), Failure> {
+    let mut texts = reply::list(value)?.into_iter();
+    let cursor = texts
+        .next()
+        .ok_or_else(|| Failure::Nonsense("a page of last calls has no cursor".to_owned()))?;
+    let texts = texts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
     let pairs = texts.as_chunks::<2>().0.iter();
-    Ok(pairs
-        .map(|[store, number]| (store.clone(), number.clone()))
-        .collect())
+    let pairs = pairs.map(|[store, number]| (store.clone(), number.clone()));
+    Ok((reply::number::<u64>(cursor)?, pairs.collect()))
 }
 
 #[cfg(test)]

@@ -8,14 +8,17 @@ use redis::Value;
 use storage_model::{Fence, OpId, Owner, Partition, Timestamp};
 
 use super::session::{id_of, session_of};
-use crate::redis::RedisStore;
+use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
-use crate::redis::scripts;
+use crate::redis::scripts::{self, LapseStep};
+use crate::redis::{RedisStore, hot_errors};
 use crate::{Adoption, Asked, Beats, Holders, HotError, Session, mark};
 
-/// The most owners of one call of `lapse.lua` or `forget_lapsed.lua`.
-const CALL_MAX: usize = 200;
+/// The most owners of one call of `lapse.lua`. Each of them is looked up in all maps.
+const LAPSE_MAX: usize = 50;
+/// The most owners of one call of `forget_lapsed.lua`.
+const FORGET_MAX: usize = 200;
 
 #[async_trait]
 impl Holders for RedisStore {
@@ -24,13 +27,19 @@ impl Holders for RedisStore {
         partitions: &[Partition],
         raise: Option<(OpId, u64)>,
     ) -> Vec<Result<Beats, HotError>> {
-        self.each_partition(
-            "beat",
-            partitions,
-            |at| scripts::beat(&self.space, at, raise),
-            beats_of,
-        )
-        .await
+        let commands: Vec<Command> = partitions
+            .iter()
+            .flat_map(|at| scripts::beat(&self.space, *at, raise))
+            .collect();
+        // ORDER: the beats before the record. So beats of an earlier epoch count at most as new ones of this epoch, and no
+        // holder looks silent by them.
+        let mut answers = self.router.send(&commands, true).await.into_iter();
+        let mut next = || answers.next().unwrap_or(Err(Failure::TimedOut));
+        let beats = partitions.iter().map(|_| {
+            let [beats, record] = [next(), next()];
+            beats_of(record?, beats?, raise)
+        });
+        hot_errors("beat", true, partitions, beats)
     }
 
     async fn asked(
@@ -57,32 +66,26 @@ impl Holders for RedisStore {
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
-        let sessions = self
-            .sessions_in(partition, false, |session| session.holder == holder)
-            .await?;
+        let gone = Gone {
+            partition,
+            holder,
+            beat,
+            mark: self.router.common.ids.next(),
+        };
+        // ORDER: the mark before the list. A session that the list misses has taken the mark away.
+        if self.lapse_step(&gone, LapseStep::Mark).await? < 0 {
+            return Ok(0);
+        }
+        let sessions = self.held_by(partition, holder).await?;
         let owners: Vec<Owner> = sessions.into_iter().map(|(owner, _)| owner).collect();
         let mut lapsed = 0;
-        let chunks = owners
-            .chunks(CALL_MAX)
-            .map(|chunk| (chunk, false))
-            .chain([(&[][..], true)]);
-        for (chunk, last) in chunks {
-            let command = scripts::lapse(
-                &self.space,
-                partition,
-                holder,
-                beat,
-                chunk,
-                (self.clean_ttl, last),
-            );
-            match self
-                .one("lapse", Some(partition), command, reply::number::<i64>)
-                .await?
-            {
+        for chunk in owners.chunks(LAPSE_MAX) {
+            match self.lapse_step(&gone, LapseStep::Lapse(chunk)).await? {
                 count @ 0.. => lapsed += u32::try_from(count).unwrap_or(u32::MAX),
-                _ => break,
+                _ => return Ok(lapsed),
             }
         }
+        self.lapse_step(&gone, LapseStep::End).await?;
         Ok(lapsed)
     }
 
@@ -96,7 +99,7 @@ impl Holders for RedisStore {
         sessions: &[(Owner, Fence)],
     ) -> Result<u32, HotError> {
         let mut forgotten = 0;
-        for chunk in sessions.chunks(CALL_MAX) {
+        for chunk in sessions.chunks(FORGET_MAX) {
             let command = scripts::forget_lapsed(&self.space, partition, chunk);
             forgotten += self
                 .one(
@@ -121,7 +124,29 @@ impl Holders for RedisStore {
     }
 }
 
+/// A holder that is declared gone, by its beat.
+struct Gone {
+    partition: Partition,
+    holder: OpId,
+    beat: u64,
+    /// The mark of this declaration.
+    mark: OpId,
+}
+
 impl RedisStore {
+    /// One step of the end of a holder's sessions. Answers how many lapsed, or -1 if the holder is not gone.
+    async fn lapse_step(&self, gone: &Gone, step: LapseStep<'_>) -> Result<i64, HotError> {
+        let command = scripts::lapse(
+            &self.space,
+            gone.partition,
+            (gone.holder, gone.beat),
+            (gone.mark, step),
+            self.clean_ttl,
+        );
+        self.one("lapse", Some(gone.partition), command, reply::number::<i64>)
+            .await
+    }
+
     /// The wanted sessions of a partition, from the lapsed ones or from the others.
     async fn sessions_in(
         &self,
@@ -153,23 +178,29 @@ impl RedisStore {
     }
 }
 
-fn beats_of(value: Value) -> Result<Beats, Failure> {
-    let [epoch, graced, at, beats] = reply::array(value)?;
+/// The beats that were read, with the one that was raised behind them.
+fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<Beats, Failure> {
+    let [epoch, graced, at] = reply::array(record)?;
     let beat = |(holder, beat): (Bytes, Bytes)| {
         let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
         let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
-        Ok((holder, reply::digits(&beat)?))
+        // A beat may have a mark behind its number.
+        let number = beat.split(|byte| *byte == b' ').next().unwrap_or_default();
+        Ok((holder, reply::digits(number)?))
     };
+    let beats = reply::pairs(beats)?.into_iter().map(beat);
+    let mut beats: BTreeMap<OpId, u64> = beats.collect::<Result<_, Failure>>()?;
+    if let Some((holder, number)) = raise {
+        let last = beats.entry(holder).or_insert(number);
+        *last = number.max(*last);
+    }
     Ok(Beats {
         adoption: Adoption {
             epoch: reply::epoch(&reply::bytes(epoch)?)?,
             at: Timestamp(reply::digits(&reply::bytes(at)?)?),
         },
         graced: &*reply::bytes(graced)? == b"1",
-        beats: reply::pairs(beats)?
-            .into_iter()
-            .map(beat)
-            .collect::<Result<_, Failure>>()?,
+        beats: beats.into_iter().collect(),
     })
 }
 

@@ -31,8 +31,8 @@ pub(crate) use landing::{
 pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
-    ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed, lapse,
-    open_session, scan_sessions, sessions_of,
+    LapseStep, ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed,
+    lapse, open_session, scan_sessions, sessions_of,
 };
 
 const PRELUDE: &str = include_str!("../../lua/shared/prelude.lua");
@@ -254,13 +254,15 @@ pub(crate) fn end_call(space: &Space, partition: Partition, store: &str, number:
     SCRIPTS.end_call.write(space.slot(partition), cmd)
 }
 
-/// `forget_calls.lua`: `gone` are names of stores, and the numbers of their last calls.
+/// `forget_calls.lua`, for a page of the record. `gone` are names of stores, and the numbers of their last calls.
 pub(crate) fn forget_calls(
     space: &Space,
     partition: Partition,
+    cursor: u64,
     gone: &[(String, String)],
 ) -> Command {
     let mut cmd = SCRIPTS.forget_calls.call(&[space.keys.part(partition)]);
+    cmd.arg(cursor);
     for (store, number) in gone {
         cmd.arg(store).arg(number);
     }

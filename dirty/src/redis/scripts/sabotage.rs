@@ -663,13 +663,13 @@ const BREAKS: &[Break] = &[
     (
         "S5-hasty",
         "lapse",
-        "if (call('HGET', KEYS[1], ARGV[1]) or '0') ~= ARGV[2] then return -1 end",
+        "if (beat and beat_of(beat) or '0') ~= ARGV[2] then return -1 end",
         "",
     ),
     (
         "S5-lowered",
         "beat",
-        "number(last, 'the last beat') < beat then",
+        "number(beat_of(last), 'the last beat') < beat then",
         "true then",
     ),
     (
@@ -693,8 +693,14 @@ const BREAKS: &[Break] = &[
     (
         "S5-confirmed",
         "lapse",
-        "if ARGV[4] == '1' and not holds_any() then",
-        "if ARGV[4] == '1' then",
+        "if beat == marked then",
+        "if beat then",
+    ),
+    (
+        "S5-kept",
+        "mutation",
+        "if beat ~= unmarked then",
+        "if not beat then",
     ),
     (
         "R5-renumbered",

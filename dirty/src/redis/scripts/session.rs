@@ -110,8 +110,14 @@ pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> 
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
 
-/// `beat.lua`. Raises the beat of a holder, if one is given.
-pub(crate) fn beat(space: &Space, partition: Partition, raise: Option<(OpId, u64)>) -> Command {
+/// The beats of all holders, and then `beat.lua`, which raises the beat of a holder if one is given.
+pub(crate) fn beat(
+    space: &Space,
+    partition: Partition,
+    raise: Option<(OpId, u64)>,
+) -> [Command; 2] {
+    let mut beats = Cmd::new();
+    beats.arg("HGETALL").arg(space.keys.beats(partition));
     let mut cmd = SCRIPTS
         .beat
         .call(&[space.keys.part(partition), space.keys.beats(partition)]);
@@ -119,18 +125,37 @@ pub(crate) fn beat(space: &Space, partition: Partition, raise: Option<(OpId, u64
         .map(|(holder, number)| (holder.to_string(), number))
         .unwrap_or_default();
     cmd.arg(holder).arg(number);
-    SCRIPTS.beat.write(space.slot(partition), cmd)
+    let slot = space.slot(partition);
+    [
+        Command::read("beats", slot, beats),
+        SCRIPTS.beat.write(slot, cmd),
+    ]
 }
 
-/// `lapse.lua`, for some of a holder's owners. `last` marks the last call.
+/// A step of `lapse.lua`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum LapseStep<'a> {
+    /// The holder's beat is marked.
+    Mark,
+    /// The sessions of some of its owners lapse.
+    Lapse(&'a [Owner]),
+    /// Its beat goes.
+    End,
+}
+
+/// `lapse.lua`. All steps of one caller have the same mark.
 pub(crate) fn lapse(
     space: &Space,
     partition: Partition,
-    holder: OpId,
-    beat: u64,
-    owners: &[Owner],
-    (clean_ttl, last): (Duration, bool),
+    (holder, beat): (OpId, u64),
+    (mark, step): (OpId, LapseStep<'_>),
+    clean_ttl: Duration,
 ) -> Command {
+    let (name, owners) = match step {
+        LapseStep::Mark => ("mark", &[][..]),
+        LapseStep::Lapse(owners) => ("lapse", owners),
+        LapseStep::End => ("end", &[][..]),
+    };
     let all = &space.keys;
     let mut keys = vec![all.beats(partition), all.evict(partition)];
     keys.extend(all.maps(partition));
@@ -145,7 +170,8 @@ pub(crate) fn lapse(
     cmd.arg(holder.to_string())
         .arg(beat)
         .arg(millis(clean_ttl))
-        .arg(u8::from(last));
+        .arg(mark.to_string())
+        .arg(name);
     for owner in owners {
         cmd.arg(key::owner_part(owner));
     }

@@ -5,6 +5,7 @@ mod feed;
 mod form;
 mod groups;
 mod hooks;
+mod lapse;
 mod lists;
 mod pairing;
 mod protocol;

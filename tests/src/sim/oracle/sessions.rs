@@ -515,7 +515,7 @@ impl Book {
             .map(|(_, since)| *since);
         for owner in executed
             .argv
-            .get(4..)
+            .get(5..)
             .unwrap_or_default()
             .iter()
             .filter_map(|owner| text(owner))
