@@ -209,10 +209,13 @@ impl StorageBuilder {
             Home::of_caller()
         };
         // Only this process uses its memory. A hot tier that was given may be shared.
-        let access = match hot.is_none() && settings.redis.url == HotUrl::Memory {
-            _ if read_only => Access::Reads,
-            true => Access::Alone { takes_over },
-            false => Access::Shared,
+        let is_alone = hot.is_none() && settings.redis.url == HotUrl::Memory;
+        let access = if read_only {
+            Access::Reads
+        } else if is_alone {
+            Access::Alone { takes_over }
+        } else {
+            Access::Shared
         };
         // Boxed, so that the compilers of callers need not look into the futures of the drivers.
         let hot = match hot {
@@ -253,11 +256,7 @@ impl StorageBuilder {
             }
             return Err(error);
         }
-        let limits: Limits = settings.limits;
-        let fitting = Limits {
-            value_bytes_max: limits.value_bytes_max.min(tiers.cold().value_bytes_max()),
-            ..limits
-        };
+        let limits = fitting(settings.limits, tiers.cold());
         let worker = lands.then(|| {
             let (landing, sessions) = (&settings.landing, &settings.sessions);
             let worker = LandingWorker::new(tiers.clone(), landing, sessions, ids.as_ref());
@@ -266,8 +265,16 @@ impl StorageBuilder {
                 .fold(worker, |worker, (name, sink)| worker.with_sink(name, sink))
         });
         Ok(Storage {
-            core: Handles::new(Core::new(tiers, fitting, ids, &settings, worker).await?),
+            core: Handles::new(Core::new(tiers, limits, ids, &settings, worker).await?),
         })
+    }
+}
+
+/// The limits of the settings, and no larger values than the database takes.
+fn fitting(limits: Limits, cold: &Arc<dyn ColdStore>) -> Limits {
+    Limits {
+        value_bytes_max: limits.value_bytes_max.min(cold.value_bytes_max()),
+        ..limits
     }
 }
 

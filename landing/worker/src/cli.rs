@@ -8,8 +8,8 @@ use futures::future::LocalBoxFuture;
 
 use crate::exit::{self, Exit};
 use crate::{
-    adopt, backup, drain, errors, export, grants, hooks, import, limit, migrate, parked, run, status,
-    verify,
+    adopt, backup, drain, errors, export, grants, hooks, import, limit, migrate, parked, run,
+    status, verify,
 };
 
 /// Lands the data of game servers from Redis in a database, and manages it.

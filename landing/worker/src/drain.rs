@@ -106,21 +106,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let mut out = std::io::stdout();
     writeln!(out, "landed {} rows of {} marks", counts.rows, counts.marks)?;
     if counts.rescues > 0 {
-        let but = match counts.unrescued {
-            0 => String::new(),
-            some => format!(
-                " but for {some} marked fields that can't be landed: landing-worker errors and status show them"
-            ),
-        };
-        writeln!(
-            out,
-            "Redis takes no writes: all waiting data is in the database{but}. The marks stay until Redis takes writes again"
-        )?;
-        return Ok(if counts.unrescued == 0 {
-            Exit::Fine
-        } else {
-            Exit::Found
-        });
+        return tell_rescue(&mut out, counts.unrescued);
     }
     let Some(left_over) = left_over else {
         return Ok(Exit::Signal);
@@ -130,6 +116,25 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         writeln!(out, "{}", left(partition, peek))?;
     }
     Ok(exit)
+}
+
+/// Tells that Redis takes no writes, and how many marked fields could not be landed from it.
+fn tell_rescue(out: &mut impl Write, unrescued: u64) -> anyhow::Result<Exit> {
+    let but = match unrescued {
+        0 => String::new(),
+        some => format!(
+            " but for {some} marked fields that can't be landed: landing-worker errors and status show them"
+        ),
+    };
+    writeln!(
+        out,
+        "Redis takes no writes: all waiting data is in the database{but}. The marks stay until Redis takes writes again"
+    )?;
+    Ok(if unrescued == 0 {
+        Exit::Fine
+    } else {
+        Exit::Found
+    })
 }
 
 /// Ready when an operator must act before anything lands. The error tells why.
