@@ -22,7 +22,6 @@ pub(crate) const SEPARATOR: char = '\u{1f}';
 pub(crate) const PARTNER: char = '\u{1e}';
 
 /// The fields of a mark as they stand in its value behind the version.
-#[cfg(any(test, feature = "bench"))]
 pub(crate) fn fields_text<'a>(fields: impl IntoIterator<Item = &'a Field>) -> String {
     let mut text = String::new();
     for (at, field) in fields.into_iter().enumerate() {
@@ -58,6 +57,19 @@ pub(crate) fn decode(name: &[u8], fields: &[u8]) -> Option<Mark> {
     fields.sort_unstable();
     fields.dedup();
     (!fields.is_empty()).then_some(Mark { owner, fields })
+}
+
+/// The names of a mark, which stand behind its version: stored names of fields, and partners.
+pub(crate) fn names_in(names: &[u8]) -> impl Iterator<Item = &[u8]> {
+    names
+        .split(|byte| char::from(*byte) == SEPARATOR)
+        .filter(|name| !name.is_empty())
+}
+
+/// Whether a name of a mark is that of a partner.
+pub(crate) fn is_partner(name: &[u8]) -> bool {
+    name.first()
+        .is_some_and(|byte| char::from(*byte) == PARTNER)
 }
 
 /// Whether the names of a mark, which stand behind its version, hold a field that is not among

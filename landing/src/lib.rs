@@ -18,6 +18,7 @@
 //! | `sweep` | deletes rows of fields that were purged long ago |
 //! | `hooks` | whether the worker has all hooks that the database needs |
 //! | `failure` | how much of the work a failure concerns |
+//! | `unreadable` | owners that the hot tier can't hand over |
 //! | [`drain`] | [`Backlog`]: the waiting marks, and waiting until they have landed |
 //! | [`backpressure`] | [`BackpressureLevel`]: how close the backlog is to the watermarks |
 //! | [`rescue`](mod@rescue) | landing from a hot tier that takes no writes |
@@ -50,6 +51,7 @@ pub mod sink;
 mod sweep;
 mod task;
 mod transaction;
+mod unreadable;
 mod worker;
 
 pub use backpressure::BackpressureLevel;

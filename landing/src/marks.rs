@@ -43,6 +43,16 @@ impl Part {
         self.entries.len() + notes
     }
 
+    /// The part without its notes.
+    #[must_use]
+    pub fn without_notes(&self) -> Self {
+        Self {
+            entries: self.entries.clone(),
+            notes: None,
+            ..*self
+        }
+    }
+
     /// The owners and fields that the entries and the notes' marks name, each once, in the order of
     /// owners. Marks that were put aside name fields of a lost hash, which is not read.
     #[must_use]
@@ -169,6 +179,23 @@ fn owner(entry: &Entry) -> Option<&Owner> {
 /// Whether two entries must go into one transaction.
 fn belong(one: &Entry, other: &Entry) -> bool {
     owner(one).is_some() && owner(one) == owner(other)
+}
+
+/// The halves of a part, about as large as each other, without its notes. `None` for the entries of
+/// a single owner, which stay together.
+#[must_use]
+pub fn halves(part: &Part) -> Option<[Part; 2]> {
+    let entries = &part.entries;
+    let middle = entries.len() / 2;
+    let is_between = |at: &usize| !belong(&entries[*at - 1], &entries[*at]);
+    let between = (1..entries.len()).filter(is_between);
+    let at = between.min_by_key(|at| at.abs_diff(middle))?;
+    let half = |entries: &[Entry]| Part {
+        entries: entries.to_vec(),
+        notes: None,
+        ..*part
+    };
+    Some([half(&entries[..at]), half(&entries[at..])])
 }
 
 /// The rows of a part's marked fields that the hash holds. Each has the owner's version that was

@@ -108,10 +108,14 @@ impl Worker {
         }
     }
 
-    /// Lands one batch. If it fails because of one partition, lands each partition by itself.
+    /// Lands one batch. If it fails because of one partition, lands each partition by itself. If an
+    /// owner can't be read, lands the others.
     pub(crate) async fn land_marks(&self, parts: &[Part]) -> Result<(), TierError> {
         match self.attempt(parts).await {
             Err(error) if parts.len() > 1 && is_confined(&error) => {}
+            Err(error) if self.is_broken_by_reading(&error, parts).await => {
+                return self.land_in_halves(parts).await;
+            }
             other => return other,
         }
         let mut result = Ok(());
@@ -125,7 +129,7 @@ impl Worker {
         result
     }
 
-    async fn attempt(&self, parts: &[Part]) -> Result<(), TierError> {
+    pub(crate) async fn attempt(&self, parts: &[Part]) -> Result<(), TierError> {
         let landed = caught(&self.metrics.panics, commit_rows(self, parts)).await;
         match landed {
             Ok(size) => self.limiter.succeeded(size),

@@ -337,11 +337,34 @@ async fn reject_part(
         let torn = owner.and_then(|owner| ready.units.torn().get(owner));
         one.leaves = torn.cloned().unwrap_or_default();
     }
-    let reject = Reject {
+    let source = Source {
         partition: ready.part.partition,
-        lock: worker.claims.lock().clone(),
         epoch: ready.collected.epoch,
         snapshot: ready.part.snapshot,
+    };
+    reject(worker, source, rejected).await
+}
+
+/// Where rejected entries come from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Source {
+    pub(crate) partition: Partition,
+    /// The epoch of the attempt.
+    pub(crate) epoch: Epoch,
+    pub(crate) snapshot: SnapshotId,
+}
+
+/// Moves entries to the error map, counts them, and logs why.
+pub(crate) async fn reject(
+    worker: &Worker,
+    source: Source,
+    rejected: Vec<Rejected>,
+) -> Result<(), HotError> {
+    let reject = Reject {
+        partition: source.partition,
+        lock: worker.claims.lock().clone(),
+        epoch: source.epoch,
+        snapshot: source.snapshot,
         retry_min: worker.settings.error_retry_min,
         retry_max: worker.settings.error_retry_max,
         probation: worker.tiers.has_probation(),

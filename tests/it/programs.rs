@@ -11,6 +11,7 @@ mod lines;
 mod parked;
 mod product;
 mod starts;
+mod unreadable;
 
 use std::collections::BTreeMap;
 use std::path::Path;

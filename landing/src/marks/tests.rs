@@ -223,3 +223,24 @@ fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
     );
     assert_eq!(sizes(&groups), [[3]]);
 }
+
+#[test]
+fn a_part_is_halved_between_owners() {
+    let owners_of = |part: &Part| -> Vec<String> {
+        let marks = part.entries.iter().filter_map(|entry| entry.mark.as_ref());
+        marks.map(|mark| mark.owner.id().to_owned()).collect()
+    };
+    let halved =
+        |owners: &[&str]| halves(&part(0, owners)).map(|halves| halves.each_ref().map(owners_of));
+    let texts = |owners: &[&str]| owners.iter().map(ToString::to_string).collect::<Vec<_>>();
+    assert_eq!(
+        halved(&["a", "b", "c", "d"]),
+        Some([texts(&["a", "b"]), texts(&["c", "d"])])
+    );
+    assert_eq!(
+        halved(&["a", "b", "b", "b"]),
+        Some([texts(&["a"]), texts(&["b", "b", "b"])])
+    );
+    assert_eq!(halved(&["a", "a"]), None);
+    assert_eq!(halved(&[]), None);
+}

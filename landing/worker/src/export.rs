@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::StreamExt as _;
 use storage_dirty::{Fields, HotError, HotRead, Read};
-use storage_sdk::{Owner, Storage};
+use storage_sdk::{Kind, Owner, Storage};
 
 use crate::config_args::ConfigArgs;
 use crate::entity::Entity;
@@ -39,6 +39,14 @@ pub struct Args {
 const AT_ONCE: usize = 200;
 /// Cold owners of one request that are read concurrently.
 const COLD_AT_ONCE: usize = 32;
+
+/// What an export has written.
+#[derive(Debug, Clone, Copy, Default)]
+struct Written {
+    owners: u64,
+    /// Owners that can't be read although the tiers answer.
+    unreadable: u64,
+}
 
 /// The present state of an owner, given its hash. `None` if it has no fields left. A cold owner
 /// stays cold, because an export of all owners would fill the hot tier with owners that nobody
@@ -73,14 +81,48 @@ async fn entity(
     Ok(Entity::new(owner, record.iter(), decode))
 }
 
-/// Writes all owners. Answers how many.
-async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<u64> {
+/// The present state of an owner that could not be read beside others. Another owner may have broken
+/// the connection. `None` if it breaks whenever this owner is read, although the tiers answer.
+async fn entity_alone(
+    storage: &Storage,
+    owner: &Owner,
+    decode: bool,
+) -> anyhow::Result<Option<Option<Entity>>> {
+    let read = Read {
+        owner: owner.clone(),
+        fields: Fields::All,
+    };
+    let hot = storage.tiers().hot().read(&[read]).await.remove(0);
+    let error = match entity(storage, owner, hot, decode).await {
+        Ok(entity) => return Ok(Some(entity)),
+        Err(error) => error,
+    };
+    let partition = owner.partition(storage.tiers().hot().partition_count());
+    let is_answering = storage.tiers().hot().peek(&[partition]).await;
+    if is_answering.iter().any(Result::is_err) || !is_cut_off(&error) {
+        return Err(error);
+    }
+    tracing::error!(
+        %owner,
+        "the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: it is left out ({error:#})"
+    );
+    Ok(None)
+}
+
+/// Whether an error tells of a connection that broke.
+fn is_cut_off(error: &anyhow::Error) -> bool {
+    let error = error.downcast_ref::<storage_sdk::Error>();
+    error.is_some_and(|error| error.kind() == Kind::HotUnavailable)
+}
+
+/// Writes all owners that can be read.
+async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<Written> {
     let mut out = BufWriter::new(out);
     // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
     storage.tiers().cold().all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
-    let mut written = 0;
+    let mut written = Written::default();
     while let Some(owners) = pages.next().await? {
         for owners in owners.chunks(AT_ONCE) {
             let reads: Vec<Read> = owners
@@ -91,16 +133,24 @@ async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::
                 })
                 .collect();
             let hot = storage.tiers().hot().read(&reads).await;
-            let entities = owners
-                .iter()
-                .zip(hot)
-                .map(|(owner, hot)| entity(storage, owner, hot, decode));
+            let entities = owners.iter().zip(hot).map(async |(owner, hot)| {
+                let entity = entity(storage, owner, hot, decode).await;
+                (owner, entity)
+            });
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
-            while let Some(entity) = entities.try_next().await? {
+            while let Some((owner, entity)) = entities.next().await {
+                let entity = match entity {
+                    Err(error) if is_cut_off(&error) => {
+                        let alone = entity_alone(storage, owner, decode).await?;
+                        written.unreadable += u64::from(alone.is_none());
+                        alone.flatten()
+                    }
+                    other => other?,
+                };
                 let Some(entity) = entity else { continue };
                 serde_json::to_writer(&mut out, &entity)?;
                 out.write_all(b"\n")?;
-                written += 1;
+                written.owners += 1;
             }
         }
     }
@@ -108,8 +158,9 @@ async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::
     Ok(written)
 }
 
-/// Writes all owners to a file. The file gets its name only when it is complete.
-async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<u64> {
+/// Writes all owners to a file. The file gets its name only when it is complete. If an owner can't be
+/// read, it keeps a name of its own.
+async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<Written> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe or a device. A file must not take its place.
@@ -137,6 +188,11 @@ async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Res
     // ORDER: before the file gets its name. Otherwise a power failure may leave an empty file in
     // place of the old one.
     part.as_file().sync_all()?;
+    if written.unreadable > 0 {
+        let (_, kept) = part.keep()?;
+        tracing::error!("the file is not complete, so it is {}", kept.display());
+        return Ok(written);
+    }
     part.persist(&path).map_err(|error| error.error)?;
     Ok(written)
 }
@@ -161,6 +217,14 @@ async fn export(args: Args) -> anyhow::Result<Exit> {
         None => write(&storage, &mut std::io::stdout(), args.decode).await?,
     };
     storage.close(Duration::from_secs(10)).await;
-    let _ = writeln!(std::io::stderr(), "{written} owners");
-    Ok(Exit::Fine)
+    let _ = writeln!(std::io::stderr(), "{} owners", written.owners);
+    if written.unreadable == 0 {
+        return Ok(Exit::Fine);
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "{} owners are missing, since they can't be read",
+        written.unreadable
+    );
+    Ok(Exit::Found)
 }

@@ -14,78 +14,87 @@
 -- ARGV[1] the most rows, and the most owners
 -- ARGV[2] the most bytes of values
 -- ARGV[3] 1 if partners are read, too, or 0
--- ARGV[4..] of each owner its name in the maps, and "*" for all fields, or the number of wanted
---   fields and their names.
+-- ARGV[4..] of each owner its name in the maps, and its wanted fields as a mark names them: joined by
+--   U+001F. U+001F alone wants all fields.
 -- Reply: {"open", names of partners…} if the hash of a partner is not here and its key is not named.
 --   It can be on the other server of a slot that moves, so the caller names it. {"large"} if there
 --   are more owners, rows or bytes. Or {"closed", epoch, landed, how far the values reach, generation,
 --   identity of the database (false if it is not watched), 1 if the error map has entries, the place
---   of the gap as in end_collect.lua, the number of the snapshot}, then of each owner {its name, names
---   and values, fields that were read, partners, how long it has been rejected in microseconds or
---   "", its mark in the snapshot or ""}. The named owners come first. The fields are those that are
---   wanted or that a mark names.
+--   of the gap as in end_collect.lua, the number of the snapshot}, then of each owner its name, its
+--   values, the fields and partners that were wanted or that a mark names, as a mark names them, how
+--   long it has been rejected in microseconds or "", and its mark in the snapshot or "". The named
+--   owners come first. If all fields were wanted, the values are the whole hash, names and values.
+--   Otherwise they are those of `:v`, `:b`, `:n`, and of each field its value and its tombstone, in
+--   order. They are empty if the data is of another program.
 -- Invariant: marks of all five maps count (R16, G1). As in end_collect.lua, the call fails under another
 --   incarnation (R14).
-expect(#KEYS >= 9 and #ARGV >= 5)
+expect(#KEYS >= 9 and #ARGV == 3 + 2 * (#KEYS - 8))
 local most, bytes_left = number(ARGV[1], 'the number of rows'), number(ARGV[2], 'the number of bytes')
 local rows_left, follow = most, ARGV[3] == '1'
 local r = present(KEYS[PART])
-local owners, known, missing = {}, {}, {}
-local function add(name, hash, is_whole)
-  local owner = { hash = hash, name = name, whole = is_whole, fields = {}, partners = {}, seen = {}, since = '', saved = '' }
-  owners[#owners + 1], known[name] = owner, true
-  return owner
+-- Of each owner its name, hash, and what the call and its marks name. A busy landing reads thousands,
+-- so an owner has no tables of its own.
+local owners, hashes, texts, since, saved = {}, {}, {}, {}, {}
+local whole, is_known = {}, {}
+local function add(name, hash, text)
+  local i = #owners + 1
+  owners[i], hashes[i], texts[i], is_known[name] = name, hash, text, true
 end
-local at = 4
 for i = 9, #KEYS do
-  expect(#ARGV > at)
-  local owner = add(ARGV[at], KEYS[i], ARGV[at + 1] == '*')
-  local count = owner.whole and 0 or number(ARGV[at + 1], 'the number of fields')
-  expect(#ARGV >= at + 1 + count)
-  for field = at + 2, at + 1 + count do
-    owner.fields[#owner.fields + 1] = ARGV[field]
-    owner.seen[ARGV[field]] = true
-  end
-  at = at + 2 + count
+  local at = 2 * i - 14
+  whole[i - 8] = ARGV[at + 1] == '\31'
+  add(ARGV[at], KEYS[i], whole[i - 8] and '' or ARGV[at + 1])
 end
-expect(at == #ARGV + 1)
+local named = #owners
 
--- Adds a partner if its hash is here. Transactions since `links.lua` can have linked more owners, and
--- others would link more until a further call.
+-- Adds a partner. Transactions since `links.lua` can have linked more owners.
 local prefix = string.sub(KEYS[9], 1, -1 - #ARGV[4])
-local function take_partner(owner, partner)
-  owner.partners[#owner.partners + 1] = partner
-  if known[partner] or not follow then return end
-  known[partner] = true
-  local hash = table.concat({ prefix, partner })
-  if redis.pcall('EXISTS', hash) == 1 then
-    add(partner, hash, false)
-  else
-    missing[#missing + 1] = partner
-  end
+local function add_partner(name)
+  if follow and not is_known[name] then add(name, table.concat({ prefix, name }), '') end
 end
--- A set of links is read up to so many that there are too many owners for certain.
-local enough = digits(most + 1)
--- Takes a name of a mark: a field, a partner, or the sign that the set of links has more partners.
-local function take(owner, name, links)
-  if name == '\30' and links then
-    for _, partner in ipairs(further_partners(links, owner.name, enough)) do take(owner, table.concat({ '\30', partner })) end
-  elseif not owner.seen[name] then
-    owner.seen[name] = true
-    if is_partner(name) then
-      take_partner(owner, string.sub(name, 2))
-    else
-      owner.fields[#owner.fields + 1] = name
+-- Adds the partners of an owner that its mark does not name itself. A set of links is read up to so
+-- many that there are too many owners for certain.
+local further, enough = {}, digits(most + 1)
+local function add_further(i, links)
+  local partners = further_partners(links, owners[i], enough)
+  for _, partner in ipairs(partners) do add_partner(partner) end
+  further[i] = table.concat({ further[i] or '', '\31\30', table.concat(partners, '\31\30') })
+end
+-- Takes the names of a mark to those of the owner. Most owners of a landing have equal marks, so each
+-- pair of texts is joined once. Its partners are known from then on.
+local joined_texts = {}
+local function take(i, text, links)
+  local own = texts[i]
+  if text == own then return end
+  local of_own = joined_texts[own]
+  if not of_own then
+    of_own = {}
+    joined_texts[own] = of_own
+  end
+  local both = of_own[text]
+  if not both then
+    local names, has_further = {}, false
+    for name in string.gmatch(text, '[^\31]+') do
+      if name == '\30' then
+        has_further = true
+      else
+        names[#names + 1] = name
+        if is_partner(name) then add_partner(string.sub(name, 2)) end
+      end
     end
+    both = string.sub(marked_with(table.concat({ mark_text(0), own }), mark_text(0), names), 15)
+    if has_further and links then add_further(i, links) end
+    if not has_further then of_own[text] = both end
   end
+  texts[i] = both
 end
-local function take_errors(owner, text)
+local function take_errors(i, text)
   local lines, order = error_lines(text)
+  take(i, table.concat(order, '\31'))
   for _, name in ipairs(order) do
-    take(owner, name)
     -- A mark whose value vanished from Redis was not rejected by the database.
-    local since, reason = string.match(lines[name], '^%d+ %d+ (%d+) %d+ %d+ %d+ (.*)$')
-    if since and string.sub(reason, 1, 8) ~= 'vanished' and (owner.since == '' or tonumber(since) < tonumber(owner.since)) then owner.since = since end
+    local first, reason = string.match(lines[name], '^%d+ %d+ (%d+) %d+ %d+ %d+ (.*)$')
+    if first and string.sub(reason, 1, 8) ~= 'vanished' and (not since[i] or tonumber(first) < tonumber(since[i])) then since[i] = first end
   end
 end
 local maps, links = {}, { [DIRTY] = KEYS[7], [SNAPSHOT] = KEYS[8] }
@@ -95,15 +104,16 @@ end
 -- Reads the marks of the owners from this one on, which can add others.
 local function read_marks(from)
   local names, last = {}, #owners
-  for i = from, last do names[#names + 1] = owners[i].name end
+  for i = from, last do names[i - from + 1] = owners[i] end
   for _, map in ipairs(maps) do
-    for i, text in ipairs(hmget(KEYS[map], names)) do
-      local owner = owners[from + i - 1]
+    local found = hmget(KEYS[map], names)
+    for i = 1, last - from + 1 do
+      local text = found[i]
       if text and map == ERRORS then
-        take_errors(owner, text)
+        take_errors(from + i - 1, text)
       elseif text then
-        if map == SNAPSHOT then owner.saved = text end
-        for name in string.gmatch(string.sub(text, 15), '[^\31]+') do take(owner, name, links[map]) end
+        if map == SNAPSHOT then saved[from + i - 1] = text end
+        take(from + i - 1, string.sub(text, 15), links[map])
       end
     end
   end
@@ -111,36 +121,71 @@ local function read_marks(from)
 end
 local from = 1
 while from <= #owners do
-  if #owners + #missing > most then return { 'large' } end
+  if #owners > most then return { 'large' } end
   from = read_marks(from)
 end
-if #missing > 0 then return { 'open', unpack(missing, 1, math.min(#missing, CHUNK)) } end
 
--- The data of another program is no hash. Its owner has no cells, and its marks are rejected.
-local function cells_of(owner)
-  if call('TYPE', owner.hash).ok ~= 'hash' then return {} end
-  if owner.whole then return call('HGETALL', owner.hash) end
-  local wanted, cells = { ':v', ':b', ':n' }, {}
-  for _, field in ipairs(owner.fields) do
-    wanted[#wanted + 1], wanted[#wanted + 2] = field, table.concat({ ':d:', field })
+-- The names of the values that are read for such a text.
+local wanted_by_text = {}
+local function wanted_of(text)
+  local wanted = wanted_by_text[text]
+  if wanted then return wanted end
+  wanted = { ':v', ':b', ':n' }
+  for name in string.gmatch(text, '[^\31]+') do
+    if not is_partner(name) then wanted[#wanted + 1], wanted[#wanted + 2] = name, table.concat({ ':d:', name }) end
   end
-  for i, value in ipairs(hmget(owner.hash, wanted)) do
-    if value then cells[#cells + 1], cells[#cells + 2] = wanted[i], value end
-  end
-  return cells
+  wanted_by_text[text] = wanted
+  return wanted
 end
-local source, now = digits(r.source), time()
-call('HSET', KEYS[PART], 'collected', source)
+-- Nil if the hash of a partner is not here. The data of another program is no hash. Its owner has no
+-- values, and its marks are rejected.
+local function values_of(i)
+  local wanted = whole[i] and {} or wanted_of(texts[i])
+  local values = redis.pcall(whole[i] and 'HGETALL' or 'HMGET', hashes[i], unpack(wanted, 1, math.min(#wanted, CHUNK)))
+  if values.err then
+    if string.sub(values.err, 1, 9) == 'WRONGTYPE' then return {} end
+    if i <= named then error(values) end
+    return nil
+  end
+  if i > named and not values[1] then return nil end
+  return #wanted <= CHUNK and values or hmget(hashes[i], wanted)
+end
+-- Counts what an owner adds to the transaction. Of the reserved names, only those of tombstones are
+-- rows.
+local function count_pairs(pairs)
+  for at = 2, #pairs, 2 do
+    local name = pairs[at - 1]
+    if string.byte(name) ~= 58 or string.sub(name, 1, 3) == ':d:' then rows_left = rows_left - 1 end
+    bytes_left = bytes_left - #pairs[at]
+  end
+end
+local function count_values(values)
+  for at = 1, #values do
+    local value = values[at]
+    if value then
+      if at > 3 then rows_left = rows_left - 1 end
+      bytes_left = bytes_left - #value
+    end
+  end
+end
+local source, now, missing = digits(r.source), time(), {}
 local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older'), call('HGET', KEYS[PART], 'snap') or '0' }
-for _, owner in ipairs(owners) do
-  local cells = cells_of(owner)
-  for i = 1, #cells, 2 do
-    -- Of the reserved names, only those of tombstones are rows.
-    if string.byte(cells[i]) ~= 58 or string.sub(cells[i], 1, 3) == ':d:' then rows_left = rows_left - 1 end
-    bytes_left = bytes_left - #cells[i + 1]
+local last = #reply
+for i, owner in ipairs(owners) do
+  local values = values_of(i)
+  if not values then
+    missing[#missing + 1] = owner
+  elseif whole[i] then
+    count_pairs(values)
+  else
+    count_values(values)
   end
   if rows_left < 0 or bytes_left < 0 then return { 'large' } end
-  local age = owner.since ~= '' and digits(math.max(now - tonumber(owner.since), 0)) or ''
-  reply[#reply + 1] = { owner.name, cells, owner.fields, owner.partners, age, owner.saved }
+  reply[last + 1], reply[last + 2] = owner, values or ''
+  reply[last + 3] = further[i] and table.concat({ texts[i], further[i] }) or texts[i]
+  reply[last + 4], reply[last + 5] = since[i] and digits(math.max(now - tonumber(since[i]), 0)) or '', saved[i] or ''
+  last = last + 5
 end
+if #missing > 0 then return { 'open', unpack(missing, 1, math.min(#missing, CHUNK)) } end
+call('HSET', KEYS[PART], 'collected', source)
 return reply

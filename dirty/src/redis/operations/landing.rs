@@ -1,13 +1,13 @@
 //! Marks on their way to the database: snapshot, pages, collection, settling.
 
 use std::collections::BTreeSet;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
 use redis::Value;
 use storage_model::{Epoch, Field, Owner, Partition, Position};
 
+use super::linked::{linked_of, owners_of};
 use super::read;
 use super::reject::refused_of;
 use crate::redis::RedisStore;
@@ -18,7 +18,7 @@ use crate::redis::scripts;
 use crate::redis::scripts::{Head, MarkRef, RowRef};
 use crate::{
     Bound, Collected, Entry, ErrorEntry, Fields, HotError, HotRead, LandedRow, Linked, Links, Lock,
-    Map, Marked, Marks, Member, Page, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
+    Map, Marked, Marks, Page, Reject, Settle, Settled, Snapshot, SnapshotId, key, mark,
 };
 
 /// How many digits a mark's version has. The fields follow.
@@ -268,7 +268,7 @@ fn part<'a, T>(chunks: &mut std::slice::Chunks<'a, T>) -> &'a [T] {
 
 /// An owner's read. Empty if the stored data is no owner's hash. Then its marks are rejected, and
 /// other marks land.
-fn readable(owner: &Owner, read: Result<HotRead, Failure>) -> Result<HotRead, Failure> {
+pub(super) fn readable(owner: &Owner, read: Result<HotRead, Failure>) -> Result<HotRead, Failure> {
     match read {
         Err(failure) if failure.is_of_stored_data() => {
             tracing::error!(%owner, ?failure, "the hot tier's data of this owner can't be read");
@@ -372,97 +372,6 @@ pub(in crate::redis) fn snapshot_of(value: Value) -> Result<Snapshot, Failure> {
             String::from_utf8_lossy(other)
         ))),
     }
-}
-
-/// The answer of `collect_linked.lua` about these owners.
-fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure> {
-    let mut values = reply::list(value)?.into_iter();
-    let mut next = || values.next().unwrap_or(Value::Nil);
-    match &*reply::bytes(next())? {
-        b"open" => return Ok(Linked::Open(owners_of(values)?)),
-        b"large" => return Ok(Linked::Large),
-        _ => {}
-    }
-    let (epoch, landed) = (reply::bytes(next())?, reply::bytes(next())?);
-    let (reaches, generation) = (reply::bytes(next())?, reply::bytes(next())?);
-    let generation = reply::epoch(&generation)?;
-    let database = reply::database(next())?;
-    let has_errors = reply::yes(next())?;
-    let gap = read::maybe_position(next())?;
-    let snapshot = SnapshotId(reply::digits(&reply::bytes(next())?)?);
-    let (mut reads, mut members) = (Vec::new(), Vec::new());
-    let (none, mut wanted) = (Fields::Cells(Vec::new()), wanted.iter());
-    for value in values {
-        let fields = wanted.next().map_or(&none, |(_, fields)| fields);
-        let Some((read, member)) = member_of(fields, snapshot, value)? else {
-            continue;
-        };
-        reads.push(read::collected(read, generation, gap));
-        members.push(member);
-    }
-    let collected = Collected {
-        epoch: reply::epoch(&epoch)?,
-        landed: reply::version(&landed)?,
-        reaches: reply::version(&reaches)?,
-        database,
-        has_errors,
-        is_linked: true,
-        partial: Vec::new(),
-        reads,
-    };
-    Ok(Linked::Closed(collected, members))
-}
-
-/// A member, and its read. `None` if another program wrote a name that is none.
-fn member_of(
-    fields: &Fields,
-    snapshot: SnapshotId,
-    value: Value,
-) -> Result<Option<(HotRead, Member)>, Failure> {
-    let [name, cells, names, partners, age, saved] = reply::array(value)?;
-    let name = reply::bytes(name)?;
-    let Some(owner) = mark::owner_of(&name) else {
-        return Ok(None);
-    };
-    let read = readable(&owner, reply::pairs(cells).and_then(read::whole))?;
-    let fields = match fields {
-        Fields::Cells(_) => Fields::Cells(fields_of(names)?),
-        other => other.clone(),
-    };
-    let named = owners_of(reply::list(partners)?)?;
-    let (age, saved) = (reply::bytes(age)?, reply::bytes(saved)?);
-    let entry = || entry_of(name.clone(), saved.clone());
-    let member = Member {
-        owner,
-        fields,
-        partners: named,
-        rejected_for: (!age.is_empty())
-            .then(|| reply::digits(&age).map(Duration::from_micros))
-            .transpose()?,
-        mark: (!saved.is_empty()).then(|| (snapshot, entry())),
-    };
-    Ok(Some((read, member)))
-}
-
-/// The fields of these names, in order.
-fn fields_of(names: Value) -> Result<Vec<Field>, Failure> {
-    let mut fields = Vec::new();
-    for name in reply::list(names)? {
-        let name = reply::bytes(name)?;
-        fields.extend(std::str::from_utf8(&name).ok().and_then(key::field_of));
-    }
-    fields.sort_unstable();
-    Ok(fields)
-}
-
-/// The owners of these names. Another program may have written a name that is none, and it is
-/// skipped.
-fn owners_of(names: impl IntoIterator<Item = Value>) -> Result<Vec<Owner>, Failure> {
-    let mut owners = Vec::new();
-    for name in names {
-        owners.extend(mark::owner_of(&reply::bytes(name)?));
-    }
-    Ok(owners)
 }
 
 /// The answer of `links.lua`.

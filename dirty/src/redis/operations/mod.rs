@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `owner` | [`Owners`](crate::Owners): leases, evictions, times to live |
 //! | `read`, `observe`, `fill` | reads of owners, and the proof and the fill of a load |
-//! | `landing` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
+//! | `landing`, `linked` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
 //! | `reject`, `probation` | the error map, the probation of landed marks |
 //! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
 //! | `forget` | numbered calls of stores that are gone |
@@ -17,6 +17,7 @@ pub(in crate::redis) mod fill;
 pub(in crate::redis) mod forget;
 mod holder;
 pub(in crate::redis) mod landing;
+mod linked;
 pub(in crate::redis) mod observe;
 mod owner;
 mod pairing;

@@ -8,7 +8,7 @@ use super::lock::lock_value;
 use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
 use crate::redis::connections::transport::Command;
-use crate::{Bound, Fields, Lock, Reject, Rejected, Settle, SnapshotId};
+use crate::{Bound, Fields, Lock, Reject, Rejected, Settle, SnapshotId, mark};
 
 /// `snapshot.lua`.
 pub(crate) fn snapshot(space: &Space, partition: Partition, lock: &Lock) -> Command {
@@ -51,6 +51,9 @@ pub(crate) fn end_collect<'a>(
     call.write(space.slot(partition), cmd)
 }
 
+/// Wants all fields of an owner. No field has this name.
+const ALL_FIELDS: &str = "\u{1f}";
+
 /// `collect_linked.lua`.
 pub(crate) fn collect_linked(
     space: &Space,
@@ -70,14 +73,9 @@ pub(crate) fn collect_linked(
     for (owner, fields) in wanted {
         cmd.arg(key::owner_part(owner));
         match fields {
-            Fields::Cells(fields) | Fields::Live(fields) => {
-                cmd.arg(fields.len());
-                for field in fields {
-                    cmd.arg(&*key::stored(field));
-                }
-            }
-            Fields::All | Fields::Names => drop(cmd.arg("*")),
-        }
+            Fields::Cells(fields) | Fields::Live(fields) => cmd.arg(mark::fields_text(fields)),
+            Fields::All | Fields::Names => cmd.arg(ALL_FIELDS),
+        };
     }
     SCRIPTS.collect_linked.write(space.slot(partition), cmd)
 }

@@ -527,7 +527,7 @@ const BREAKS: &[Break] = &[
     (
         "G1-further",
         "collect_linked",
-        "further_partners(links, owner.name, enough)",
+        "further_partners(links, owners[i], enough)",
         "{}",
     ),
     (

@@ -368,11 +368,11 @@ fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
                     // A read leaves nothing half done, and neither does a script without the right
                     // to write. A note that the stream refuses is taken back before anything else
                     // is written. The failure of one of many writes is its answer. The caller names
-                    // the key of a partner that can't be looked for.
+                    // the key of a partner that can't be read.
                     "pcall" => {
                         script.name == "rights"
                             || code.contains("redis.pcall('XADD', ")
-                            || code.contains("redis.pcall('EXISTS', hash)")
+                            || code.contains("redis.pcall(whole[i] and 'HGETALL'")
                             || code.contains("pcall(planned, owners)")
                             || code.contains("pcall(write_step, step, r)")
                     }

@@ -1,0 +1,91 @@
+//! Owners that the hot tier can't hand over: each read of one breaks the connection, for example because it is larger than a limit
+//! of the server or of a proxy. The other owners of its batch land without it.
+
+use storage_dirty::{HotError, HotKind};
+use storage_tiers::TierError;
+
+use crate::marks::{self, Faults, Part, Rows};
+use crate::transaction::{Source, reject};
+use crate::worker::Worker;
+
+/// How often one owner is read before it counts as unreadable. A connection also breaks by chance.
+const TRIES: u32 = 3;
+
+/// What the error map says of such an owner.
+const REASON: &str = "unreadable: the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: raise it, then call landing-worker errors --retry";
+
+impl Worker {
+    /// Whether a read broke its connection although the hot tier answers.
+    pub(crate) async fn is_broken_by_reading(&self, error: &TierError, parts: &[Part]) -> bool {
+        let TierError::Hot(HotError { kind, .. }) = error else {
+            return false;
+        };
+        if !matches!(kind, HotKind::Interrupted | HotKind::Unavailable) {
+            return false;
+        }
+        let partitions: Vec<_> = parts.iter().map(|part| part.partition).collect();
+        let answers = self.tiers.hot().peek(&partitions).await;
+        answers.iter().all(Result::is_ok)
+    }
+
+    /// Lands parts in halves until the owners stand alone that can't be read. Those move to the error
+    /// map. Notes wait, since they land in their order.
+    ///
+    /// # Errors
+    /// A part could not land for another reason, or had notes.
+    pub(crate) async fn land_in_halves(&self, parts: &[Part]) -> Result<(), TierError> {
+        let marked = parts.iter().filter(|part| !part.entries.is_empty());
+        let mut waiting: Vec<Part> = marked.map(Part::without_notes).collect();
+        let mut tries = 0;
+        while let Some(part) = waiting.pop() {
+            let parts = std::slice::from_ref(&part);
+            match self.attempt(parts).await {
+                Err(error) if self.is_broken_by_reading(&error, parts).await => {}
+                Err(error) => return Err(error),
+                Ok(()) => {
+                    tries = 0;
+                    continue;
+                }
+            }
+            if let Some(halves) = marks::halves(&part) {
+                waiting.extend(halves);
+                continue;
+            }
+            tries += 1;
+            if tries < TRIES {
+                waiting.push(part);
+            } else {
+                tries = 0;
+                self.set_aside(&part).await?;
+            }
+        }
+        match parts.iter().find(|part| part.notes.is_some()) {
+            Some(part) => Err(TierError::Contended {
+                what: format!(
+                    "land the notes of partition {} beside an owner that can't be read",
+                    part.partition
+                ),
+                tries: TRIES,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    /// Moves the marks of a part to the error map.
+    async fn set_aside(&self, part: &Part) -> Result<(), TierError> {
+        let nothing_read = self.tiers.hot().collect(part.partition, &[], None).await?;
+        let mut faults = Faults::new();
+        for (owner, fields) in part.wanted() {
+            for field in fields {
+                faults.insert((owner.clone(), field), (0, REASON.to_owned()));
+            }
+        }
+        let verdict = marks::judge(part, &Rows::default(), &faults, false);
+        let source = Source {
+            partition: part.partition,
+            epoch: nothing_read.epoch,
+            snapshot: part.snapshot,
+        };
+        Ok(reject(self, source, verdict.reject).await?)
+    }
+}
