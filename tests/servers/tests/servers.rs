@@ -456,7 +456,8 @@ async fn a_mariadb_answers_its_user_and_keeps_commits_through_a_kill() {
 
 /// The port and the folder of each server that `storage-servers` prints.
 fn announced(line: &str) -> (u16, PathBuf) {
-    let (url, folder) = line.split_once(' ').unwrap();
+    let (setting, folder) = line.split_once(" # ").unwrap();
+    let url = setting.split('"').nth(1).unwrap();
     let port = url.rsplit(':').next().unwrap().split('/').next().unwrap();
     (port.parse().unwrap(), Path::new(folder).to_path_buf())
 }
