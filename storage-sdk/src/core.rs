@@ -236,12 +236,8 @@ impl Core {
     async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
-        let prepared = self.tiers.prepare(&[partition]).await;
-        prepared.map_err(|error| {
-            Error::from(error)
-                .with_outcome(Outcome::Unknown)
-                .of(&mutation.owner)
-        })?;
+        let prepared = retry::before(sending.until, self.tiers.prepare(&[partition])).await;
+        prepared.map_err(|error| error.with_outcome(Outcome::Unknown).of(&mutation.owner))?;
         mutation.epoch = Some(self.tiers.epoch(partition));
         Ok(())
     }

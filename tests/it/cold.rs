@@ -1,6 +1,7 @@
 //! Reads and changes of owners that are only in the database.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -11,7 +12,8 @@ use storage_config::Settings;
 use storage_dirty::RedisStore;
 use storage_dirty::redis::{Broken, Hooks, Intercept};
 use storage_sdk::{Evicted, Kind, Outcome, SessionOptions, Storage, StorageBuilder};
-use storage_tests::{Stack, World, bounded, until};
+use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_tests::{Stack, World, bounded, stack, until};
 use storage_tiers::Tiers;
 use tokio::sync::Notify;
 
@@ -407,5 +409,38 @@ async fn many_cold_owners_come_back_in_the_order_asked() -> Result<()> {
     let mut sorted = (0..300).map(|id| id.to_string()).collect::<Vec<_>>();
     sorted.sort();
     assert_eq!(ids, sorted);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_that_needs_a_database_that_hangs_ends_when_its_time_is_up() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let mut world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    world.settings.hot.operation_deadline = Duration::from_millis(500);
+    let stack = Stack::with(world).await?;
+    mariadb.pause()?;
+    // Its partition was never prepared.
+    let first = stack.player("ann").update([("gold", "1")]).await;
+    let error = first.expect_err("the database hangs");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::Timeout, Outcome::NotApplied),
+        "{error}"
+    );
+    mariadb.resume()?;
+    until("it works again", async || {
+        Ok(stack.player("ann").update([("gold", "1")]).await.is_ok())
+    })
+    .await?;
+    // The amount is only in the database.
+    let cold = cold_player(&stack, "bob").await?;
+    mariadb.pause()?;
+    let error = cold.incr("gold", 5).await.expect_err("the database hangs");
+    assert_eq!(
+        (error.kind(), error.outcome()),
+        (Kind::Timeout, Outcome::NotApplied),
+        "{error}"
+    );
+    mariadb.resume()?;
     Ok(())
 }

@@ -7,7 +7,7 @@ use futures::future::try_join_all;
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition, tries};
 use storage_tiers::{Noted, TierError};
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
 use crate::{Error, Kind, Result};
@@ -222,14 +222,13 @@ impl Core {
                 self.tiers.note(write.partition, epoch, generation);
                 return Ok(());
             }
-            Next::Load => self
-                .load_for(&write.mutation)
+            Next::Load => before(write.until, self.load_for(&write.mutation))
                 .await
-                .map(|loads| write.loads = loads)
-                .map_err(Error::from),
-            Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition))
-                .await
-                .map_err(Error::from),
+                .map(|loads| write.loads = loads),
+            Next::Prepare(partition) => {
+                let prepare = Box::pin(self.tiers.prepare_for_call(partition));
+                before(write.until, prepare).await
+            }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
             }
@@ -285,6 +284,20 @@ impl Core {
         let fields: Vec<Field> = changed.chain(expected).cloned().collect();
         Ok(self.tiers.load_fields(&part.owner, &fields).await?.load)
     }
+}
+
+/// A step that needs the database. A database that hangs can take longer than the call has.
+pub(super) async fn before<T>(
+    until: Instant,
+    step: impl Future<Output = std::result::Result<T, TierError>>,
+) -> Result<T> {
+    let done = timeout_at(until, step).await.map_err(|_| {
+        Error::new(
+            Kind::Timeout,
+            "the call first needs data of the database, which has not answered in the time of the call; retry later",
+        )
+    })?;
+    Ok(done?)
 }
 
 #[cfg(test)]
