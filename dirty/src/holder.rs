@@ -37,6 +37,8 @@ pub struct Asked {
     pub owner: Owner,
     /// The fence of the session.
     pub fence: Fence,
+    /// The id of the request.
+    pub ask: OpId,
     /// The name of the server that asks.
     pub by: String,
 }

@@ -158,8 +158,16 @@ pub trait Sessions: Send + Sync {
     async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError>;
 
     /// Asks the holder of a session for its owner. `by` is a name for people. Answers whether that
-    /// session still holds the owner.
-    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError>;
+    /// session still holds the owner. The request is there until another one takes its place, or the
+    /// session ends. Who still waits repeats it under another id, so that the holder can tell it from
+    /// that of a process that is gone.
+    async fn ask_session(
+        &self,
+        owner: &Owner,
+        fence: Fence,
+        ask: OpId,
+        by: &str,
+    ) -> Result<bool, HotError>;
 
     /// The sessions of owners. A lapsed session counts if nobody took the owner since.
     async fn sessions_of(&self, owners: &[Owner]) -> Vec<Result<Option<Session>, HotError>>;

@@ -4,7 +4,9 @@
 use storage_model::{Condition, Epoch, Fence, OpId, Outcome, Owner, Version};
 
 use super::harness::{Harness, applied, owner, set};
-use super::sessions::{HOLDER, Held, OTHER, is_fenced, is_held, open, opening, session_of, take};
+use super::sessions::{
+    ASK, HOLDER, Held, OTHER, is_fenced, is_held, open, opening, session_of, take,
+};
 use crate::{Adoption, Asked, Claimed, HotError, HotKind};
 
 /// The sessions that a holder has in the partition of an owner, according to the hot tier.
@@ -262,7 +264,7 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
     assert!(
         h.store()
-            .ask_session(&ann, held.fence, "game 2")
+            .ask_session(&ann, held.fence, ASK, "game 2")
             .await
             .unwrap()
     );
@@ -270,7 +272,7 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let before = session_of(h, &ann).await;
     assert!(
         !h.store()
-            .ask_session(&ann, held.fence, "game 3")
+            .ask_session(&ann, held.fence, ASK, "game 3")
             .await
             .unwrap()
     );
@@ -310,7 +312,7 @@ pub async fn who_asks_has_a_name(h: &Harness) {
         ("\u{a0}-", "_-"),
         ("a\tb", "a_b"),
     ] {
-        assert!(h.store().ask_session(&ann, fence, name).await.unwrap());
+        assert!(h.store().ask_session(&ann, fence, ASK, name).await.unwrap());
         assert_eq!(
             session_of(h, &ann).await.unwrap().asked.as_deref(),
             Some(word),
@@ -319,6 +321,7 @@ pub async fn who_asks_has_a_name(h: &Harness) {
         let heard = Asked {
             owner: ann.clone(),
             fence,
+            ask: ASK,
             by: word.to_owned(),
         };
         assert_eq!(
@@ -340,7 +343,7 @@ pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     }
     assert!(
         h.store()
-            .ask_session(&ann, first.fence, "game 3")
+            .ask_session(&ann, first.fence, ASK, "game 3")
             .await
             .unwrap()
     );
@@ -373,7 +376,10 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
         ("close", store.close_session(&ann, held.fence).await.err()),
         (
             "ask",
-            store.ask_session(&ann, held.fence, "game 2").await.err(),
+            store
+                .ask_session(&ann, held.fence, ASK, "game 2")
+                .await
+                .err(),
         ),
         ("lapse", store.lapse(partition, HOLDER, 0).await.err()),
         ("open", store.open_session(&open).await.err()),

@@ -4,7 +4,7 @@ use storage_model::{Epoch, Owner, Version};
 
 use super::field;
 use super::harness::{Harness, above, all_rows, applied, live, owner, set};
-use super::sessions::{HOLDER, OTHER, open, opening, session_of, take};
+use super::sessions::{ASK, HOLDER, OTHER, open, opening, session_of, take};
 use crate::{Claimed, HotKind, HotRead, Load, Marker, Observed, OpenSession, Opened};
 
 /// Opens with this load. The session must be open then.
@@ -224,7 +224,7 @@ pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness)
     assert!(matches!(anns.claim(h).await, Claimed::Yes { .. }));
     assert!(
         h.store()
-            .ask_session(&ann, anns.fence, "game 2")
+            .ask_session(&ann, anns.fence, ASK, "game 2")
             .await
             .unwrap()
     );

@@ -12,6 +12,8 @@ use crate::{
 };
 
 pub(super) const HOLDER: OpId = OpId::new([7; 16]);
+/// The id of a request for an owner.
+pub(super) const ASK: OpId = OpId::new([2; 16]);
 pub(super) const OTHER: OpId = OpId::new([8; 16]);
 
 /// A session, as its opener knows it.
@@ -352,7 +354,7 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
     let held = open(h, &ann).await;
     assert!(
         h.store()
-            .ask_session(&ann, held.fence, "game 2")
+            .ask_session(&ann, held.fence, ASK, "game 2")
             .await
             .unwrap()
     );
@@ -363,6 +365,7 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
     let heard = Asked {
         owner: ann.clone(),
         fence: held.fence,
+        ask: ASK,
         by: "game_2".to_owned(),
     };
     assert_eq!(h.store().asked(&partition, HOLDER).await, [Ok(vec![heard])]);
@@ -370,7 +373,7 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
     let next = take(h, &ann, OTHER, Some(held.fence)).await;
     assert!(
         !h.store()
-            .ask_session(&ann, held.fence, "game 3")
+            .ask_session(&ann, held.fence, ASK, "game 3")
             .await
             .unwrap()
     );

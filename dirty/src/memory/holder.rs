@@ -105,6 +105,7 @@ pub fn asked(state: &PartState, holder: OpId) -> Vec<Asked> {
             all.push(Asked {
                 owner: owner.clone(),
                 fence: session.fence,
+                ask: state.sessions.ask_for(owner),
                 by,
             });
         }

@@ -40,9 +40,15 @@ impl crate::Sessions for MemoryStore {
         })?
     }
 
-    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
+    async fn ask_session(
+        &self,
+        owner: &Owner,
+        fence: Fence,
+        ask: OpId,
+        by: &str,
+    ) -> Result<bool, HotError> {
         self.run_for(owner, "ask_session", |state, _, at| {
-            ask(state, at, owner, fence, by)
+            ask_for(state, at, owner, fence, (ask, by))
         })?
     }
 
@@ -59,6 +65,8 @@ impl crate::Sessions for MemoryStore {
 pub(super) struct Sessions {
     pub(super) held: BTreeMap<Owner, Session>,
     pub(super) beats: BTreeMap<OpId, u64>,
+    /// The last request for each held owner.
+    asks: BTreeMap<Owner, OpId>,
     /// The last epoch with an ended grace.
     pub(super) graced: Epoch,
     /// Where versions of the epoch begin.
@@ -69,6 +77,12 @@ pub(super) struct Sessions {
 }
 
 impl Sessions {
+    /// The id of the last request for an owner.
+    pub(super) fn ask_for(&self, owner: &Owner) -> OpId {
+        let none = OpId::new([0; 16]);
+        self.asks.get(owner).copied().unwrap_or(none)
+    }
+
     pub(super) fn get(&self, owner: &Owner) -> Option<&Session> {
         self.held.get(owner)
     }
@@ -272,17 +286,22 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
-pub fn ask(
+pub fn ask_for(
     state: &mut PartState,
     partition: Partition,
     owner: &Owner,
     fence: Fence,
-    by: &str,
+    (ask, by): (OpId, &str),
 ) -> Result<bool, HotError> {
     current(state, partition, "ask_session")?;
     let session = state.sessions.held.get_mut(owner);
     let session = session.filter(|session| session.fence == fence && !session.is_lapsed());
-    Ok(session
-        .map(|session| session.asked = Some(one_word(by)))
-        .is_some())
+    let Some(session) = session else {
+        return Ok(false);
+    };
+    session.asked = Some(one_word(by));
+    let Sessions { held, asks, .. } = &mut state.sessions;
+    asks.retain(|owner, _| held.contains_key(owner));
+    asks.insert(owner.clone(), ask);
+    Ok(true)
 }

@@ -303,7 +303,7 @@ async fn call(
         }
         "close session" => store.close_session(&owner("bob"), bobs).await.map(drop),
         "ask session" => store
-            .ask_session(&owner("bob"), bobs, "game 2")
+            .ask_session(&owner("bob"), bobs, OpId::new([2; 16]), "game 2")
             .await
             .map(drop),
         "beat" => store
@@ -344,7 +344,7 @@ async fn fill_all(server: &RedisServer, store: &RedisStore) -> Fences {
     let bobs = open(store, "bob", FENCE.token).await;
     assert!(
         store
-            .ask_session(&owner("bob"), bobs, "game 2")
+            .ask_session(&owner("bob"), bobs, OpId::new([2; 16]), "game 2")
             .await
             .unwrap()
     );

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use storage_dirty::Session as Stored;
+use storage_dirty::{Asked, Session as Stored};
 use storage_model::{Durability, Epoch, Fence, Owner, Partition, Version};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use super::content::Content;
 use super::save::Saves;
@@ -194,10 +195,20 @@ impl Hold {
         self.core.holder.forget(self.fence.token);
     }
 
-    /// Another server asks for the owner, or none does any more.
-    pub(super) fn asked(&self, by: Option<String>) {
-        if self.look(|known| known.asked != by) {
-            self.change(|known| known.asked = by);
+    /// Another server asks for the owner, or none does any more. Answers whether one does. A server
+    /// that waits asks again under another id. One that gave up or died leaves its last request.
+    pub(super) fn asked(&self, asked: Option<Asked>) -> bool {
+        let (before, now) = (self.look(|known| known.heard), Instant::now());
+        let heard = asked.as_ref().map(|asked| match before {
+            Some((ask, since)) if ask == asked.ask => (ask, since),
+            _ => (asked.ask, now),
+        });
+        let stands =
+            heard.is_some_and(|(_, since)| now.duration_since(since) < self.core.holder.lease);
+        let by = asked.map(|asked| asked.by).filter(|_| stands);
+        if self.look(|known| known.heard != heard || known.asked != by) {
+            self.change(|known| (known.heard, known.asked) = (heard, by));
         }
+        stands
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::join_all;
 use futures::stream;
-use storage_dirty::Beats;
+use storage_dirty::{Asked, Beats};
 use storage_model::{Ids, OpId, Partition};
 use storage_tiers::Leases;
 use tokio::time::{Instant, sleep, timeout};
@@ -261,15 +261,13 @@ async fn hear(core: &Arc<Core>) {
         .zip(hot.asked(&partitions, core.holder.id).await)
     {
         let Ok(asked) = asked else { continue };
-        let by: BTreeMap<OpId, String> = asked
+        let mut by: BTreeMap<OpId, Asked> = asked
             .into_iter()
-            .map(|asked| (asked.fence.token, asked.by))
+            .map(|asked| (asked.fence.token, asked))
             .collect();
         for hold in holds.iter().filter(|hold| hold.partition == *partition) {
-            let by = by.get(&hold.fence.token).cloned();
-            let saves = by.is_some() && hold.is_dirty() && !hold.is_suspect();
-            hold.asked(by);
-            if saves {
+            let is_asked = hold.asked(by.remove(&hold.fence.token));
+            if is_asked && hold.is_dirty() && !hold.is_suspect() {
                 begin_save(core, Arc::clone(hold));
             }
         }

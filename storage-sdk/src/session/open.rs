@@ -34,8 +34,8 @@ struct Opening<'a> {
     takes: Option<Fence>,
     /// The time since when another session holds the owner.
     held: Option<Instant>,
-    /// The session whose holder was asked.
-    asked: Option<Fence>,
+    /// The session whose holder was asked, and when.
+    asked: Option<(Fence, Instant)>,
 }
 
 /// The result of an opening.
@@ -237,15 +237,8 @@ impl Opening<'_> {
                 after,
                 then: Otherwise::Steal,
             } if since >= after => self.takes = Some(session.fence),
-            OnConflict::Ask { .. } if self.asked != Some(session.fence) => {
-                let (hot, name) = (self.core.tiers.hot(), &self.core.holder.name);
-                self.core
-                    .ask_hot(self.until, || {
-                        hot.ask_session(self.owner, session.fence, name)
-                    })
-                    .await?;
-                self.asked = Some(session.fence);
-                self.poll = POLL_MIN;
+            OnConflict::Ask { .. } if !self.has_asked(session.fence) => {
+                self.ask(session.fence).await?;
             }
             OnConflict::Wait { .. } | OnConflict::Ask { .. } => {}
         }
@@ -253,6 +246,27 @@ impl Opening<'_> {
             return Ok(());
         }
         self.wait(refused()).await
+    }
+
+    /// Whether a request of this start stands. The holder forgets a request that is not repeated for a
+    /// lease.
+    fn has_asked(&self, fence: Fence) -> bool {
+        let again = self.core.holder.lease / 3;
+        self.asked
+            .is_some_and(|(asked, at)| asked == fence && at.elapsed() < again)
+    }
+
+    async fn ask(&mut self, fence: Fence) -> Result<()> {
+        let (hot, name) = (self.core.tiers.hot(), &self.core.holder.name);
+        let ask = self.core.ids.next();
+        self.core
+            .ask_hot(self.until, || hot.ask_session(self.owner, fence, ask, name))
+            .await?;
+        if self.asked.is_none_or(|(asked, _)| asked != fence) {
+            self.poll = POLL_MIN;
+        }
+        self.asked = Some((fence, Instant::now()));
+        Ok(())
     }
 
     /// Waits a little. An error if no time is left.

@@ -3,7 +3,8 @@
 use std::fmt;
 
 use std::sync::Arc;
-use storage_model::{Epoch, Version};
+use storage_model::{Epoch, OpId, Version};
+use tokio::time::Instant;
 
 use super::content::Left;
 use crate::{Error, Kind};
@@ -81,6 +82,8 @@ pub(super) struct Known {
     pub(super) closing: bool,
     /// The server that asks for the owner.
     pub(super) asked: Option<String>,
+    /// The id of the last request for the owner, and when it was first heard.
+    pub(super) heard: Option<(OpId, Instant)>,
     /// The epoch of the last opening or confirmation, or an earlier one.
     pub(super) epoch: Epoch,
     /// The greatest known version of the owner.

@@ -16,6 +16,7 @@ on_both![
     an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it,
     a_holder_that_is_asked_saves_and_hands_over,
     a_holder_that_does_not_hand_over_loses_its_owner,
+    a_request_stands_for_as_long_as_its_server_waits,
     a_server_that_waits_in_vain_is_told_who_holds_the_owner,
     a_holder_that_is_gone_loses_its_owners_after_a_lease,
     a_session_that_nobody_has_is_ended,
@@ -167,6 +168,41 @@ async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
     session.edit(|hero| hero.level = 2)?;
     session.end().await?;
     assert_eq!(taking.await??.expect("it was saved").get().level, 2);
+    Ok(())
+}
+
+/// Otherwise the holder would save at each look for the rest of its session.
+async fn a_request_stands_for_as_long_as_its_server_waits(rig: &Rig) -> Result<()> {
+    let (one, two) = (rig.server("one").await?, rig.server("two").await?);
+    let asks = |after| SessionOptions {
+        on_conflict: OnConflict::Ask {
+            after,
+            then: Otherwise::Fail,
+        },
+        ..STRICT
+    };
+    let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
+    let waiting = {
+        let heroes = heroes(&two, asks(LEASE * 3));
+        tokio::spawn(async move { heroes.start(7_u64).await })
+    };
+    let asked = SessionState::HandOverAsked {
+        by: "two".to_owned(),
+    };
+    until("it is asked", async || Ok(session.state() == asked)).await?;
+    // Longer than a request stands that is not repeated.
+    while !waiting.is_finished() {
+        assert_eq!(session.state(), asked);
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(waiting.await?.unwrap_err().kind(), Kind::Held);
+    until("the request is forgotten", async || {
+        Ok(session.state() == SessionState::Held)
+    })
+    .await?;
+    let failed = heroes(&two, asks(Duration::ZERO)).start(7_u64).await;
+    assert_eq!(failed.unwrap_err().kind(), Kind::Held);
+    session.end().await?;
     Ok(())
 }
 

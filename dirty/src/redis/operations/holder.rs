@@ -204,14 +204,14 @@ fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<B
     })
 }
 
-/// The requests for the owners of one holder. The value of each owner is "holder version token by".
+/// The requests for the owners of one holder. The value of each owner is "holder version token ask by".
 fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
     let mut all = Vec::new();
     for (name, text) in reply::pairs(value)? {
         let nonsense = || Failure::Nonsense("a request for an owner can't be read".to_owned());
         let text = std::str::from_utf8(&text).map_err(|_| nonsense())?;
-        let [of, version, token, by] =
-            <[&str; 4]>::try_from(text.splitn(4, ' ').collect::<Vec<_>>())
+        let [of, version, token, ask, by] =
+            <[&str; 5]>::try_from(text.splitn(5, ' ').collect::<Vec<_>>())
                 .map_err(|_| nonsense())?;
         let fence = Fence {
             version: reply::version(version.as_bytes())?,
@@ -221,6 +221,7 @@ fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
             all.push(Asked {
                 owner: mark::owner_of(&name).ok_or_else(nonsense)?,
                 fence,
+                ask: id_of(ask).ok_or_else(nonsense)?,
                 by: by.to_owned(),
             });
         }

@@ -45,8 +45,14 @@ impl Sessions for RedisStore {
             .await
     }
 
-    async fn ask_session(&self, owner: &Owner, fence: Fence, by: &str) -> Result<bool, HotError> {
-        let command = scripts::ask_session(&self.space, owner, fence, by);
+    async fn ask_session(
+        &self,
+        owner: &Owner,
+        fence: Fence,
+        ask: OpId,
+        by: &str,
+    ) -> Result<bool, HotError> {
+        let command = scripts::ask_session(&self.space, owner, fence, ask, by);
         self.about("ask_session", owner, command, reply::yes).await
     }
 

@@ -98,7 +98,7 @@ pub(crate) fn close_session(
 }
 
 /// `ask_session.lua`.
-pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> Command {
+pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, ask: OpId, by: &str) -> Command {
     let partition = space.partition(owner);
     let all = &space.keys;
     let mut cmd = SCRIPTS.ask_session.call(&[
@@ -106,7 +106,9 @@ pub(crate) fn ask_session(space: &Space, owner: &Owner, of: Fence, by: &str) -> 
         all.asked(partition),
         all.part(partition),
     ]);
-    fence(cmd.arg(key::owner_part(owner)), of).arg(one_word(by));
+    fence(cmd.arg(key::owner_part(owner)), of)
+        .arg(ask.to_string())
+        .arg(one_word(by));
     SCRIPTS.ask_session.write(space.slot(partition), cmd)
 }
 

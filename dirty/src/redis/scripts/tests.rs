@@ -209,7 +209,7 @@ fn calls() -> Vec<Command> {
         open_session(&space, &opening, ttl, None),
         claim_session(&space, &claim),
         close_session(&space, &owner, fence, ttl),
-        ask_session(&space, &owner, fence, "game 2"),
+        ask_session(&space, &owner, fence, OpId::new([2; 16]), "game 2"),
         beat(&space, partition, Some((fence.token, 1)))[1].clone(),
         forget_lapsed(&space, partition, &[(owner.clone(), fence)]),
         lapse(
