@@ -1,8 +1,8 @@
 //! Two servers want one owner.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use storage_dirty::{OpenSession, Opened};
 use storage_sdk::{Kind, LossReason, OnConflict, Otherwise, Outcome, SessionOptions, SessionState};
 use storage_tests::{bounded, until};
@@ -183,19 +183,23 @@ async fn a_request_stands_for_as_long_as_its_server_waits(rig: &Rig) -> Result<(
     };
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let waiting = {
-        let heroes = heroes(&two, asks(LEASE * 3));
+        let heroes = heroes(&two, asks(LONG));
         tokio::spawn(async move { heroes.start(7_u64).await })
     };
     let asked = SessionState::HandOverAsked {
         by: "two".to_owned(),
     };
     until("it is asked", async || Ok(session.state() == asked)).await?;
-    // Longer than a request stands that is not repeated.
-    while !waiting.is_finished() {
-        assert_eq!(session.state(), asked);
-        tokio::task::yield_now().await;
-    }
-    assert_eq!(waiting.await?.unwrap_err().kind(), Kind::Held);
+    let begun = Instant::now();
+    until(
+        "it stands for longer than one that is not repeated",
+        async || {
+            ensure!(!waiting.is_finished(), "it waits no more");
+            Ok(begun.elapsed() > LEASE * 2 && session.state() == asked)
+        },
+    )
+    .await?;
+    waiting.abort();
     until("the request is forgotten", async || {
         Ok(session.state() == SessionState::Held)
     })
