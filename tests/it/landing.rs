@@ -122,7 +122,7 @@ async fn a_poison_row_is_rejected_and_hurts_nobody_else() -> Result<()> {
         200,
         "all but the owner of the poison field, which waits as a whole"
     );
-    assert_eq!(stack.storage.stats().await?.error_marks, 2);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
 
     let error = stack
         .player("bad")
@@ -181,7 +181,7 @@ async fn a_row_that_is_refused_by_a_number_that_nobody_knows_is_rejected_while_t
     stack.player("late").update([("v", "1")]).await?;
     stack.landed().await?;
     assert_eq!(rows(&stack.database).await?.len(), 201);
-    assert_eq!(stack.storage.stats().await?.error_marks, 2);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
     let error = stack
         .player("bad")
         .flush(Duration::from_secs(5))
@@ -225,7 +225,7 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_rejected_and_hurts_no
     let worker = stack.worker();
     stack.landed().await?;
     assert_eq!(rows(&database).await?.len(), 200);
-    assert_eq!(stack.storage.stats().await?.error_marks, 2);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
     let error = stack
         .player("bad")
         .flush(Duration::from_secs(5))
@@ -244,7 +244,7 @@ async fn a_row_on_which_the_connection_breaks_each_time_is_rejected_and_hurts_no
         Ok(worker.counts().failures > failures + 3)
     })
     .await?;
-    assert_eq!(stack.storage.stats().await?.error_marks, 2);
+    assert_eq!(stack.storage.stats().await?.error_marks, 1);
     proxy.lose_every_reply_to(0, b"");
     stack.player("bad").update([("v", "1")]).await?;
     stack.landed().await?;
