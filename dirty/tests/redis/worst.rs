@@ -104,3 +104,230 @@ async fn a_large_partition_makes_no_script_long() {
         assert!(took < BOUND, "{script}: {took:?}");
     }
 }
+
+/// Calls at the limits of the book, on values of 64 B.
+struct Limits {
+    server: RedisServer,
+    store: RedisStore,
+    lock: Lock,
+    took: Vec<(&'static str, Duration)>,
+}
+
+const OWNERS: usize = 8_192;
+const VALUE: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+
+impl Limits {
+    /// Notes the longest call of a script since the last one.
+    async fn note(&mut self, what: &'static str) {
+        let longest = longest(&self.server).await;
+        self.took.push((what, longest));
+    }
+
+    /// Writes by one call, each the first of its owner.
+    async fn first_writes(&self, owners: &[Owner], fields: usize) {
+        let names: Vec<String> = (0..fields).map(|n| format!("f{n:03}")).collect();
+        let mut writes = Vec::new();
+        for owner in owners {
+            let changes: Vec<_> = names
+                .iter()
+                .map(|name| (name.as_str(), set(VALUE)))
+                .collect();
+            writes.push((mutation(&self.store, owner, &changes).await, Vec::new()));
+        }
+        for answer in self.store.mutate(&writes).await {
+            assert!(matches!(answer, Ok(Mutated::Applied(_))), "{answer:?}");
+        }
+    }
+
+    async fn writes(&mut self) {
+        let owners: Vec<Owner> = (0..128).map(|n| owner(&format!("w{n}"))).collect();
+        self.first_writes(&owners, 1).await;
+        self.note("update.lua: 128 writes of new owners").await;
+        self.first_writes(&owners, 1).await;
+        self.note("update.lua: 128 writes").await;
+        self.first_writes(&owners[..1], 1_000).await;
+        self.note("update.lua: 1,000 fields").await;
+        self.first_writes(&owners[..1], 1_000).await;
+        self.note("update.lua: 1,000 fields that a mark names")
+            .await;
+        let names: Vec<String> = (0..500).map(|n| format!("f{n:03}")).collect();
+        let changes: Vec<_> = names
+            .iter()
+            .map(|name| (name.as_str(), set(VALUE)))
+            .collect();
+        let other = mutation(&self.store, &owners[1], &changes).await;
+        let both = mutation(&self.store, &owners[2], &changes)
+            .await
+            .with(vec![other]);
+        assert!(matches!(
+            send(&self.store, both).await,
+            Ok(Mutated::Applied(_))
+        ));
+        self.note("transact.lua: 1,000 fields of two owners").await;
+    }
+
+    async fn load(&mut self) {
+        let owner = owner("cold");
+        let observed = self
+            .store
+            .observe(std::slice::from_ref(&owner))
+            .await
+            .remove(0)
+            .unwrap();
+        let row = |n: u64| {
+            let value = Cell::Live(Bytes::from_static(VALUE.as_bytes()));
+            (field(&format!("f{n:04}")), value, Version::new(n).unwrap())
+        };
+        let load = Load {
+            owner,
+            observed,
+            rows: (1..=4_096).map(row).collect(),
+            complete: true,
+        };
+        let filled = self.store.fill(&[load]).await.remove(0).unwrap();
+        assert!(matches!(filled, Filled::Accepted(_)));
+        self.note("fill.lua: 4,096 rows").await;
+    }
+
+    /// Marks on their way to the database.
+    async fn landing(&mut self) {
+        let owners: Vec<Owner> = (0..OWNERS).map(|n| owner(&format!("m{n}"))).collect();
+        for owners in owners.chunks(128) {
+            self.first_writes(owners, 1).await;
+        }
+        longest(&self.server).await;
+        let until = Duration::from_secs(60);
+        let locked = self
+            .store
+            .lock(&[PARTITION], &self.lock, until)
+            .await
+            .remove(0);
+        assert_eq!(locked, Ok(true));
+        let Snapshot::Taken(snapshot) = self.store.snapshot(PARTITION, &self.lock).await.unwrap()
+        else {
+            panic!("no snapshot")
+        };
+        self.note("snapshot.lua").await;
+        let wanted: Vec<_> = owners
+            .iter()
+            .map(|owner| (owner.clone(), vec![field("f000")]))
+            .collect();
+        let collected = self.store.collect(PARTITION, &wanted, None).await.unwrap();
+        self.note("end_collect.lua: 1,000 owners").await;
+        let cells: Vec<_> = wanted
+            .into_iter()
+            .map(|(owner, fields)| (owner, Fields::Cells(fields)))
+            .collect();
+        let bound = Bound {
+            rows: OWNERS,
+            bytes: 8 << 20,
+        };
+        for (count, what) in [
+            (1_000, "collect_linked.lua: 1,000 owners"),
+            (OWNERS, "collect_linked.lua: 8,192 owners"),
+        ] {
+            let read = self
+                .store
+                .collect_linked(PARTITION, &cells[..count], bound, true)
+                .await;
+            let Ok(Linked::Closed(_, members)) = read else {
+                panic!("{read:?}")
+            };
+            assert_eq!(members.len(), count);
+            self.note(what).await;
+        }
+        self.store
+            .links(PARTITION, collected.epoch, &owners, OWNERS)
+            .await
+            .unwrap();
+        self.note("links.lua: 8,192 owners").await;
+        let page = self
+            .store
+            .scan(PARTITION, Map::Snapshot, 0, 500)
+            .await
+            .unwrap();
+        longest(&self.server).await;
+        let rejected = page.entries[..200].iter().map(|entry| Rejected {
+            source: Some(entry.clone()),
+            owner: entry.mark.as_ref().map(|mark| mark.owner.clone()),
+            faults: vec![Fault {
+                field: field("f000"),
+                version: entry.version,
+                code: 1,
+                message: VALUE.to_owned(),
+            }],
+            leaves: Vec::new(),
+        });
+        let reject = Reject {
+            partition: PARTITION,
+            lock: self.lock.clone(),
+            epoch: collected.epoch,
+            snapshot,
+            retry_min: until,
+            retry_max: until,
+            probation: false,
+            rejected: rejected.collect(),
+        };
+        self.store.reject(&reject).await.unwrap();
+        self.note("reject.lua: 200 entries").await;
+        for (probation, marks, what) in [
+            (false, &page.entries[200..300], "settle.lua: 100 marks"),
+            (
+                true,
+                &page.entries[300..400],
+                "settle.lua: 100 marks that go on probation",
+            ),
+        ] {
+            let settle = Settle {
+                partition: PARTITION,
+                lock: Some(self.lock.clone()),
+                epoch: collected.epoch,
+                snapshot,
+                landed: collected.reaches,
+                marks: marks.to_vec(),
+                rows: Vec::new(),
+                probation,
+            };
+            assert_eq!(self.store.settle(&settle).await.unwrap().cleared, 100);
+            self.note(what).await;
+        }
+    }
+}
+
+/// The table of the chapter on performance. `--nocapture` shows it.
+#[tokio::test]
+async fn no_script_takes_long_at_the_limits_of_the_book() {
+    let server = server().await;
+    let one = RedisSettings {
+        partitions: 1,
+        ..settings(&server.url())
+    };
+    let store = prepared(one).await;
+    for (name, value) in [
+        ("slowlog-max-len", "100000"),
+        ("slowlog-log-slower-than", "0"),
+    ] {
+        server.call(&["CONFIG", "SET", name, value]).await.unwrap();
+    }
+    let mut limits = Limits {
+        server,
+        store,
+        lock: lock("w"),
+        took: Vec::new(),
+    };
+    limits.writes().await;
+    limits.load().await;
+    limits.landing().await;
+    for (what, took) in &limits.took {
+        println!("{what}: {:.1} ms", took.as_secs_f64() * 1_000.0);
+    }
+    for (what, took) in &limits.took {
+        // Thousands of owners that land together have a bound of their own.
+        let bound = if what.contains("8,192") {
+            10 * BOUND
+        } else {
+            BOUND
+        };
+        assert!(*took < bound, "{what}: {took:?}");
+    }
+}
