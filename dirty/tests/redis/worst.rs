@@ -10,8 +10,9 @@ use crate::support::*;
 
 const HOLDER: OpId = OpId::new([7; 16]);
 const PARTITION: Partition = Partition(0);
-/// The bound is 5 ms. Other programs may use the machine while a script runs.
-const BOUND: Duration = Duration::from_millis(50);
+/// The bound is 5 ms. Other programs may use the machine while a script runs, and Redis counts that time, too. Scripts whose time
+/// grows with the partition take half a second here.
+const BOUND: Duration = Duration::from_millis(200);
 
 /// The longest call of a script since the last question. It begins the next measurement.
 async fn longest(server: &RedisServer) -> Duration {
