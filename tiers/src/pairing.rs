@@ -236,9 +236,6 @@ impl Tiers {
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
         let pair = taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref());
         let taken = self.cold.pair(cold, &pair).await?;
-        if taken {
-            tracing::info!(address = %hot.address, database = %cold.address, "a blank hot tier has taken the database over");
-        }
         // A hot tier that ends with its process is blank at each start.
         if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {
             tracing::warn!(
