@@ -178,7 +178,7 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     let refused = bad.update([("w", "1")]).await?.version();
     let worker = stack.worker();
     until("it is rejected", async || {
-        Ok(stack.storage.stats().await?.error_marks == 2)
+        Ok(stack.storage.stats().await?.error_marks == 1)
     })
     .await?;
     worker.stop().await?;

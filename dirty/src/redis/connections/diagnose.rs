@@ -21,7 +21,7 @@ const ANSWER: Duration = Duration::from_millis(500);
 const ROUNDS: usize = 2;
 
 /// The cause of a connection that broke before its first answer, if it can be found out.
-pub(in crate::redis) async fn diagnose(info: &ConnectionInfo, known: bool) -> Option<Failure> {
+pub(in crate::redis) async fn diagnose(info: &ConnectionInfo) -> Option<Failure> {
     let mut closes_on = None;
     for _ in 0..ROUNDS {
         let heard = match info.addr() {
@@ -38,7 +38,6 @@ pub(in crate::redis) async fn diagnose(info: &ConnectionInfo, known: bool) -> Op
         };
         match heard {
             Heard::Refusal(refusal) => return Some(refusal),
-            Heard::Closes(_) if known => return None,
             Heard::Closes(command) if closes_on.is_none_or(|before| before == command) => {
                 closes_on = Some(command);
             }

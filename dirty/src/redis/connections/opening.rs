@@ -204,8 +204,9 @@ impl Node {
     /// The meaning of a connection that broke before its first answer.
     async fn broken(&self, error: RedisError) -> Failure {
         let failure = Failure::from(error);
-        if let (Failure::Lost(_), None) = (&failure, &self.common.dial)
-            && let Some(cause) = diagnose(&self.info, self.was_reached()).await
+        // A server that was reached before is away for a moment, and callers wait for it.
+        if let (Failure::Lost(_), None, false) = (&failure, &self.common.dial, self.was_reached())
+            && let Some(cause) = diagnose(&self.info).await
         {
             return self.unsent(cause);
         }

@@ -41,7 +41,7 @@ impl Applied {
     }
 }
 
-/// The changes of `update.lua`: seven arguments, an owner for each write, and then the writes
+/// The changes of `update.lua`: eight arguments, an owner for each write, and then the writes
 /// themselves. A write has no id. The name of its store, its partition, the number of its call and
 /// its place in the call stand for it.
 fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
@@ -51,7 +51,7 @@ fn updates(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
         return applied;
     };
     let owners = executed.keys.get(8..).unwrap_or_default().chunks(2);
-    let mut rest = executed.argv.get(7 + owners.len()..).unwrap_or_default();
+    let mut rest = executed.argv.get(8 + owners.len()..).unwrap_or_default();
     for (place, (reply, keys)) in reply.split(|byte| *byte == b'\n').zip(owners).enumerate() {
         let Some(head) = rest.first().and_then(|head| text(head)) else {
             break;
@@ -139,7 +139,7 @@ fn updated(
 /// The keys of `mutate.lua` before those of its owners.
 const KEYS: usize = 14;
 /// Its arguments before those of its owners, and those of an owner before its changes.
-const HEAD: usize = 4;
+const HEAD: usize = 5;
 const PART: usize = 8;
 
 /// The changes of `mutate.lua`, of each of its owners.
@@ -181,14 +181,14 @@ fn changes_of(id: &[u8], argv: &mut &[Vec<u8>], keys: &[Vec<u8>], reply: &[u8]) 
 /// The keys of `transact.lua` before those of its owners, and its arguments before those of its
 /// writes.
 const TRANSACT_KEYS: usize = 12;
-const TRANSACT_HEAD: usize = 6;
+const TRANSACT_HEAD: usize = 7;
 
 /// The changes of `transact.lua`, of each owner of each write. As in `updates`, the call and the
 /// place in it stand for a write's id.
 fn transacted(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
     let (Some([store, number]), Some(record)) =
-        (executed.argv.get(4..TRANSACT_HEAD), executed.keys.first())
+        (executed.argv.get(4..6), executed.keys.first())
     else {
         return applied;
     };
