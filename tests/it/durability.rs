@@ -225,8 +225,10 @@ async fn writes_of_one_group_that_wait_for_the_database_share_their_landings() -
         commits: AtomicU64::new(0),
     });
     let cold = open_through(&world.settings.sql, counting.clone()).await?;
-    // The first storage to open pairs the tiers, in a transaction of its own.
+    // The first storage to open pairs the tiers, and the first write prepares the partition, each in a
+    // transaction of its own.
     let other = Stack::with(world.clone()).await?;
+    other.player("{g}/first").update([("v", "1")]).await?;
     let lands = Storage::builder(world.settings.clone())
         .cold(cold)
         .open()
