@@ -3,14 +3,18 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_tests::{Stack, rows, until};
+use storage_tests::{Stack, World, rows, until};
 
 use crate::landing::poison;
 
 /// A stack whose worker takes purged rows for old after a second. A settings file can't ask for so
 /// little.
 async fn sweeping() -> Result<Stack> {
-    let mut stack = Stack::open().await?;
+    sweeping_on(World::fresh().await?).await
+}
+
+async fn sweeping_on(world: World) -> Result<Stack> {
+    let mut stack = Stack::with(world).await?;
     stack.settings.landing.sweep_after = Duration::from_secs(1);
     Ok(stack)
 }
@@ -49,10 +53,11 @@ async fn the_rows_of_purged_fields_go_and_all_others_stay() -> Result<()> {
 /// D2, R6: the row may be the proof that a mark has landed.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_rows_of_an_owner_with_marks_stay() -> Result<()> {
-    let mut stack = sweeping().await?;
+    let mut world = World::fresh().await?;
     // Otherwise the purge would wait for the rejected field.
-    stack.settings.landing.torn_after = Duration::ZERO;
-    stack.settings.landing.error_retry_min = Duration::from_millis(100);
+    world.settings.landing.torn_after = Duration::ZERO;
+    world.settings.landing.error_retry_min = Duration::from_millis(100);
+    let stack = sweeping_on(world).await?;
     let worker = stack.worker();
     poison(stack.database.clone(), "player/bad").await?;
     let (bad, good) = (stack.player("bad"), stack.player("good"));
