@@ -24,8 +24,7 @@ impl Worker {
             return false;
         }
         let partitions: Vec<_> = parts.iter().map(|part| part.partition).collect();
-        let answers = self.tiers.hot().peek(&partitions).await;
-        answers.iter().all(Result::is_ok)
+        self.tiers.answers(&partitions).await
     }
 
     /// Lands parts in halves until the owners stand alone that can't be read. Those move to the error

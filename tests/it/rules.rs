@@ -177,18 +177,13 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     leave_over(&stack, &bad).await?;
     let refused = bad.update([("w", "1")]).await?.version();
     let worker = stack.worker();
-    until("it is rejected", async || {
-        Ok(stack.storage.stats().await?.error_marks == 1)
+    let (hot, partition) = (stack.storage.tiers().hot(), bad.owner().partition(8));
+    until("both fields are rejected", async || {
+        Ok(hot.errors(partition, 0, 10).await?.entries.len() == 2)
     })
     .await?;
     worker.stop().await?;
-    let errors = stack
-        .storage
-        .tiers()
-        .hot()
-        .errors(bad.owner().partition(8), 0, 10)
-        .await?
-        .entries;
+    let errors = hot.errors(partition, 0, 10).await?.entries;
     assert_eq!(
         errors.iter().map(|error| error.version).collect::<Vec<_>>(),
         [refused; 2],

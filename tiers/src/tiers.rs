@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_dirty::HotStore;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
+use tokio::time::sleep;
 
 use crate::flush_together::{Flushes, flushes};
 use crate::{Home, load, refusal};
@@ -220,6 +221,23 @@ impl Tiers {
                 "the database may forget committed rows when it crashes or fails over, and no marks are kept to land them again: set landing.probation, or let the database flush at each commit"
             );
         }
+    }
+
+    /// Whether the hot tier answers about these partitions within about a second. A connection that
+    /// just broke is opened again first.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn answers(&self, partitions: &[Partition]) -> bool {
+        const LOOKS: u32 = 20;
+        for _ in 0..LOOKS {
+            let answers = self.hot.peek(partitions).await;
+            if answers.iter().all(Result::is_ok) {
+                return true;
+            }
+            sleep(Duration::from_millis(50)).await;
+        }
+        false
     }
 
     /// The hot tier.

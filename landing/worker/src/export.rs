@@ -98,8 +98,7 @@ async fn entity_alone(
         Err(error) => error,
     };
     let partition = owner.partition(storage.tiers().hot().partition_count());
-    let is_answering = storage.tiers().hot().peek(&[partition]).await;
-    if is_answering.iter().any(Result::is_err) || !is_cut_off(&error) {
+    if !is_cut_off(&error) || !storage.tiers().answers(&[partition]).await {
         return Err(error);
     }
     tracing::error!(

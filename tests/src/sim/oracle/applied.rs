@@ -187,8 +187,7 @@ const TRANSACT_HEAD: usize = 7;
 /// place in it stand for a write's id.
 fn transacted(executed: &Executed<'_>, reply: &[u8]) -> Vec<Applied> {
     let mut applied = Vec::new();
-    let (Some([store, number]), Some(record)) =
-        (executed.argv.get(4..6), executed.keys.first())
+    let (Some([store, number]), Some(record)) = (executed.argv.get(4..6), executed.keys.first())
     else {
         return applied;
     };
