@@ -10,6 +10,7 @@
 //! | [`history`] | the operations of game servers, line by line |
 //! | [`nemesis`], [`faults`] | the order of faults; each of them |
 //! | [`embedded`] | a run of the embedded mode |
+//! | [`balance`] | a reader by SQL beside the play |
 //! | [`finals`] | the stored data after a run |
 //! | [`oracle`] | the conditions on a history and on the stored data after it |
 //! | [`report`], [`total`] | the result of a run; the result of many together |
@@ -17,6 +18,7 @@
 
 pub mod arena;
 pub mod args;
+pub mod balance;
 pub mod children;
 pub mod crew;
 pub mod embedded;

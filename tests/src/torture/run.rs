@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rand::rngs::StdRng;
+use tokio::sync::oneshot;
 use tokio::time::sleep;
 
 use super::arena::Arena;
@@ -16,7 +17,7 @@ use super::history::{self, Operation};
 use super::nemesis::{self, Injection, Planned};
 use super::oracle::{Flaw, judge};
 use super::report::{Operations, Report};
-use super::{embedded, finals};
+use super::{balance, embedded, finals};
 
 /// The time for which all processes play on after the last fault.
 const AFTERWARDS: Duration = Duration::from_millis(1_500);
@@ -48,6 +49,9 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
         .map(|group| nemesis::plan(&faults, *group, time, args.seed))
         .collect();
     let mut injections: Vec<Injection> = Vec::new();
+    let (stop, stopped) = oneshot::channel();
+    let database = arena.database.clone();
+    let watching = tokio::spawn(async move { balance::watch(&database, stopped).await });
     let torments = groups.iter().zip(&plans).map(|(group, plan)| {
         let inject = async |planned: Planned, rng: &mut StdRng| {
             planned.fault.inject(&arena, planned.phase, rng).await
@@ -66,6 +70,10 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
 
     let mut flaws = stop_games(&arena).await?;
     let drained = finals::drained(&arena).await;
+    drop(stop);
+    let (looks, uneven) = watching.await?;
+    eprintln!("a reader by SQL added up all purses {looks} times");
+    flaws.extend(uneven);
     flaws.extend(stop_workers(&arena).await?);
     let operations = read_histories(&arena).await?;
     nemesis::count_operations(&mut injections, &operations);

@@ -7,11 +7,11 @@ use storage_sdk::codec;
 use super::cell::Cell;
 use super::chain::Stored;
 use super::field::{NoTimeline, Timeline, cell_of};
-use super::{Flaw, Rewind, chain, counter, versions};
+use super::{Flaw, Rewind, balance, chain, counter, versions};
 use crate::StoredRow;
 use crate::torture::history::{Call, End, Operation};
 use crate::torture::play::TASKS;
-use crate::torture::play::shared::Room;
+use crate::torture::play::shared::{AMOUNTS, Room};
 
 /// Live values by `logic_type/owner_id/field`.
 pub type Values = BTreeMap<String, Vec<u8>>;
@@ -98,6 +98,10 @@ pub fn judge(operations: &[Operation], rewinds: &[Rewind], finals: &Finals) -> J
                 rewinds,
                 finals,
             )),
+            (None, Some("purse")) => {
+                judgement.fields += AMOUNTS.len();
+                flaws.extend(balance::check(owner, rewinds, finals));
+            }
             _ => {
                 let name = format!("{owner}/data");
                 judgement.fields += 1;

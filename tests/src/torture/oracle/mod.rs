@@ -7,8 +7,10 @@
 //! | [`versions`] | V1, V4: versions follow time, and no reader sees an owner go back |
 //! | [`counter`] | V3: counters with many writers |
 //! | [`chain`] | compare-and-set by many writers: no link is lost |
+//! | [`balance`] | V10: the rows of an owner are a state that it had |
 //! | [`judge`](mod@judge) | all of them over a whole run |
 
+pub mod balance;
 pub mod cell;
 pub mod chain;
 pub mod counter;

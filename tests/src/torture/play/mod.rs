@@ -157,8 +157,9 @@ impl Player {
                 0..30 if self.task < CHURNERS => self.churn().await?,
                 0..70 => self.play_own().await?,
                 70..86 => self.look_at_others().await?,
-                86..93 => self.count().await?,
-                93..98 => self.append().await?,
+                86..91 => self.count().await?,
+                91..94 => self.shift().await?,
+                94..98 => self.append().await?,
                 _ => self.hold().await?,
             }
             let pause = self.rng.random_range(0..PAUSE_MAX);

@@ -14,6 +14,10 @@ use crate::torture::value::token_of;
 pub const GUILDS: u32 = 12;
 /// The number of owners with a chain.
 pub const ROOMS: u32 = 12;
+/// The number of owners whose amounts always add up to zero.
+pub const PURSES: u32 = 12;
+/// The amounts of such an owner.
+pub const AMOUNTS: [&str; 3] = ["a", "b", "c"];
 /// The field of a shared counter.
 pub const GOLD: &str = "gold";
 
@@ -65,6 +69,34 @@ impl Player {
             counted: vec![(GOLD.to_owned(), counters.value())],
         };
         self.write(&name, call, || owner.incr(GOLD, by), counted)
+            .await
+            .map(drop)
+    }
+
+    /// Moves an amount from one field of a purse to another, in one write. Writes of one purse change
+    /// different fields, so a landing that took a part of one would show.
+    pub(super) async fn shift(&mut self) -> Result<()> {
+        let name = format!("purse/p{}", self.hot(PURSES));
+        let owner = self.owner(&name)?;
+        let from = self.rng.random_range(0..AMOUNTS.len());
+        let to = (from + self.rng.random_range(1..AMOUNTS.len())) % AMOUNTS.len();
+        let by = self.rng.random_range(1..1_000);
+        let mut changes = [(AMOUNTS[from], -by), (AMOUNTS[to], by)];
+        changes.sort_unstable();
+        let call = Call::Write {
+            changes: changes
+                .map(|(field, by)| (field.to_owned(), Effect::Incr(by)))
+                .to_vec(),
+            if_version: None,
+        };
+        let counted = |counters: Counters| End::Acked {
+            version: counters.version().get(),
+            changed: counters.ack().changed(),
+            counted: changes
+                .map(|(field, _)| (field.to_owned(), counters.get(field).unwrap_or_default()))
+                .to_vec(),
+        };
+        self.write(&name, call, || owner.incr_many(changes), counted)
             .await
             .map(drop)
     }
