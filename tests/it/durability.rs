@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use async_trait::async_trait;
@@ -15,7 +15,7 @@ use storage_sdk::{
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::open_through;
-use storage_tests::{Proxy, Stack, World, rows, stack, until};
+use storage_tests::{Proxy, Stack, World, rows, size, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_millis(100);
@@ -627,4 +627,46 @@ async fn what_a_game_server_was_told_outlives_it() -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Items of one collection are linked by its head, so each landing takes all of them. The long form shows the rates.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_writers_of_one_group_that_wait_for_the_database_are_faster_than_one() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    let mut rates = Vec::new();
+    for writers in [1, 32] {
+        let until = Instant::now() + Duration::from_secs(size(1, 20));
+        let begun = Instant::now();
+        let writing = (0..writers).map(|writer| write_items(&stack, writers, writer, until));
+        let counts = futures::future::try_join_all(writing).await?;
+        let written: u32 = counts.into_iter().sum();
+        let rate = f64::from(written) / begun.elapsed().as_secs_f64();
+        println!("{writers} writers: {rate:.1} writes/s");
+        rates.push(rate);
+    }
+    worker.stop().await?;
+    ensure!(rates[1] > rates[0], "{rates:?}");
+    Ok(())
+}
+
+/// Writes items with the head of their collection until then, and waits for the database each time.
+async fn write_items(stack: &Stack, writers: u32, writer: u32, until: Instant) -> Result<u32> {
+    let world = stack.storage.world("game", "eu")?;
+    let head = world
+        .bytes()
+        .owner("player", format!("{{g{writers}}}/head"))?;
+    let mut written = 0;
+    while written == 0 || Instant::now() < until {
+        let id = format!("{{g{writers}}}/{writer}-{written}");
+        let item = world.bytes().owner("player", id)?;
+        let both = world
+            .transaction()
+            .owner(&head, |part| part.add("items", 1))
+            .owner(&item, |part| part.set("number", "1"));
+        both.durability(Durability::Landed { timeout: LONG })
+            .await?;
+        written += 1;
+    }
+    Ok(written)
 }
