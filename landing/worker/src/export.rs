@@ -111,7 +111,7 @@ async fn entity_alone(
 /// Whether an error tells of a connection that broke.
 fn is_cut_off(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref::<storage_sdk::Error>();
-    error.is_some_and(|error| error.kind() == Kind::HotUnavailable)
+    error.is_some_and(|error| matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout))
 }
 
 /// Writes all owners that can be read.
