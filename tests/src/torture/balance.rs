@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use futures::future::Either;
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use tokio::sync::oneshot;
@@ -21,10 +20,9 @@ pub async fn watch(database: &str, mut stop: oneshot::Receiver<()>) -> (u64, Vec
     let (mut looks, mut flaws) = (0, Vec::new());
     let mut connection: Option<MySqlConnection> = None;
     loop {
-        let look = std::pin::pin!(look(database, &mut connection));
-        let looked = match futures::future::select(look, &mut stop).await {
-            Either::Left((looked, _)) => looked,
-            Either::Right(_) => return (looks, flaws),
+        let looked = tokio::select! {
+            looked = look(database, &mut connection) => looked,
+            _ = &mut stop => return (looks, flaws),
         };
         match looked {
             Ok(uneven) => {
