@@ -156,7 +156,7 @@ fn fields_of(names: Vec<&[u8]>) -> Vec<Field> {
 fn partners_of(names: Vec<&[u8]>) -> Vec<Owner> {
     let mut owners: Vec<Owner> = names
         .into_iter()
-        .filter_map(|name| mark::owner_of(&name[mark::PARTNER.len_utf8()..]))
+        .filter_map(|name| mark::owner_of(name.get(mark::PARTNER.len_utf8()..)?))
         .collect();
     owners.sort_unstable();
     owners.dedup();
