@@ -119,7 +119,7 @@ pub const SWITCHES: &[&str] = &[
     "H33-unasked",
     "H33-kept",
     "H33-lowered",
-    "H126-room",
+    "H123-room",
     "H76-shared",
     "S1-unfenced",
     "S1-plain",

@@ -236,7 +236,9 @@ impl Core {
     async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
-        let prepared = retry::before(sending.until, self.tiers.prepare(&[partition])).await;
+        let prepared = self
+            .before(sending.until, self.tiers.prepare(&[partition]))
+            .await;
         prepared.map_err(|error| error.with_outcome(Outcome::Unknown).of(&mutation.owner))?;
         mutation.epoch = Some(self.tiers.epoch(partition));
         Ok(())

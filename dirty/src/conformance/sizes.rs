@@ -134,7 +134,7 @@ pub async fn a_thousand_fields_change_in_one_call(h: &Harness) {
     assert_eq!(entries[0].mark.as_ref().unwrap().fields.len(), names.len());
 }
 
-/// H126: each write of an owner reads and writes its whole mark.
+/// H123: each write of an owner reads and writes its whole mark.
 pub async fn a_long_mark_takes_no_further_field_until_it_has_landed(h: &Harness) {
     let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
     h.make_absent(&ann).await;

@@ -8,9 +8,7 @@ use storage_model::{Epoch, Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
-use crate::{
-    Entry, ErrorEntry, HotError, HotKind, LandedRow, Map, Mark, Page, SnapshotId, key,
-};
+use crate::{Entry, ErrorEntry, HotError, HotKind, LandedRow, Map, Mark, Page, SnapshotId, key};
 
 /// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
