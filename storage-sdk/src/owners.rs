@@ -149,9 +149,10 @@ impl Core {
         let owners: Vec<&Owner> = owners.iter().collect();
         let mut live = Vec::new();
         for some in owners.chunks(OWNERS_AT_ONCE) {
-            let names = futures::future::join_all(some.iter().map(|owner| self.names(owner))).await;
-            for (owner, names) in some.iter().zip(names) {
-                if !names?.is_empty() {
+            let looks = some.iter().map(|owner| self.has_fields(owner));
+            let found = futures::future::join_all(looks).await;
+            for (owner, is_live) in some.iter().zip(found) {
+                if is_live? {
                     live.push((*owner).clone());
                 }
             }

@@ -384,6 +384,20 @@ impl Core {
         versions
     }
 
+    /// Whether an owner has a live field. One with live fields in the hot tier is not loaded for that.
+    pub(crate) async fn has_fields(&self, owner: &Owner) -> Result<bool> {
+        let read = Read {
+            owner: owner.clone(),
+            fields: Fields::Names,
+        };
+        let hot = self.while_open(self.read_hot(&read)).await?;
+        let is_live = |(_, cell): &(Field, Cell)| cell.live().is_some();
+        if !is_suspect(&hot) && hot.cells.iter().any(is_live) {
+            return Ok(true);
+        }
+        Ok(!self.names(owner).await?.is_empty())
+    }
+
     /// The names of an owner's live fields, and its version. A cold owner is hot-loaded.
     pub(crate) async fn names(&self, owner: &Owner) -> Result<Record> {
         self.while_open(async {
