@@ -71,7 +71,7 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
     let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count())
         .map(Partition)
         .collect();
-    core.tiers.prepare(&partitions).await?;
+    prepare(core, &partitions).await?;
     let left = until.saturating_duration_since(Instant::now());
     let waiting = Arc::clone(core);
     let heard = core
@@ -83,6 +83,19 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
             format!("this server could not announce itself to the hot tier {late}"),
         )
     })
+}
+
+/// Prepares all partitions. A connection that just broke is opened again first.
+async fn prepare(core: &Core, partitions: &[Partition]) -> Result<()> {
+    for pause in [50, 100, 200] {
+        match core.tiers.prepare(partitions).await.map_err(Error::from) {
+            Err(error) if matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout) => {
+                sleep(Duration::from_millis(pause)).await;
+            }
+            done => return done,
+        }
+    }
+    Ok(core.tiers.prepare(partitions).await?)
 }
 
 /// The state of a holder's own beats.
