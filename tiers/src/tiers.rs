@@ -8,6 +8,7 @@ use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::ColdStore;
 
 use crate::flush_together::{Flushes, flushes};
+use crate::place::Places;
 use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
@@ -37,6 +38,8 @@ pub struct Tiers {
     pub(crate) alone: bool,
     /// Why writes fail, as this process found it last.
     pub(crate) refusals: Arc<refusal::Refusals>,
+    /// The partitions that the hot tier had at the last comparison.
+    pub(crate) places: Arc<Places>,
 }
 
 /// The epoch in which this process sends writes to a partition, and its generation. Both are 0
@@ -83,6 +86,7 @@ impl Tiers {
             ids: Arc::new(RandomIds),
             alone: false,
             refusals: Arc::default(),
+            places: Arc::default(),
         }
     }
 

@@ -75,6 +75,12 @@ impl Progress {
         }
     }
 
+    /// Waits before the next copy, longer each time.
+    async fn wait(&mut self) {
+        sleep_until(Instant::now() + self.pause).await;
+        self.pause = (self.pause * 2).min(REPEAT_MAX);
+    }
+
     /// The next step after an answer. `late` means that the mutation's time is up.
     fn heed(&mut self, answer: Result<Mutated, HotError>, late: bool) -> Result<Applied, Next> {
         self.last_unknown &= answer.is_err();
@@ -227,15 +233,23 @@ impl Core {
                 .await
                 .map(|loads| write.loads = loads)
                 .map_err(Error::from),
-            Next::Prepare(partition) => Box::pin(self.tiers.prepare_for_call(partition))
-                .await
-                .map_err(Error::from),
+            Next::Prepare(partition) => {
+                match Box::pin(self.tiers.prepare_for_call(partition)).await {
+                    // The other hot tier may fall silent before the deadline.
+                    Err(TierError::Behind(_))
+                        if Instant::now() + write.progress.pause < write.until =>
+                    {
+                        write.progress.wait().await;
+                        return Ok(());
+                    }
+                    prepared => prepared.map_err(Error::from),
+                }
+            }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
             }
             Next::Wait(_) => {
-                sleep_until(Instant::now() + write.progress.pause).await;
-                write.progress.pause = (write.progress.pause * 2).min(REPEAT_MAX);
+                write.progress.wait().await;
                 return Ok(());
             }
             Next::GiveUp(error) => Err(error),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, observe, partition, read};
 use storage_dirty::{Fields, HotRead};
-use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
+use storage_model::{Cell, Epoch, Field, HotId, Mutation, Timestamp};
 use storage_sql::Raise;
 use storage_tiers::{Need, need};
 
@@ -63,7 +63,10 @@ impl World {
             cold.store(fields(bounds.fields));
         }
         if !bounds.unprepared {
-            let first = Raise::by_one(PARTITION, Epoch(0));
+            let first = Raise {
+                by: HotId::of("0"),
+                ..Raise::by_one(PARTITION, Epoch(0))
+            };
             cold.raise(first);
             let seen = partition::partition_state(&hot);
             partition::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
@@ -108,6 +111,7 @@ impl World {
             &partition::partition_state(&self.hot),
             self.cold.record,
             bounds.probation,
+            false,
         ) == Need::Nothing
     }
 

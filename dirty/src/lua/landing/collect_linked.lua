@@ -20,7 +20,8 @@
 --   It can be on the other server of a slot that moves, so the caller names it. {"large"} if there
 --   are more owners, rows or bytes. Or {"closed", epoch, landed, how far the values reach, generation,
 --   identity of the database (false if it is not watched), 1 if the error map has entries, the place
---   of the gap as in end_collect.lua, the number of the snapshot}, then of each owner {its name, names
+--   of the gap as in end_collect.lua, the number of the snapshot, the stamp of the epoch (false if an
+--   older program adopted it)}, then of each owner {its name, names
 --   and values, fields that were read, partners, how long it has been rejected in microseconds or
 --   "", its mark in the snapshot or ""}. The named owners come first. The fields are those that are
 --   wanted or that a mark names.
@@ -131,7 +132,7 @@ local function cells_of(owner)
 end
 local source, now = digits(r.source), time()
 call('HSET', KEYS[PART], 'collected', source)
-local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older'), call('HGET', KEYS[PART], 'snap') or '0' }
+local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older'), call('HGET', KEYS[PART], 'snap') or '0', call('HGET', KEYS[PART], 'stamp') }
 for _, owner in ipairs(owners) do
   local cells = cells_of(owner)
   for i = 1, #cells, 2 do

@@ -327,6 +327,7 @@ fn checked_of(
     let is_linked = reply::yes(next())?;
     let gap = read::maybe_position(next())?;
     let has_errors = reply::yes(next())?;
+    let stamp = reply::stamp(next())?;
     let mut named = BTreeSet::new();
     while let Some(place) = values.next() {
         let (place, text): (usize, _) = (reply::number(place)?, values.next());
@@ -342,6 +343,7 @@ fn checked_of(
     partial.extend(named.into_iter().cloned());
     let collected = Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,
@@ -390,6 +392,7 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     let has_errors = reply::yes(next())?;
     let gap = read::maybe_position(next())?;
     let snapshot = SnapshotId(reply::digits(&reply::bytes(next())?)?);
+    let stamp = reply::stamp(next())?;
     let (mut reads, mut members) = (Vec::new(), Vec::new());
     let (none, mut wanted) = (Fields::Cells(Vec::new()), wanted.iter());
     for value in values {
@@ -402,6 +405,7 @@ fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Linked, Failure
     }
     let collected = Collected {
         epoch: reply::epoch(&epoch)?,
+        stamp,
         landed: reply::version(&landed)?,
         reaches: reply::version(&reaches)?,
         database,
