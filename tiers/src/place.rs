@@ -164,6 +164,10 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn others(&self) -> Result<Vec<HotTier>, TierError> {
+        if self.cold.pairing().await?.hot.is_none() {
+            // It may have no tables.
+            return Ok(Vec::new());
+        }
         let here = HotId::of(&self.hot.pairing().await?.incarnation);
         let mut others = self.cold.hot_tiers().await?;
         others.retain(|other| other.partitions > 0 && other.id != here);
@@ -260,6 +264,13 @@ impl Tiers {
             by: by.map(|by| by.address),
         }));
         self.refusals.replaced(Some(error.clone()));
+        if self.hot.is_named() {
+            // Sentinels may have named another server long ago. A process that still reaches the old one does
+            // not notice. The next comparison is with the server that they name now.
+            if let Err(error) = self.hot.check().await {
+                tracing::debug!(%error, "the servers could not be asked for again");
+            }
+        }
         Ok(error)
     }
 

@@ -71,43 +71,54 @@ async fn a_restart_with_its_data_waits_for_nobody_and_a_rewound_redis_goes_on_by
 async fn sentinels_that_split_leave_one_lander() -> Result<()> {
     let sentinel = RedisSentinel::start(SentinelOptions::default()).await?;
     let world = World::on(&sentinel.url(), stack::mariadb().await?).await?;
-    let after = Stack::with(world).await?;
     let master = sentinel.server(0)?;
-    // A program behind a cut link knows the old master alone.
-    let before = Stack::with(moved(&after, master)?).await?;
-    let (worker, old_worker) = (after.worker(), before.worker());
+    let early = Stack::with(world.clone()).await?;
+    // A program that does not know of Sentinels.
+    let alone = Stack::with(moved(&early, master)?).await?;
     let (mut added, mut on_old) = (0, 0);
-    play_on(&after, &mut added).await?;
-    after.landed().await?;
+    let (early_worker, old_worker) = (early.worker(), alone.worker());
+    play_on(&early, &mut added).await?;
+    early.landed().await?;
     sentinel.caught_up().await?;
 
-    // Sentinels do not reach the old master any more, so it stays a master.
+    // Sentinels can't make the old master a replica, and programs that reach it do not notice.
     master
         .call(&["ACL", "SETUSER", "default", "-replicaof", "-slaveof"])
         .await?;
     let new = sentinel.fail_over().await?;
-    play_on(&after, &mut added).await?;
-    refused(&before, &mut on_old).await?;
-    let taken = places(&after).await?;
+    let late = Stack::with(world).await?;
+    play_on(&late, &mut added).await?;
+    refused(&alone, &mut on_old).await?;
+    let incarnation = async |stack: &Stack| -> Result<String> {
+        Ok(stack.storage.tiers().hot().pairing().await?.incarnation)
+    };
+    let now = incarnation(&late).await?;
+    until("a program that is refused asks Sentinels", async || {
+        Ok(incarnation(&early).await.is_ok_and(|at| at == now))
+    })
+    .await?;
+    play_on(&early, &mut added).await?;
+
+    let taken = places(&late).await?;
     let failures = old_worker.counts().failures;
     until("the old worker has tried several times", async || {
-        play_on(&after, &mut added).await?;
+        play_on(&late, &mut added).await?;
         Ok(old_worker.counts().failures >= failures + 3)
     })
     .await?;
-    assert_eq!(places(&after).await?, taken, "they take no turns");
+    assert_eq!(places(&late).await?, taken, "they take no turns");
     old_worker.stop().await?;
-    drop(before);
+    drop(alone);
 
     // And back.
     master.call(&["ACL", "SETUSER", "default", "+@all"]).await?;
     sentinel.settled().await?;
-    let epoch = last_epoch(&after).await?;
+    let epoch = last_epoch(&late).await?;
     let next = sentinel.fail_over().await?;
     assert_ne!(next, new);
-    play_on(&after, &mut added).await?;
-    ensure!(last_epoch(&after).await? > epoch, "the place has changed");
-    worker.stop().await
+    play_on(&late, &mut added).await?;
+    ensure!(last_epoch(&late).await? > epoch, "the place has changed");
+    early_worker.stop().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
