@@ -131,7 +131,7 @@ const BLANK_AND_COPY: Faults = Faults { starts: 2, ..BLANK };
 type Case = (&'static str, Faults);
 
 fn nothing_is_found(cases: &[Case], large: &[Case]) {
-    for (name, faults) in of_this_form(cases, large, |(name, _)| name) {
+    for (name, faults) in of_this_form(cases, large, |case| case.0) {
         let found = search(&Copies::new(faults, None), STATES_MAX);
         println!("{name}: {found}");
         assert!(found.complete && found.counterexample.is_none(), "{found}");
