@@ -4,6 +4,7 @@ use storage_dirty::Map;
 use storage_dirty::memory::{invariant, landing};
 
 use crate::names::PARTITION;
+use crate::truth::is_same;
 use crate::world::{World, held};
 
 /// The condition that does not hold.
@@ -36,13 +37,13 @@ fn of_marks(world: &World) -> Option<String> {
     world.truth.fields().find_map(|(field, truth)| {
         let marked = marks.iter().any(|mark| mark.fields.contains(field));
         let landed = world.cold.cell(field);
-        if !marked && landed != truth && !world.truth.is_told(field) {
+        if !marked && !is_same(truth, landed) && !world.truth.is_told(field) {
             return Some(format!(
                 "{field} is {landed:?} in the database and {truth:?}, without a mark"
             ));
         }
         let gone = marked
-            && !world.truth.was_deleted()
+            && !world.truth.has_gone()
             && read.as_ref().is_none_or(|read| held(read, field).is_none());
         gone.then(|| format!("{field} is marked and gone"))
     })

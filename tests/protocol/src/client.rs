@@ -262,7 +262,7 @@ fn arrive(world: &World, take: Take<'_>) {
     if next.hot == world.hot {
         return take(by, Ok(next));
     }
-    let effect = match next.truth.apply(mutation, &applied) {
+    let effect = match next.applied(mutation, &applied) {
         Ok(effect) => effect,
         Err(wrong) => return take(by, Err(wrong)),
     };
@@ -464,7 +464,7 @@ fn acknowledge(
 ) {
     let effect = match &sent.lost {
         Some(effect) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
-        _ => world.truth.apply(&sent.mutation, applied),
+        _ => world.applied(&sent.mutation, applied),
     };
     let effect = match effect {
         Ok(effect) => effect,

@@ -156,8 +156,9 @@ pub(super) fn commit(
         .truth
         .lands(rows_now, version.unwrap_or_default(), in_parts)?;
     // After a failover: the data that only an open landing still had is there after all.
-    for row in world.cold.rows() {
-        world.truth.reaches(&row.field, Some(&row.cell));
-    }
+    let cold = &world.cold;
+    world
+        .truth
+        .goes_on_from(cold.newest(), |field| cold.cell(field).cloned());
     Ok(true)
 }
