@@ -210,4 +210,43 @@ mod tests {
         assert!(compare(&mut again).await);
         assert_eq!(again.reads, collected.reads);
     }
+
+    /// No mark names them, since a full hot tier takes none.
+    #[tokio::test]
+    async fn of_a_comparison_that_is_not_kept_all_fields_that_differ_are_wanted() {
+        let settings = RedisSettings {
+            partitions: 1,
+            ..RedisSettings::new(HotUrl::Memory)
+        };
+        let clock = Arc::new(ManualClock::new(NOW));
+        let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
+        adopt(&hot, 1, false).await;
+        let [bag, gold] = ["bag", "gold"].map(|name| Field::new(name).unwrap());
+        let ann = Owner::new("game", "eu", "player", "ann").unwrap();
+        let set = |field: &Field| (field.clone(), Change::Set(Bytes::from("1")));
+        let (id, deadline) = (OpId::new([1; 16]), Timestamp(NOW.0 + 1_000_000));
+        let write = Mutation::new(ann.clone(), vec![set(&bag), set(&gold)], id, deadline);
+        hot.mutate(&[(write, Vec::new())]).await.remove(0).unwrap();
+        adopt(&hot, 2, true).await;
+        hot.limit(0);
+        let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
+            .await
+            .unwrap();
+        let tiers = Tiers::new(Arc::new(hot), cold, 100);
+
+        let asked = [(ann.clone(), vec![gold.clone()])];
+        let mut suspects = BTreeSet::new();
+        for is_full in [false, true] {
+            let read = tiers.hot().collect(PARTITION, &asked, None).await;
+            let (mut read, mut wanted) = (read.unwrap(), Cow::Borrowed(asked.as_slice()));
+            let compared = tiers.reconcile_all(&mut wanted, &mut read, &mut suspects);
+            assert_eq!(compared.await, Ok(is_full));
+            let fields = match is_full {
+                false => vec![gold.clone()],
+                true => vec![gold.clone(), bag.clone()],
+            };
+            assert_eq!(*wanted, [(ann.clone(), fields)]);
+            assert_eq!(read.reads[0].cells.len(), 2);
+        }
+    }
 }

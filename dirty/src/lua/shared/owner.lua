@@ -151,53 +151,52 @@ local function reborn(rows, is_complete, at, name, out)
   return unlanded
 end
 
--- The cells of a hash by their fields.
-local function cells_of(key)
+-- Compares a suspect hash with its rows, all of them. Rows and hash may be of different histories of
+-- the owner, so one of them wins as a whole (R14, R16). Returns as `merge`. Its functions are made
+-- only here, since most calls need none of them.
+local function compare(load, hash, r, key, at, name, out)
+  local function is_purged(cell) return cell.value == 'p' and string.byte(cell.name) == 58 end
   local stored, cells = call('HGETALL', key), {}
   for i = 1, #stored, 2 do
-    local stored_name, field = stored[i], stored[i]
+    local field = stored[i]
     if string.byte(field) == 58 then field = string.match(field, '^:d:(.*)$') end
-    if field then cells[field] = { name = stored_name, value = stored[i + 1] } end
+    if field then cells[field] = { name = stored[i], value = stored[i + 1] } end
   end
-  return cells
-end
-local function is_purged(cell) return cell.value == 'p' and string.byte(cell.name) == 58 end
 
--- The rejected fields without which the owner has landed up to the version of its hash: a row of
--- another field is as new as the rejection, and their own row is not.
-local function torn_fields(load, hash, at, name)
-  local torn = {}
-  for line in string.gmatch(call('HGET', KEYS[at + 2], name) or '', '[^\n]+') do
-    local field, version, reason = string.match(line, '^([^\31]*)\31(%d+) %d+ %d+ %d+ %d+ %d+ (.*)$')
-    if field and string.sub(reason, 1, 8) ~= 'vanished' then
-      local is_behind, has_landed = false, false
-      for _, row in ipairs(load.rows) do
-        if row.version >= tonumber(version) then
-          if row.field == field then has_landed = true end
-          if row.field ~= field and row.version <= hash.version then is_behind = true end
+  -- The rejected fields without which the owner has landed up to the version of its hash: a row of
+  -- another field is as new as the rejection, and their own row is not.
+  local function torn_fields()
+    local torn = {}
+    for line in string.gmatch(call('HGET', KEYS[at + 2], name) or '', '[^\n]+') do
+      local field, version, reason = string.match(line, '^([^\31]*)\31(%d+) %d+ %d+ %d+ %d+ %d+ (.*)$')
+      local is_behind, has_landed = false, not field or string.sub(reason, 1, 8) == 'vanished'
+      for _, row in ipairs(has_landed and {} or load.rows) do
+        if row.version < tonumber(version) then
+        elseif row.field == field then
+          has_landed = true
+        elseif row.version <= hash.version then
+          is_behind = true
         end
       end
-      torn[field] = is_behind and not has_landed
+      if is_behind and not has_landed then torn[field] = true end
     end
+    return torn
   end
-  return torn
-end
 
--- A suspect hash if its rows are newer: they replace it as a whole. Rejected fields without which
--- the owner has landed keep their values, since such rows are no state.
-local function replace(load, hash, cells, at, name, out)
-  local torn = torn_fields(load, hash, at, name)
-  for field, cell in pairs(cells) do
-    if not torn[field] then drop(out, cell.name) end
+  if load.newest > hash.version then
+    -- The rows of a torn owner are no state. So these fields keep their values.
+    local torn = torn_fields()
+    for field, cell in pairs(cells) do
+      if not torn[field] then drop(out, cell.name) end
+    end
+    for _, row in ipairs(load.rows) do
+      if not torn[row.field] then put(out, row.name, row.value) end
+    end
+    return load.newest, r.generation, true, {}, false
   end
-  for _, row in ipairs(load.rows) do
-    if not torn[row.field] then put(out, row.name, row.value) end
-  end
-end
 
--- A suspect hash if no row is newer. Returns the fields that differ from their rows and must land,
--- and whether they land only with a version that no row has.
-local function outlive(load, hash, cells, r, at, name, out)
+  -- The hash wins. Where it differs from its rows it must land. The database ignores a row of the
+  -- same version.
   local differ, with_row, renews = {}, {}, false
   for _, row in ipairs(load.rows) do
     local cell = cells[row.field]
@@ -216,32 +215,24 @@ local function outlive(load, hash, cells, r, at, name, out)
   for field, cell in pairs(cells) do
     if not with_row[field] and not is_purged(cell) then differ[#differ + 1] = field end
   end
-  if #differ == 0 or renews then return differ, renews end
   -- A field that a mark names lands anyway. Marks on probation count while they are to be requeued.
-  local named = marked_fields(at, name, call('HGET', r.key, 'requeue') and { 0, 1, 2, 3, 4 } or { 0, 1, 2 })
-  for _, field in ipairs(differ) do
-    if not named[field] then return differ, false end
+  local needs_mark = renews
+  if #differ > 0 and not renews then
+    local named = marked_fields(at, name, call('HGET', r.key, 'requeue') and { 0, 1, 2, 3, 4 } or { 0, 1, 2 })
+    for _, field in ipairs(differ) do needs_mark = needs_mark or not named[field] end
   end
-  return {}, false
+  return hash.version, r.generation, true, needs_mark and differ or {}, renews
 end
 
--- Takes a proved load and the hash together, as changes of the hash. Rows and a suspect hash may be
--- of different histories of the owner, so one of them wins as a whole (R14, R16). A part of the rows
--- can't tell which.
+-- Takes a proved load and the hash together, as changes of the hash.
 -- Returns version, generation and completeness of both. Then the fields that must land although no
 -- write has changed them, and whether the hash needs a version of its own for that. A write has one
 -- anyway. The five maps are the KEYS from `at` on. `is_reborn` says whether a map names the owner of
 -- a new hash.
 local function merge(load, hash, version, r, key, at, name, is_reborn, out)
   if hash and hash.generation < r.generation then
-    if not load.complete then return hash.version, hash.generation, hash.complete, {}, false end
-    local cells = cells_of(key)
-    if load.newest > hash.version then
-      replace(load, hash, cells, at, name, out)
-      return load.newest, r.generation, true, {}, false
-    end
-    local unlanded, renews = outlive(load, hash, cells, r, at, name, out)
-    return hash.version, r.generation, true, unlanded, renews
+    if load.complete then return compare(load, hash, r, key, at, name, out) end
+    return hash.version, hash.generation, hash.complete, {}, false -- other rows may be newer
   end
   local names = {}
   for _, row in ipairs(load.rows) do
@@ -250,8 +241,8 @@ local function merge(load, hash, version, r, key, at, name, is_reborn, out)
   end
   local stored = hash and hmget(key, names) or {}
   for i, row in ipairs(load.rows) do
-    local is_known = stored[2 * i - 1] or stored[2 * i]
-    if not is_known then put(out, row.name, row.value) end
+    local is_held = stored[2 * i - 1] or stored[2 * i]
+    if not is_held then put(out, row.name, row.value) end
   end
   if hash then return hash.version, hash.generation, hash.complete or load.complete, {}, false end
   local unlanded = is_reborn and reborn(load.rows, load.complete, at, name, out) or {}

@@ -192,7 +192,7 @@ const BREAKS: &[Break] = &[
     (
         "R7-row-wins",
         "fill",
-        "if not is_known then put",
+        "if not is_held then put",
         "if true then put",
     ),
     // An unknown owner counts as absent. An absent one is remembered for good.
@@ -534,13 +534,13 @@ const BREAKS: &[Break] = &[
     (
         "R16-suspect",
         "fill",
-        "return hash.version, r.generation, true, unlanded, renews",
+        "return hash.version, r.generation, true, needs_mark and differ or {}, renews",
         "return hash.version, r.generation, true, {}, false",
     ),
     (
         "R16-suspect",
         "mutation",
-        "return hash.version, r.generation, true, unlanded, renews",
+        "return hash.version, r.generation, true, needs_mark and differ or {}, renews",
         "return hash.version, r.generation, true, {}, false",
     ),
     (
