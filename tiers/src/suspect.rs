@@ -27,12 +27,15 @@ impl Tiers {
     /// # Cancel safety
     /// If the call is dropped, the comparison may have happened or not. Repeating it is harmless.
     pub async fn reconcile(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
-        let compared = self.compare(owner).await?;
+        let compared = self.compare_suspect(owner).await?;
         Ok(compared.map(|(read, _)| read))
     }
 
     /// As [`Tiers::reconcile`], with the fields that differ from their rows.
-    async fn compare(&self, owner: &Owner) -> Result<Option<(HotRead, Vec<Field>)>, TierError> {
+    async fn compare_suspect(
+        &self,
+        owner: &Owner,
+    ) -> Result<Option<(HotRead, Vec<Field>)>, TierError> {
         for _ in 0..tries::OWNER {
             let Some(observed) = self.observe(owner).await? else {
                 continue;
@@ -97,7 +100,7 @@ impl Tiers {
                 continue;
             }
             // `None`: another process has compared it meanwhile.
-            let Some((mut whole, mut differ)) = self.compare(owner).await? else {
+            let Some((mut whole, mut differ)) = self.compare_suspect(owner).await? else {
                 return Ok(false);
             };
             // Without fields, the whole owner is wanted.

@@ -228,7 +228,7 @@ fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<
         .fields()
         .zip(asked.iter().zip(world.truth.places()))
         // A failover may have set the owner back since.
-        .find(|((field, _), (asked, now))| landed(field) < *now.min(asked))
+        .find(|((field, _), (asked, now))| landed(field) < (*now).min(**asked))
         .map(|((field, _), _)| field);
     match missing {
         Some(field) => take(

@@ -36,7 +36,7 @@ pub struct World {
     /// The number of servers that held the hot tier before this one.
     pub(super) replaced: u8,
     /// Whether time stands still.
-    stands: bool,
+    pub(super) stands: bool,
     pub(super) left: Left,
 }
 
