@@ -6,12 +6,12 @@ use crate::engine::Session;
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
-    documents, exec, feed, fence, hooks, owners, pairing, partition, read, schema, sink, sweep,
-    upsert,
+    documents, exec, feed, fence, hooks, hot, owners, pairing, partition, read, schema, sink,
+    sweep, upsert,
 };
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 13] = [
+const MODULES: [&[&Statement]; 14] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -20,6 +20,7 @@ const MODULES: [&[&Statement]; 13] = [
     fence::STATEMENTS,
     upsert::STATEMENTS,
     pairing::STATEMENTS,
+    hot::STATEMENTS,
     feed::STATEMENTS,
     sink::STATEMENTS,
     hooks::STATEMENTS,

@@ -279,6 +279,11 @@ impl Core {
                             Err(error) if error.database_takes_no_writes() => {
                                 return Ok(HotRead::default());
                             }
+                            // The other hot tier may fall silent before the deadline.
+                            Err(TierError::Behind(_)) if Instant::now() + pause < until => {
+                                sleep(pause).await;
+                                pause = (pause * 2).min(REPEAT_MAX);
+                            }
                             prepared => prepared?,
                         }
                     }

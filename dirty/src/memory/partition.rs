@@ -180,14 +180,15 @@ fn time(present: &Present) -> Version {
 }
 
 /// Makes or replaces the record, if record and incarnation are still those seen and the epoch is
-/// greater.
+/// greater, until the deadline.
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under =
         |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
     let moved = *seen.incarnation != *state.incarnation
         || made_under(&seen.record) != made_under(&state.record);
-    if moved {
+    let late = present.now > adopt.until && is_kept("R14-adopted-after");
+    if moved || late {
         return false;
     }
     let record = match &state.record {
@@ -199,6 +200,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
+                stamp: adopt.stamp,
                 generation: if suspect { adopt.epoch } else { old.generation },
                 source: next_source(old, present, adopt, suspect),
                 // Also if that is less: the database lost commits, and only its own data counts.
@@ -210,6 +212,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
         None => PartitionRecord {
             incarnation: state.incarnation.to_string(),
             epoch: adopt.epoch,
+            stamp: adopt.stamp,
             generation: adopt.epoch,
             source: if adopt.last_version == Version::ZERO {
                 time(present)

@@ -96,6 +96,9 @@ async fn a_schema_that_is_being_upgraded_is_waited_for() {
         partitions: 4,
         layout: storage_model::LAYOUT,
         hot,
+        by: storage_model::HotId::of("first"),
+        stamp: storage_model::Stamp(1),
+        if_silent: None,
     };
     assert!(store.pair(&seen, &pair).await.unwrap());
     let mut other = sqlx::mysql::MySqlConnection::connect(&server.url())

@@ -75,6 +75,12 @@ impl Progress {
         }
     }
 
+    /// Waits before the next copy, longer each time.
+    async fn wait(&mut self) {
+        sleep_until(Instant::now() + self.pause).await;
+        self.pause = (self.pause * 2).min(REPEAT_MAX);
+    }
+
     /// The next step after an answer. `late` means that the mutation's time is up.
     fn heed(&mut self, answer: Result<Mutated, HotError>, late: bool) -> Result<Applied, Next> {
         self.last_unknown &= answer.is_err();
@@ -227,14 +233,23 @@ impl Core {
                 .map(|loads| write.loads = loads),
             Next::Prepare(partition) => {
                 let prepare = Box::pin(self.tiers.prepare_for_call(partition));
-                before(write.until, prepare).await
+                match before(write.until, prepare).await {
+                    // The other hot tier may fall silent before the deadline.
+                    Err(error)
+                        if error.kind() == Kind::HotUnavailable
+                            && Instant::now() + write.progress.pause < write.until =>
+                    {
+                        write.progress.wait().await;
+                        return Ok(());
+                    }
+                    prepared => prepared,
+                }
             }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
             }
             Next::Wait(_) => {
-                sleep_until(Instant::now() + write.progress.pause).await;
-                write.progress.pause = (write.progress.pause * 2).min(REPEAT_MAX);
+                write.progress.wait().await;
                 return Ok(());
             }
             Next::GiveUp(error) => Err(error),

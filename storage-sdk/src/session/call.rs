@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind};
+use storage_tiers::TierError;
 use tokio::time::{Instant, sleep};
 
 use crate::Result;
@@ -33,7 +34,14 @@ impl Core {
             match error.kind {
                 _ if Instant::now() + pause >= until => return Err(error.into()),
                 HotKind::Unprepared(partition) => {
-                    Box::pin(self.tiers.prepare_for_call(partition)).await?
+                    match Box::pin(self.tiers.prepare_for_call(partition)).await {
+                        // The other hot tier may fall silent before the deadline.
+                        Err(TierError::Behind(_)) if Instant::now() + pause < until => {
+                            sleep(pause).await;
+                            pause = (pause * 2).min(REPEAT_MAX);
+                        }
+                        prepared => prepared?,
+                    }
                 }
                 HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                     sleep(pause).await;

@@ -149,7 +149,7 @@ impl World {
             let tiers = world.tiers(&of).await;
             loop {
                 sleep(Duration::from_secs(1)).await;
-                if let Err(TierError::Unpaired(_)) = tiers.compare_pairing().await {
+                if let Err(TierError::Unpaired(_)) = tiers.compare_only().await {
                     // A failure is tried again at the next look.
                     let _ = tiers.adopt().await;
                 }

@@ -134,6 +134,7 @@ pub(in crate::redis) fn state_of(value: Value) -> Result<PartitionState, Failure
         landed,
         database,
         collected,
+        stamp,
     ] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
@@ -141,6 +142,7 @@ pub(in crate::redis) fn state_of(value: Value) -> Result<PartitionState, Failure
         recorded => Some(PartitionRecord {
             incarnation: reply::text(recorded)?,
             epoch: reply::epoch(&reply::bytes(epoch)?)?,
+            stamp: reply::stamp(stamp)?,
             generation: reply::epoch(&reply::bytes(generation)?)?,
             source: reply::version(&reply::bytes(source)?)?,
             landed: reply::version(&reply::bytes(landed)?)?,

@@ -15,6 +15,10 @@ use crate::{HotError, HotPaired, HotPairing, MemoryUse, Tier};
 
 #[async_trait]
 impl Tier for RedisStore {
+    fn is_named(&self) -> bool {
+        self.router.is_named()
+    }
+
     async fn time(&self) -> Result<Timestamp, HotError> {
         let decode = |value| {
             let [seconds, micros] = reply::array(value)?;
