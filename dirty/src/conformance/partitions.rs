@@ -170,7 +170,7 @@ pub async fn adopt_has_a_deadline_and_keeps_its_stamp(h: &Harness) {
     assert_eq!(h.store().adopt(&[in_time]).await, [Ok(true)]);
     let record = state().await.record.unwrap();
     assert_eq!((record.epoch, record.stamp.0), (Epoch(5), (1 << 63) - 1));
-    let collected = h.store().collect(at, &[]).await.unwrap();
+    let collected = h.store().collect(at, &[], None).await.unwrap();
     assert_eq!(collected.stamp, record.stamp);
 }
 
