@@ -5,17 +5,15 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{HotId, Stamp};
 
-use crate::engine::{
-    Arg, Database, Engine, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement,
-};
+use crate::engine::{Arg, Database, Engine, Exec, Fault, Record, Session, Statement, statement};
 use crate::{ColdError, HotTier, HotTierStore};
 
 static INTRODUCE: Statement = statement!("hot/introduce");
-static TOUCH: Statement = statement!("hot/touch");
+static TOUCH: Statement = statement!("hot/touch").through("PRIMARY");
 static READ: Statement = statement!("hot/read");
-static FORGET: Statement = statement!("hot/forget");
+static FORGET: Statement = statement!("hot/forget").through("PRIMARY");
 static ADD_STAMPS: Statement = statement!("hot/add_stamps");
-static STAMP: Statement = statement!("hot/stamp");
+static STAMP: Statement = statement!("hot/stamp").through("PRIMARY");
 static STAMP_ALL: Statement = statement!("hot/stamp_all");
 static SET_META: Statement = statement!("set_meta");
 
@@ -33,6 +31,10 @@ pub(crate) const STATEMENTS: &[&Statement] = &[
 /// The stored name of the stamp of the last raise.
 pub(crate) const LAST_RAISE: &str = "last_raise";
 
+/// How long a hot tier without partitions is remembered after its last use. The statement compares it
+/// once more.
+const FORGET_AFTER: Duration = Duration::from_secs(2_592_000);
+
 /// The most bytes of an address. The column has as many.
 const ADDRESS_BYTES_MAX: usize = 255;
 
@@ -43,12 +45,9 @@ impl<E: Engine> HotTierStore for Database<E> {
             // ORDER: read without a lock, and deleted by number. A raise locks partitions before hot
             // tiers, so this must not hold a hot tier and wait for a partition.
             let known = read(exec).await?;
-            let unused = known.iter().filter(|known| known.partitions == 0);
-            let unused: Vec<HotId> = unused.map(|known| known.id).collect();
-            for chunk in unused.chunks(MANY_MAX) {
-                let ids = padded(chunk);
-                let args: Vec<_> = ids.iter().map(|hot| Arg::Number(hot.0)).collect();
-                exec.execute(&FORGET, ids.len(), &args).await?;
+            let is_old = |known: &&HotTier| known.partitions == 0 && known.seen_ago >= FORGET_AFTER;
+            for old in known.iter().filter(is_old) {
+                exec.execute(&FORGET, 1, &[Arg::Number(old.id.0)]).await?;
             }
             introduce(exec, hot, address).await
         })

@@ -115,7 +115,7 @@ mod tests {
     }
 
     /// The statements that change every row on purpose.
-    const OF_ALL_ROWS: [&str; 2] = ["raise_all", "hooks/move_reaches"];
+    const OF_ALL_ROWS: [&str; 3] = ["raise_all", "hot/stamp_all", "hooks/move_reaches"];
 
     #[test]
     fn every_update_and_every_delete_declares_the_index_that_finds_its_rows() {

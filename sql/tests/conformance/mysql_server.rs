@@ -425,6 +425,8 @@ fn filled(rows: usize) -> String {
         "INSERT INTO landing_rows (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del) \
             SELECT 'game', 'eu', 'player', LPAD(seq, 5, '0'), 'f', 'v', 1, IF(seq % 2, 0, 2) FROM seq_1_to_{rows}; \
         INSERT INTO landing_partition SELECT seq, 1, 1, 1 FROM seq_1_to_{few}; \
+        INSERT INTO landing_stamp SELECT seq, 1, 1 FROM seq_1_to_{few}; \
+        INSERT INTO landing_hot SELECT seq, 'localhost', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_{few}; \
         INSERT INTO landing_feed SELECT seq, 1, 20, 0, 0 FROM seq_1_to_{few}; \
         INSERT INTO landing_event (partition_id, epoch, number, kind, app_id, region_id, logic_type, \
             owner_id, up_version, previous, counters, body) SELECT seq % 100, 1 + seq DIV 1000, seq, 0, \
@@ -433,7 +435,7 @@ fn filled(rows: usize) -> String {
         INSERT INTO landing_sink SELECT IF(seq % 2, 'audit', 'web'), seq, 1, 20 FROM seq_1_to_{few}; \
         INSERT INTO landing_sink_error (name, partition_id, epoch, number, message) \
             SELECT IF(seq % 2, 'audit', 'web'), seq % 100, 1, seq, 'no' FROM seq_1_to_{rows}; \
-        ANALYZE TABLE landing_rows, landing_partition, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error"
+        ANALYZE TABLE landing_rows, landing_partition, landing_stamp, landing_hot, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error"
     )
 }
 

@@ -1,5 +1,5 @@
--- Purpose: forgets hot tiers that nobody has used for 30 days.
--- Arguments: the number of each incarnation.
+-- Purpose: forgets a hot tier that nobody has used for 30 days.
+-- Arguments: the number of its incarnation.
 -- Result: the number of deleted rows.
 DELETE FROM `{stem}_hot`
-WHERE id IN ({each ?}) AND seen_at < UTC_TIMESTAMP(3) - INTERVAL 2592000 SECOND
+WHERE id = ? AND seen_at < UTC_TIMESTAMP(3) - INTERVAL 2592000 SECOND
