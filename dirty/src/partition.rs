@@ -79,8 +79,8 @@ pub struct Adopt {
     pub epoch: Epoch,
     /// The stamp of that raise.
     pub stamp: Stamp,
-    /// Not after this moment of the hot tier's time. Another hot tier may have the partition by
-    /// then.
+    /// Not after this moment, by the clock of the partition's server. Another hot tier may have the
+    /// partition by then.
     pub until: Timestamp,
     /// How far landings reach, according to the database.
     pub last_version: Version,
@@ -173,6 +173,10 @@ pub trait Partitions: Send + Sync {
         &self,
         partitions: &[Partition],
     ) -> Vec<Result<PartitionState, HotError>>;
+
+    /// The time of the server of each partition. [`Tier::time`](crate::Tier::time) is that of one server
+    /// for all, and clocks differ.
+    async fn times(&self, partitions: &[Partition]) -> Vec<Result<Timestamp, HotError>>;
 
     /// Makes or replaces partition records. A record changes only if the stored incarnation is
     /// still the one seen, the server's is too, and the epoch is greater than the stored one. The

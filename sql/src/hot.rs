@@ -33,7 +33,7 @@ pub(crate) const LAST_RAISE: &str = "last_raise";
 
 /// How long a hot tier without partitions is remembered after its last use. The statement compares it
 /// once more.
-const FORGET_AFTER: Duration = Duration::from_secs(2_592_000);
+const FORGET_AFTER: Duration = Duration::from_secs(86_400);
 
 /// The most bytes of an address. The column has as many.
 const ADDRESS_BYTES_MAX: usize = 255;

@@ -130,8 +130,8 @@ pub trait ColdStore:
 /// As [`ColdStore`]. Repeating a call is harmless.
 #[async_trait]
 pub trait HotTierStore: Send + Sync {
-    /// Stores a hot tier, or its present address. It has no partition yet. Forgets hot tiers that
-    /// have none and were not used for 30 days.
+    /// Stores a hot tier that is about to take partitions, or its present address. It is used now.
+    /// Forgets hot tiers that have no partition and were not used for a day.
     async fn introduce(&self, hot: HotId, address: &str) -> Result<(), ColdError>;
 
     /// The hot tiers, the latest first.

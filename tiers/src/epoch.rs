@@ -1,6 +1,6 @@
 //! R14: a partition is used only with a record that belongs to the server that holds it now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
@@ -16,7 +16,8 @@ use crate::{Need, TierError, Tiers, need};
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// How long after its look a process may adopt an epoch that it raised, by the hot tier's clock. It is
+/// How long after its look a process may adopt an epoch that it raised, by the clock of the partition's
+/// server. It is
 /// shorter than the silence after which another hot tier may take the partition.
 const ADOPT_WITHIN: Duration = Duration::from_secs(3);
 
@@ -144,7 +145,9 @@ impl Tiers {
         // ORDER: after the records were read. A takeover since then has raised every epoch, so the
         // raise below finds another one.
         let (here, _) = self.paired().await?;
-        let until = here.now.plus(ADOPT_WITHIN);
+        let partitions = raises.iter().map(|(raise, _)| raise.partition);
+        let waiting = behind.iter().map(|(raise, _, _)| raise.partition);
+        let until = self.deadlines(partitions.chain(waiting)).await?;
         let waits = self.waits(&here, behind, &mut raises).await?;
         let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
         let raised = self.raise(&asked, &here.address).await?;
@@ -154,7 +157,7 @@ impl Tiers {
             .into_iter()
             .zip(raised)
             .filter(|(_, (raised, _))| raised.moved)
-            .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, until))
+            .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, &until))
             .collect();
         // An adoption can fail because of the epoch or because another process made it. Such a
         // partition is looked at again like any other.
@@ -164,6 +167,18 @@ impl Tiers {
             .into_iter()
             .collect::<Result<Vec<bool>, HotError>>()?;
         waits.map_or(Ok(()), Err)
+    }
+
+    /// Until when an adoption of each partition may take effect, by the clock of its server.
+    async fn deadlines(
+        &self,
+        partitions: impl Iterator<Item = Partition>,
+    ) -> Result<BTreeMap<Partition, Timestamp>, HotError> {
+        let partitions: Vec<_> = partitions.collect();
+        let times = self.hot.times(&partitions).await;
+        let each = partitions.into_iter().zip(times);
+        each.map(|(partition, now)| Ok((partition, now?.plus(ADOPT_WITHIN))))
+            .collect()
     }
 
     /// The verdict on a partition.
@@ -208,7 +223,7 @@ impl Tiers {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
         for _ in 0..tries::TAKEOVERS {
             let here = self.hot.pairing().await?;
-            let until = here.now.plus(ADOPT_WITHIN);
+            let until = self.deadlines(left.iter().copied()).await?;
             let states = self.states(&left).await?;
             let records = self.cold.partitions(&left).await?;
             let asked: Vec<Raise> = states
@@ -222,7 +237,7 @@ impl Tiers {
                 .filter(|(_, (raised, _))| raised.moved)
                 .map(|((raise, seen), raised)| Adopt {
                     compare_all: true,
-                    ..self.adoption(raise, seen, raised, until)
+                    ..self.adoption(raise, seen, raised, &until)
                 })
                 .collect();
             let adopted = self.hot.adopt(&adopts).await;
@@ -257,7 +272,7 @@ impl Tiers {
         raise: Raise,
         seen: PartitionState,
         (raised, feed): (Raised, Position),
-        until: Timestamp,
+        until: &BTreeMap<Partition, Timestamp>,
     ) -> Adopt {
         let (partition, cold) = (raise.partition, raised.record);
         let landed_here = landed_here(&seen, raise, cold);
@@ -275,7 +290,8 @@ impl Tiers {
             seen,
             epoch: cold.epoch,
             stamp: cold.stamp,
-            until,
+            // Without a deadline the partition is looked at again.
+            until: until.get(&partition).copied().unwrap_or_default(),
             last_version: cold.last_version,
             landed_here,
             compare_all: false,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{Epoch, Partition, Version};
+use storage_model::{Epoch, Partition, Timestamp, Version};
 
 use super::lock as lease;
 use super::state::{PartState, Present};
@@ -26,6 +26,10 @@ impl Partitions for MemoryStore {
         let one =
             |at: &Partition| self.run(*at, "partition_states", |state, _| partition_state(state));
         partitions.iter().map(one).collect()
+    }
+
+    async fn times(&self, partitions: &[Partition]) -> Vec<Result<Timestamp, HotError>> {
+        partitions.iter().map(|_| Ok(self.now())).collect()
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {

@@ -134,6 +134,15 @@ pub(crate) fn stamp(value: Value) -> Decoded<Stamp> {
     Ok(text.map_or(Ok(0), |text| digits(&text)).map(Stamp)?)
 }
 
+/// The answer of `TIME`.
+pub(crate) fn time(value: Value) -> Result<Timestamp, Failure> {
+    let [seconds, micros] = array(value)?;
+    let (seconds, micros): (u64, u64) = (number(seconds)?, number(micros)?);
+    Ok(Timestamp(
+        seconds.saturating_mul(1_000_000).saturating_add(micros),
+    ))
+}
+
 /// A moment.
 pub(crate) fn timestamp(text: &[u8]) -> Decoded<Timestamp> {
     digits(text).map(Timestamp)

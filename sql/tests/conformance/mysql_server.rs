@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sqlx::Connection as _;
 use storage_config::{Secret, SqlSettings};
-use storage_model::{Bytes, Content, Epoch, Event, Lead, Note, Owner, Partition, Position, Row};
+use storage_model::{
+    Bytes, Content, Epoch, Event, HotId, Lead, Note, Owner, Partition, Position, Row,
+};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::plans::{Planned, planned};
@@ -388,6 +390,33 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
         .await;
     let store = open(&backend.settings()).await.unwrap();
     store.pairing().await.unwrap();
+}
+
+/// A database whose hot tier restarts often does not keep the names of all that it had.
+#[tokio::test]
+async fn a_hot_tier_without_a_partition_is_forgotten_a_day_after_its_last_use() {
+    let backend = mysql().await;
+    let store = open(&backend.settings()).await.unwrap();
+    let [holds, old, late] = ["holds", "old", "late"].map(HotId::of);
+    for hot in [holds, old, late] {
+        store.introduce(hot, "localhost").await.unwrap();
+    }
+    let raise = Raise {
+        by: holds,
+        ..Raise::by_one(Partition(3), Epoch(0))
+    };
+    store.raise(&[raise]).await.unwrap();
+    backend
+        .sql("UPDATE landing_hot SET seen_at = seen_at - INTERVAL 2 DAY")
+        .await;
+    // It is about to take partitions.
+    store.introduce(late, "localhost").await.unwrap();
+    let known = store.hot_tiers().await.unwrap();
+    let mut known: Vec<_> = known.into_iter().map(|known| known.id).collect();
+    known.sort_unstable();
+    let mut kept = [holds, late];
+    kept.sort_unstable();
+    assert_eq!(known, kept);
 }
 
 /// Each statement with a declared plan, on tables of a few rows and on tables that are large enough for a choice. A server that

@@ -10,7 +10,7 @@ use storage_servers::{MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
 
 /// So many that each partition has some.
-const PLAYERS: usize = 64;
+pub(crate) const PLAYERS: usize = 64;
 
 /// A Redis that keeps no data beyond what a test saves.
 pub(crate) async fn blank() -> Result<RedisServer> {
@@ -41,7 +41,7 @@ pub(crate) fn moved(stack: &Stack, redis: &RedisServer) -> Result<World> {
 }
 
 /// Adds 1 to each player. The first error ends it.
-async fn play(stack: &Stack, added: &mut u64) -> Result<(), Error> {
+pub(crate) async fn play(stack: &Stack, added: &mut u64) -> Result<(), Error> {
     for id in 0..PLAYERS {
         stack.player(&id.to_string()).incr("gold", 1).await?;
         *added += 1;
@@ -50,7 +50,7 @@ async fn play(stack: &Stack, added: &mut u64) -> Result<(), Error> {
 }
 
 /// The gold of all players in the database.
-async fn landed(stack: &Stack) -> Result<u64> {
+pub(crate) async fn landed(stack: &Stack) -> Result<u64> {
     let rows = rows(&stack.database).await?;
     let gold =
         |row: &storage_tests::StoredRow| Ok(std::str::from_utf8(&row.value)?.parse::<u64>()?);
@@ -58,7 +58,7 @@ async fn landed(stack: &Stack) -> Result<u64> {
 }
 
 /// The hot tier of each partition, with the epoch.
-async fn places(stack: &Stack) -> Result<BTreeMap<Partition, (HotId, Epoch)>> {
+pub(crate) async fn places(stack: &Stack) -> Result<BTreeMap<Partition, (HotId, Epoch)>> {
     let tiers = stack.storage.tiers();
     let all: Vec<_> = (0..tiers.hot().partition_count()).map(Partition).collect();
     let records = tiers.cold().partitions(&all).await?;

@@ -5,6 +5,7 @@ mod damage;
 mod failover;
 mod large;
 mod load;
+mod places;
 mod uncompared;
 
 use anyhow::Result;

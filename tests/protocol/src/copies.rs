@@ -11,7 +11,9 @@
 //! steps.
 
 use std::cell::RefCell;
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
 use std::time::Duration;
 
 use storage_dirty::{PartitionRecord as Recorded, PartitionState};
@@ -81,8 +83,8 @@ pub struct Copies {
     pub faults: Faults,
     /// The rule that is broken.
     pub broken: Option<Broken>,
-    /// States from which a hot tier is known to come into use.
-    fine: RefCell<HashSet<World>>,
+    /// The hashes of states from which a hot tier is known to come into use, without their history.
+    fine: RefCell<HashSet<u64>>,
 }
 
 impl Copies {
@@ -107,7 +109,7 @@ type Process = u8;
 /// How many ticks without a touch are a silence.
 const SILENT: u8 = 2;
 
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 struct Database {
     /// The process that the token names.
     token: Process,
@@ -330,6 +332,28 @@ impl World {
             next.quiet = 0;
         }
         next
+    }
+
+    /// The state without all that only faults and conditions look at. Many states differ in nothing
+    /// else.
+    fn without_history(&self) -> Self {
+        let mut plain = Self {
+            older_db: Database::default(),
+            file: Data::default(),
+            ages: [0, 0],
+            processes: 0,
+            clock: 0,
+            left: Faults::default(),
+            adopted: Vec::new(),
+            replaced: Vec::new(),
+            acked: Vec::new(),
+            leaps: 0,
+            allowed: u8::MAX,
+            forgiven: true,
+            ..self.clone()
+        };
+        plain.db.rows.clear();
+        plain
     }
 
     fn put(&mut self, slot: usize, hot: Option<Hot>) {
@@ -903,29 +927,34 @@ impl Copies {
         if !could {
             return true;
         }
-        let mut from: HashMap<World, Option<World>> = HashMap::from([(world.clone(), None)]);
-        let mut stack = vec![world.clone()];
-        while let Some(at) = stack.pop() {
+        let hasher = BuildHasherDefault::<DefaultHasher>::default();
+        let start = world.without_history();
+        let mut from: HashMap<u64, Option<u64>> = HashMap::from([(hasher.hash_one(&start), None)]);
+        let mut stack = vec![(hasher.hash_one(&start), start)];
+        while let Some((hash, at)) = stack.pop() {
             let is_used = |slot: usize| {
                 at.at(slot).is_some_and(|hot| {
                     at.servers.get(slot) == Some(&hot.process)
                         && at.judge(self, slot, hot) == Verdict::Holds
                 })
             };
-            if self.fine.borrow().contains(&at) || is_used(0) || is_used(1) {
-                let mut fine = Some(at);
-                while let Some(world) = fine {
-                    fine = from.get(&world).cloned().flatten();
-                    self.fine.borrow_mut().insert(world);
+            if self.fine.borrow().contains(&hash) || is_used(0) || is_used(1) {
+                let mut fine = Some(hash);
+                while let Some(hash) = fine {
+                    self.fine.borrow_mut().insert(hash);
+                    fine = from.get(&hash).copied().flatten();
                 }
                 return true;
             }
             self.work(&at, false, &mut |_, next| {
-                if let Ok(next) = next
-                    && !from.contains_key(&next)
-                {
-                    from.insert(next.clone(), Some(at.clone()));
-                    stack.push(next);
+                let Ok(next) = next else {
+                    return;
+                };
+                let next = next.without_history();
+                if let Entry::Vacant(new) = from.entry(hasher.hash_one(&next)) {
+                    let reached = *new.key();
+                    new.insert(Some(hash));
+                    stack.push((reached, next));
                 }
             });
         }

@@ -141,11 +141,12 @@ impl Tables {
         self.pairing.partitions.unwrap_or(1)
     }
 
-    /// Stores a hot tier, or its present address.
+    /// Stores a hot tier that is used now, or its present address.
     pub fn introduce(&mut self, hot: HotId, address: &str) {
         let now = Instant::now();
         let known = self.hot_tiers.entry(hot);
-        known.or_insert((String::new(), now, now)).0 = address.to_owned();
+        let known = known.or_insert((String::new(), now, now));
+        (known.0, known.2) = (address.to_owned(), now);
     }
 
     /// Stores that a hot tier is used now.
