@@ -9,7 +9,7 @@ use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition
 use storage_tiers::{Noted, TierError};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
+use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer, patiently};
 use crate::{Error, Kind, Result};
 
 /// A mutation whose first answer was not final.
@@ -73,12 +73,6 @@ impl Progress {
             moves: 0,
             pause: REPEAT_MIN,
         }
-    }
-
-    /// Waits before the next copy, longer each time.
-    async fn wait(&mut self) {
-        sleep_until(Instant::now() + self.pause).await;
-        self.pause = (self.pause * 2).min(REPEAT_MAX);
     }
 
     /// The next step after an answer. `late` means that the mutation's time is up.
@@ -228,28 +222,22 @@ impl Core {
                 self.tiers.note(write.partition, epoch, generation);
                 return Ok(());
             }
-            Next::Load => before(write.until, self.load_for(&write.mutation))
-                .await
-                .map(|loads| write.loads = loads),
+            Next::Load => {
+                let load = patiently(write.until, || self.load_for(&write.mutation));
+                before(write.until, load)
+                    .await
+                    .map(|loads| write.loads = loads)
+            }
             Next::Prepare(partition) => {
-                let prepare = Box::pin(self.tiers.prepare_for_call(partition));
-                match before(write.until, prepare).await {
-                    // The other hot tier may fall silent before the deadline.
-                    Err(error)
-                        if error.kind() == Kind::HotUnavailable
-                            && Instant::now() + write.progress.pause < write.until =>
-                    {
-                        write.progress.wait().await;
-                        return Ok(());
-                    }
-                    prepared => prepared,
-                }
+                let prepare = || Box::pin(self.tiers.prepare_for_call(partition));
+                before(write.until, patiently(write.until, prepare)).await
             }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
             }
             Next::Wait(_) => {
-                write.progress.wait().await;
+                sleep_until(Instant::now() + write.progress.pause).await;
+                write.progress.pause = (write.progress.pause * 2).min(REPEAT_MAX);
                 return Ok(());
             }
             Next::GiveUp(error) => Err(error),

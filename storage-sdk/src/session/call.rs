@@ -4,11 +4,10 @@ use std::future::Future;
 use std::time::Duration;
 
 use storage_dirty::{HotError, HotKind};
-use storage_tiers::TierError;
 use tokio::time::{Instant, sleep};
 
 use crate::Result;
-use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
+use crate::core::{Core, REPEAT_MAX, REPEAT_MIN, patiently};
 
 /// Longer than any wait, and short enough for the clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
@@ -34,14 +33,8 @@ impl Core {
             match error.kind {
                 _ if Instant::now() + pause >= until => return Err(error.into()),
                 HotKind::Unprepared(partition) => {
-                    match Box::pin(self.tiers.prepare_for_call(partition)).await {
-                        // The other hot tier may fall silent before the deadline.
-                        Err(TierError::Behind(_)) if Instant::now() + pause < until => {
-                            sleep(pause).await;
-                            pause = (pause * 2).min(REPEAT_MAX);
-                        }
-                        prepared => prepared?,
-                    }
+                    let prepared = || Box::pin(self.tiers.prepare_for_call(partition));
+                    patiently(until, prepared).await?;
                 }
                 HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                     sleep(pause).await;

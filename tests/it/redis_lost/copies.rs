@@ -71,15 +71,16 @@ pub(crate) async fn places(stack: &Stack) -> Result<BTreeMap<Partition, (HotId, 
 /// Waits until the writes of a stack are refused because of another Redis. Returns the refusal.
 pub(crate) async fn refused(stack: &Stack, added: &mut u64) -> Result<Error> {
     let mut last = None;
-    until("the replaced Redis is refused", async || {
+    let refused = until("the replaced Redis is refused", async || {
         let error = play(stack, added).await.err();
         let is_refused = error
             .as_ref()
             .is_some_and(|error| error.kind() == Kind::Unpaired);
         last = error;
         Ok(is_refused)
-    })
-    .await?;
+    });
+    let refused = refused.await;
+    refused.with_context(|| format!("it answered {last:?}"))?;
     last.context("a refusal")
 }
 
