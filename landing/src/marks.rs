@@ -185,17 +185,17 @@ fn belong(one: &Entry, other: &Entry) -> bool {
 /// a single owner, which stay together.
 #[must_use]
 pub fn halves(part: &Part) -> Option<[Part; 2]> {
-    let entries = &part.entries;
-    let middle = entries.len() / 2;
-    let is_between = |at: &usize| !belong(&entries[*at - 1], &entries[*at]);
-    let between = (1..entries.len()).filter(is_between);
-    let at = between.min_by_key(|at| at.abs_diff(middle))?;
+    let middle = part.entries.len() / 2;
+    let pairs = part.entries.windows(2).zip(1..);
+    let between = pairs.filter(|(pair, _)| !matches!(pair, [one, other] if belong(one, other)));
+    let (_, at) = between.min_by_key(|(_, at)| middle.abs_diff(*at))?;
+    let (left, right) = part.entries.split_at_checked(at)?;
     let half = |entries: &[Entry]| Part {
         entries: entries.to_vec(),
         notes: None,
         ..*part
     };
-    Some([half(&entries[..at]), half(&entries[at..])])
+    Some([half(left), half(right)])
 }
 
 /// The rows of a part's marked fields that the hash holds. Each has the owner's version that was

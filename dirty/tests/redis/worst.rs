@@ -146,9 +146,13 @@ impl Limits {
         self.note("update.lua: 128 writes of new owners").await;
         self.first_writes(&owners, 1).await;
         self.note("update.lua: 128 writes").await;
-        self.first_writes(&owners[..1], 1_000).await;
+        let [first, second, third, ..] = owners.as_slice() else {
+            panic!("too few owners")
+        };
+        let alone = std::slice::from_ref(first);
+        self.first_writes(alone, 1_000).await;
         self.note("update.lua: 1,000 fields").await;
-        self.first_writes(&owners[..1], 1_000).await;
+        self.first_writes(alone, 1_000).await;
         self.note("update.lua: 1,000 fields that a mark names")
             .await;
         let names: Vec<String> = (0..500).map(|n| format!("f{n:03}")).collect();
@@ -156,8 +160,8 @@ impl Limits {
             .iter()
             .map(|name| (name.as_str(), set(VALUE)))
             .collect();
-        let other = mutation(&self.store, &owners[1], &changes).await;
-        let both = mutation(&self.store, &owners[2], &changes)
+        let other = mutation(&self.store, second, &changes).await;
+        let both = mutation(&self.store, third, &changes)
             .await
             .with(vec![other]);
         assert!(matches!(
@@ -229,7 +233,7 @@ impl Limits {
         ] {
             let read = self
                 .store
-                .collect_linked(PARTITION, &cells[..count], bound, true)
+                .collect_linked(PARTITION, cells.split_at(count).0, bound, true)
                 .await;
             let Ok(Linked::Closed(_, members)) = read else {
                 panic!("{read:?}")
@@ -248,7 +252,9 @@ impl Limits {
             .await
             .unwrap();
         longest(&self.server).await;
-        let rejected = page.entries[..200].iter().map(|entry| Rejected {
+        let (refused, landed) = page.entries.split_at(200);
+        let (settled, on_probation) = landed.split_at(100);
+        let rejected = refused.iter().map(|entry| Rejected {
             source: Some(entry.clone()),
             owner: entry.mark.as_ref().map(|mark| mark.owner.clone()),
             faults: vec![Fault {
@@ -272,10 +278,10 @@ impl Limits {
         self.store.reject(&reject).await.unwrap();
         self.note("reject.lua: 200 entries").await;
         for (probation, marks, what) in [
-            (false, &page.entries[200..300], "settle.lua: 100 marks"),
+            (false, settled, "settle.lua: 100 marks"),
             (
                 true,
-                &page.entries[300..400],
+                on_probation.split_at(100).0,
                 "settle.lua: 100 marks that go on probation",
             ),
         ] {
