@@ -18,6 +18,9 @@ pub enum HotKind {
     Unprepared(Partition),
     /// The server is at `maxmemory`. The call changed nothing.
     OutOfMemory,
+    /// An owner has so many fields that have not landed that its mark takes no further one. The call
+    /// changed nothing.
+    Backlog,
     /// The server's `maxmemory-policy` may evict unlanded data. Writes fail until it is
     /// `noeviction` or `volatile-*`.
     Policy,

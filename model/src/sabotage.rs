@@ -134,6 +134,7 @@ pub const SWITCHES: &[&str] = &[
     "H33-unasked",
     "H33-kept",
     "H33-lowered",
+    "H126-room",
     "H76-shared",
     "H76-living",
     "S1-unfenced",

@@ -416,6 +416,7 @@ impl From<HotError> for Error {
             HotKind::Interrupted | HotKind::NotReached => Kind::Timeout,
             HotKind::Durability => Kind::Durability,
             HotKind::OutOfMemory => Kind::OutOfMemory,
+            HotKind::Backlog => Kind::Overloaded,
             HotKind::Policy => Kind::UnsafeEviction,
             HotKind::Settings => Kind::Invalid,
             HotKind::Denied => Kind::Denied,

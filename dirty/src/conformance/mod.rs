@@ -304,6 +304,7 @@ macro_rules! hot_conformance {
                     a_scan_finds_5000_marks_while_they_are_settled,
                     a_value_above_64_kib_is_kept_byte_for_byte,
                     a_thousand_fields_change_in_one_call,
+                    a_long_mark_takes_no_further_field_until_it_has_landed,
                     many_owners_are_read_and_written_in_one_call,
                 ];
                 errors: [

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
-use storage_model::{Change, Field, Limits, Owner};
+use storage_model::{Attempt, Change, Field, Limits, Outcome, Owner};
 
 use super::field;
 use super::harness::{Harness, live, owner, set};
-use crate::{Fields, Mutated, Read, Snapshot};
+use crate::{Fields, HotKind, Mutated, Read, Snapshot};
 
 /// The smallest scan.
 pub async fn a_scan_finds_one_mark(h: &Harness) {
@@ -132,6 +132,42 @@ pub async fn a_thousand_fields_change_in_one_call(h: &Harness) {
     assert_eq!(h.apply(&ann, all(Change::Remove)).await.changed, count);
     let entries = h.land(&ann).await;
     assert_eq!(entries[0].mark.as_ref().unwrap().fields.len(), names.len());
+}
+
+/// H126: each write of an owner reads and writes its whole mark.
+pub async fn a_long_mark_takes_no_further_field_until_it_has_landed(h: &Harness) {
+    let [ann, bob] = <[Owner; 2]>::try_from(h.owners_of_one_partition(2)).unwrap();
+    h.make_absent(&ann).await;
+    h.make_absent(&bob).await;
+    let names: Vec<String> = (0..1_000).map(|n| format!("{n:080}")).collect();
+    let all = names.iter().map(|name| (name.as_str(), set("1")));
+    h.apply(&ann, all.collect()).await;
+    let further = h.mutation(&ann, vec![("gold", set("1"))]).await;
+    let named = further.clone().as_attempt(Attempt::FirstNamed);
+    for attempt in [further, named] {
+        let refused = h.try_send(&attempt, None).await.unwrap_err();
+        assert_eq!(
+            (refused.kind, refused.outcome),
+            (HotKind::Backlog, Outcome::NotApplied)
+        );
+    }
+    assert_eq!(h.live(&ann, "gold").await, None);
+    // Fields that the mark names change all the same, and so do other owners in the same call.
+    h.set(&ann, &names[0], "2").await;
+    let mut both = Vec::new();
+    for owner in [&ann, &bob] {
+        both.push((
+            h.mutation(owner, vec![("gold", set("1"))]).await,
+            Vec::new(),
+        ));
+    }
+    let answers = h.store().mutate(&both).await;
+    assert!(
+        matches!(&answers[..], [Err(error), Ok(Mutated::Applied(_))] if error.kind == HotKind::Backlog),
+        "{answers:?}"
+    );
+    h.land(&ann).await;
+    h.set(&ann, "gold", "3").await;
 }
 
 /// Over all partitions, in order.

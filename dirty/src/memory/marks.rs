@@ -8,7 +8,9 @@ use storage_model::{Epoch, Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
-use crate::{Entry, ErrorEntry, LandedRow, Load, Map, Mark, Page, SnapshotId};
+use crate::{
+    Entry, ErrorEntry, HotError, HotKind, LandedRow, Load, Map, Mark, Page, SnapshotId, key,
+};
 
 /// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,6 +40,9 @@ type Marked = Numbered<Name, Changed>;
 
 /// The numbers of snapshots that an epoch has.
 const SNAPSHOTS_OF_EPOCH: u64 = 1 << 28;
+
+/// The length of a mark that takes no further fields, bytes. The scripts have the same number.
+const MARK_MAX: usize = 65_536;
 
 /// The content of an error mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -109,6 +114,32 @@ impl Marks {
     /// When the oldest entries of dirty map and snapshot were marked, or earlier.
     pub(super) fn since(&self) -> [Option<Timestamp>; 2] {
         [self.live_since, self.snapshot_since]
+    }
+
+    /// Refuses to let a long mark grow, as the scripts do.
+    ///
+    /// # Errors
+    /// `Backlog`.
+    pub(super) fn expect_room<'a>(
+        &self,
+        owner: &Owner,
+        mut fields: impl Iterator<Item = &'a Field>,
+    ) -> Result<(), HotError> {
+        let Some(mark) = self.live.get(&(owner.clone(), None)) else {
+            return Ok(());
+        };
+        let length: usize = mark
+            .fields
+            .iter()
+            .map(|field| key::stored(field).len() + 1)
+            .sum();
+        if length < MARK_MAX || fields.all(|field| mark.fields.contains(field)) {
+            return Ok(());
+        }
+        let message = format!(
+            "the names of the unlanded fields of {owner} have reached {MARK_MAX} B; retry later, once they have landed"
+        );
+        Err(HotError::not_applied(HotKind::Backlog, "mutate", message))
     }
 
     /// Marks a write in the dirty map.

@@ -187,6 +187,7 @@ fn meaning(code: &str, partition: Option<Partition>) -> Option<(HotKind, Outcome
         "EPOCH" => HotKind::EpochMoved,
         "LOCKLOST" => HotKind::LockLost,
         "DEADLINE" => HotKind::Settings,
+        "BACKLOG" => HotKind::Backlog,
         "CORRUPT" | "BADCALL" => HotKind::Corrupt,
         _ => {
             let known = PREFIXES.iter().find(|(_, codes)| codes.contains(&code));

@@ -252,7 +252,11 @@ for w = 1, writes do
     local mark = held[w]
     if owner then mark = owner.mark end
     local named = mark and sub(mark, 15) or ''
-    if named ~= names then named = named == '' and names or listed(named, from, to - 1) end
+    if named ~= names then
+      named = named == '' and names or listed(named, from, to - 1)
+      -- A long mark takes no further fields: `expect_room` in mutation.lua. Nothing was written yet.
+      if mark and #mark > 65536 and #named > #mark - 14 then return answer_all('alone') end
+    end
     local digits14 = version == base and base_mark or wide and format('%014x', version)
       or format('%06x%08x', math.floor(version / 4294967296), version % 4294967296)
     local text = digits14 .. named

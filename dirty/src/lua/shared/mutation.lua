@@ -271,6 +271,17 @@ local function mark_whole(owner)
   end
 end
 
+-- Each write of an owner reads and writes its whole mark. So a long mark takes no further fields until
+-- it has landed. The engine in memory has the same number.
+local MARK_MAX = 65536
+local function expect_room(owner)
+  local held = owner.mark_held
+  if owner.is_reborn or #held < MARK_MAX then return end
+  if #marked_with(held, string.sub(held, 1, 14), owner.marked) > #held then
+    refuse(table.concat({ 'BACKLOG the names of the unlanded fields of ', owner.name, ' have reached 65536 B; retry later, once they have landed' }))
+  end
+end
+
 -- Names a partner of an owner in its mark, or in the set of links if the mark is long.
 local function link(owner, partner, step)
   local marked, links = owner.marked, step.links
@@ -307,7 +318,10 @@ local function step_of(owners, r)
     mark_whole(owner)
   end
   local held_marks = hmget(KEYS[DIRTY], names)
-  for i, owner in ipairs(changed) do owner.mark_held = held_marks[i] or '' end
+  for i, owner in ipairs(changed) do
+    owner.mark_held = held_marks[i] or ''
+    expect_room(owner)
+  end
   for i = 2, #changed do
     link(changed[1], changed[i], step)
     link(changed[i], changed[1], step)

@@ -62,6 +62,7 @@ impl Ready<'_> {
 /// - `Durability`: the mutation waits for a replica or a disk, which memory does not have.
 /// - `Settings`: the deadline lies further ahead than ids are remembered.
 /// - `OutOfMemory`: the mutation does not fit, and nothing can be evicted.
+/// - `Backlog`: a mark of the owner has no room for another field.
 /// - `Corrupt`: the versions ran out.
 ///
 /// Nothing changed.
@@ -97,6 +98,10 @@ pub fn mutate(
         let last = changing.map(Ready::version);
         let last = last.fold(record.source, Version::max);
         next = next_version(last, present, OPERATION)?;
+        for ready in parts.iter().filter(|ready| ready.changes()) {
+            let fields = ready.plan.cells.iter().map(|(field, _)| field);
+            state.marks.expect_room(&ready.part.owner, fields)?;
+        }
         room::make_or_refuse(
             state,
             present,

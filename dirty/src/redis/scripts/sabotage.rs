@@ -593,6 +593,7 @@ const BREAKS: &[Break] = &[
         "error_version(line) >= from then",
         "true then",
     ),
+    ("H126-room", "mutation", "#held < MARK_MAX", "true"),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
     // The partners that a long mark does not name are not read, or stay behind when their mark moves.
     (
