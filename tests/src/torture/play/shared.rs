@@ -3,6 +3,7 @@
 
 use anyhow::Result;
 use rand::RngExt as _;
+use rand::seq::SliceRandom as _;
 use serde::{Deserialize, Serialize};
 use storage_sdk::{Counters, ModifyError, Outcome, SaveObject};
 
@@ -78,10 +79,11 @@ impl Player {
     pub(super) async fn shift(&mut self) -> Result<()> {
         let name = format!("purse/p{}", self.hot(PURSES));
         let owner = self.owner(&name)?;
-        let from = self.rng.random_range(0..AMOUNTS.len());
-        let to = (from + self.rng.random_range(1..AMOUNTS.len())) % AMOUNTS.len();
+        let mut amounts = AMOUNTS;
+        amounts.shuffle(&mut self.rng);
+        let [from, to, _] = amounts;
         let by = self.rng.random_range(1..1_000);
-        let mut changes = [(AMOUNTS[from], -by), (AMOUNTS[to], by)];
+        let mut changes = [(from, -by), (to, by)];
         changes.sort_unstable();
         let call = Call::Write {
             changes: changes
