@@ -253,7 +253,7 @@ async fn writes_of_one_group_that_wait_for_the_database_share_their_landings() -
     writing.extend((1..WRITERS).map(write));
     until("all are written", async || {
         let head = other.player("{g}/head");
-        Ok(head.get(["items"]).await?.int("items")? == Some(WRITERS as i64))
+        Ok(head.get(["items"]).await?.int("items")? == Some(i64::try_from(WRITERS)?))
     })
     .await?;
     counting.gate.open();
