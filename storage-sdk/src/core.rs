@@ -240,7 +240,7 @@ impl Core {
         let partition = self.partition_of(mutation);
         let partitions = [partition];
         let prepare = patiently(sending.until, || self.tiers.prepare(&partitions));
-        let prepared = retry::before(sending.until, prepare).await;
+        let prepared = self.before(sending.until, prepare).await;
         prepared.map_err(|error| error.with_outcome(Outcome::Unknown).of(&mutation.owner))?;
         mutation.epoch = Some(self.tiers.epoch(partition));
         Ok(())

@@ -52,6 +52,8 @@ pub enum Mismatch {
     Taken {
         /// The address of the hot tier of the settings.
         hot: String,
+        /// The address of the database.
+        address: String,
         /// Since when the database knows the other one. `None` if it has forgotten it.
         since: Option<Timestamp>,
         /// The address of the other one. `None` if the database has forgotten it.
@@ -105,6 +107,15 @@ impl Mismatch {
             } if is_embedded(hot) && since.is_none_or(|since| since <= by.since) => Some(format!(
                 "another program took over {address} on {}. {ends}: end it, or end the other one and start this one again",
                 when(by.since)
+            )),
+            Self::Taken {
+                hot,
+                address,
+                since: Some(since),
+                ..
+            } if hot == storage_dirty::memory::ADDRESS => Some(format!(
+                "another program took over {address} on {}. {ends}: end it, or end the other one and start this one again",
+                when(*since)
             )),
             Self::Replaced { hot, address, .. } | Self::Database { hot, address, .. }
                 if is_embedded(hot) =>
@@ -204,7 +215,7 @@ impl fmt::Display for Mismatch {
                 place(by),
                 when(by.since)
             ),
-            Self::Taken { hot, since, by } => {
+            Self::Taken { hot, since, by, .. } => {
                 let by = by.as_deref().unwrap_or("an unknown address");
                 let on = since.map(|since| format!(" on {}", when(since)));
                 write!(

@@ -256,6 +256,7 @@ impl Tiers {
         let since = |by: &HotTier| Timestamp(here.now.0.saturating_sub(micros(by.known_for)));
         let error = TierError::Unpaired(Box::new(Mismatch::Taken {
             hot: here.address.clone(),
+            address: self.cold.pairing().await?.address,
             since: by.as_ref().map(since),
             by: by.map(|by| by.address),
         }));

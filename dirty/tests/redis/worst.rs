@@ -251,7 +251,6 @@ impl Limits {
             .scan(PARTITION, Map::Snapshot, 0, 500)
             .await
             .unwrap();
-        longest(&self.server).await;
         let (refused, landed) = page.entries.split_at(200);
         let (settled, on_probation) = landed.split_at(100);
         let rejected = refused.iter().map(|entry| Rejected {

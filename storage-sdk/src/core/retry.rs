@@ -1,13 +1,14 @@
 //! From the first answer of a mutation to the last. The mutation is repeated while its outcome is
 //! unknown and its time is not up.
 
+use std::pin::pin;
 use std::time::Duration;
 
-use futures::future::try_join_all;
+use futures::future::{Either, select, try_join_all};
 use storage_dirty::{HotError, HotKind, Load, Mutated, Refusal};
 use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition, tries};
 use storage_tiers::{Noted, TierError};
-use tokio::time::{Instant, sleep_until, timeout_at};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer, patiently};
 use crate::{Error, Kind, Result};
@@ -224,13 +225,14 @@ impl Core {
             }
             Next::Load => {
                 let load = patiently(write.until, || self.load_for(&write.mutation));
-                before(write.until, load)
+                self.before(write.until, load)
                     .await
                     .map(|loads| write.loads = loads)
             }
             Next::Prepare(partition) => {
                 let prepare = || Box::pin(self.tiers.prepare_for_call(partition));
-                before(write.until, patiently(write.until, prepare)).await
+                self.before(write.until, patiently(write.until, prepare))
+                    .await
             }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
@@ -244,6 +246,25 @@ impl Core {
             Next::End(error) => return Err(error),
         };
         done.map_err(|error| self.given_up(&write.mutation, write.maybe_applied(), error))
+    }
+
+    /// A step that needs the database, for as long as the call has time. A database that hangs can take
+    /// longer. The time is that of home, since the clock of a caller may be paused.
+    pub(super) async fn before<T>(
+        &self,
+        until: Instant,
+        step: impl Future<Output = std::result::Result<T, TierError>>,
+    ) -> Result<T> {
+        let left = until.saturating_duration_since(Instant::now());
+        let late = self.tiers.home().run(async move { sleep(left).await });
+        match select(pin!(step), pin!(late)).await {
+            Either::Left((done, _)) => Ok(done?),
+            Either::Right((Ok(()), _)) => Err(Error::new(
+                Kind::Timeout,
+                "the call first needs data of the database, which has not answered in the time of the call; retry later",
+            )),
+            Either::Right((Err(_), step)) => Ok(step.await?),
+        }
     }
 
     /// Sends the next copy.
@@ -287,20 +308,6 @@ impl Core {
         let fields: Vec<Field> = changed.chain(expected).cloned().collect();
         Ok(self.tiers.load_fields(&part.owner, &fields).await?.load)
     }
-}
-
-/// A step that needs the database. A database that hangs can take longer than the call has.
-pub(super) async fn before<T>(
-    until: Instant,
-    step: impl Future<Output = std::result::Result<T, TierError>>,
-) -> Result<T> {
-    let done = timeout_at(until, step).await.map_err(|_| {
-        Error::new(
-            Kind::Timeout,
-            "the call first needs data of the database, which has not answered in the time of the call; retry later",
-        )
-    })?;
-    Ok(done?)
 }
 
 #[cfg(test)]
