@@ -164,6 +164,10 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn others(&self) -> Result<Vec<HotTier>, TierError> {
+        if self.cold.pairing().await?.hot.is_none() {
+            // It may have no tables.
+            return Ok(Vec::new());
+        }
         let here = HotId::of(&self.hot.pairing().await?.incarnation);
         let mut others = self.cold.hot_tiers().await?;
         others.retain(|other| other.partitions > 0 && other.id != here);

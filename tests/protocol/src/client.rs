@@ -113,9 +113,8 @@ fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
         let mut next = world.clone();
         next.left.deletes -= 1;
         next.hot().lose(&owner());
-        next.truth.delete(header.version, |field, truth| {
-            world.cold.cell(field) == truth
-        });
+        let landed = |field: &Field| world.cold.cell(field);
+        next.truth.delete(header.version, landed);
         take(step("client", bounds.clients, "deletes the hash"), Ok(next));
     }
 }
