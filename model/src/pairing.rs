@@ -124,7 +124,7 @@ impl Stamp {
     /// A stamp that no other raise has.
     #[must_use]
     pub fn draw(ids: &dyn Ids) -> Self {
-        Self(positive(xxh3_64(&ids.next().as_bytes())))
+        Self(positive(xxh3_64(ids.next().as_bytes())))
     }
 }
 

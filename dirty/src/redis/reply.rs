@@ -131,7 +131,7 @@ pub(crate) fn epoch(text: &[u8]) -> Decoded<Epoch> {
 /// The stamp of an epoch. An older program adopts an epoch without one.
 pub(crate) fn stamp(value: Value) -> Decoded<Stamp> {
     let text = maybe(value)?;
-    Ok(text.map_or(Ok(0), |text| digits(&text)).map(Stamp)?)
+    text.map_or(Ok(0), |text| digits(&text)).map(Stamp)
 }
 
 /// The answer of `TIME`.

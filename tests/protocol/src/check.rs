@@ -14,8 +14,8 @@ pub(super) fn violation(world: &World) -> Option<String> {
         .or_else(|| of_hash(world))
 }
 
-/// A field whose last write the database does not hold has a mark, once the hash was compared. Every
-/// marked field is in the hash.
+/// A field whose last write the database does not hold has a mark. Every marked field is in the
+/// hash.
 fn of_marks(world: &World) -> Option<String> {
     let maps = [
         Map::Dirty,
@@ -37,8 +37,7 @@ fn of_marks(world: &World) -> Option<String> {
     world.truth.fields().find_map(|(field, truth)| {
         let marked = marks.iter().any(|mark| mark.fields.contains(field));
         let landed = world.cold.cell(field);
-        let is_known = world.truth.is_told(field) || world.is_uncompared();
-        if !marked && !is_same(truth, landed) && !is_known {
+        if !marked && !is_same(truth, landed) && !world.truth.is_told(field) {
             return Some(format!(
                 "{field} is {landed:?} in the database and {truth:?}, without a mark"
             ));

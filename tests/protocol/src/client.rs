@@ -113,8 +113,9 @@ fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
         let mut next = world.clone();
         next.left.deletes -= 1;
         next.hot().lose(&owner());
-        let landed = |field: &Field| world.cold.cell(field);
-        next.truth.delete(header.version, landed);
+        next.truth.delete(header.version, |field, truth| {
+            world.cold.cell(field) == truth
+        });
         take(step("client", bounds.clients, "deletes the hash"), Ok(next));
     }
 }

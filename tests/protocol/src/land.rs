@@ -135,9 +135,8 @@ pub(super) fn commit(
         .truth
         .fields()
         .map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
-    let regresses = |((field, _), (before, after)): ((&Field, _), (Option<usize>, _))| {
-        let truth = &world.truth;
-        after < before && !truth.is_deleted(field) && !truth.is_forsaken(field, before)
+    let regresses = |((field, _), (before, after)): ((&Field, _), _)| {
+        after < before && !world.truth.is_deleted(field)
     };
     if world
         .truth

@@ -26,7 +26,7 @@ enum Deleted {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Chapter {
     cell: Option<Cell>,
-    /// A failover or a deletion took it, and the story went on without it.
+    /// A failover took it, and the story went on without it.
     lost: bool,
 }
 
@@ -186,39 +186,19 @@ impl Truth {
         (self.version, self.as_new_as) = (None, Version::ZERO);
     }
 
-    /// Deletes the hash of this version by hand. Fields whose last write is in their row lose nothing
-    /// by it. The owner goes on without the others' writes since their rows.
-    pub(super) fn delete<'a>(
+    /// Deletes the hash of this version by hand. `has_landed` tells the fields that lose nothing by
+    /// it.
+    pub(super) fn delete(
         &mut self,
         version: Version,
-        landed: impl Fn(&Field) -> Option<&'a Cell>,
+        has_landed: impl Fn(&Field, Option<&Cell>) -> bool,
     ) {
         self.gone = version;
-        for at in 0..self.stories.len() {
-            let Some(story) = self.stories.get(at) else {
-                continue;
-            };
-            let row = landed(&story.field);
-            let place = self.place(&story.field, row).unwrap_or_default();
-            if story.deleted.is_some() || story.now() == row {
-                continue;
-            }
-            if let Some(story) = self.stories.get_mut(at) {
+        for story in &mut self.stories {
+            if story.deleted.is_none() && !has_landed(&story.field, story.now()) {
                 story.deleted = Some(Deleted::Untold);
-                let lost = story.chapters.iter_mut().skip(place + 1);
-                lost.for_each(|chapter| chapter.lost = true);
             }
         }
-    }
-
-    /// Whether the owner goes on without this place of a field's story: a failover or a deletion took
-    /// it. So a row that has it may be replaced by an older one.
-    pub(super) fn is_forsaken(&self, field: &Field, place: Option<usize>) -> bool {
-        let (Some(story), Some(place)) = (self.of(field), place) else {
-            return false;
-        };
-        let is_lost = story.chapters.get(place).is_some_and(|one| one.lost);
-        is_lost || place > story.now
     }
 
     /// Whether the hash was deleted by hand, or replaced by newer rows.

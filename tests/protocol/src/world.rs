@@ -13,7 +13,7 @@ use crate::client::Client;
 use crate::cold::Cold;
 use crate::flush::Flush;
 use crate::load::Asked;
-use crate::names::{LATER, PARTITION, PRESENT, fields, owner};
+use crate::names::{PARTITION, PRESENT, fields, owner};
 use crate::prepare::{Preparer, adoption};
 use crate::truth::{Effect, Truth, is_same};
 use crate::worker::Worker;
@@ -165,25 +165,6 @@ impl World {
         }
         self.truth
             .goes_on_from(cold.newest(), |field| cold.cell(field).cloned());
-    }
-
-    /// Whether a hash that a failover brought back was not compared with its rows since.
-    pub(super) fn is_uncompared(&self) -> bool {
-        let header = self.read().header;
-        let is_suspect = header.is_some_and(|header| header.suspect || !self.is_ready());
-        self.replaced > 0 && is_suspect
-    }
-
-    /// Ends the time to live of what has one. A hash that has not been compared leaves its rows alone.
-    pub(super) fn swept(&self) -> Self {
-        let mut next = self.clone();
-        next.hot().sweep(LATER);
-        if self.is_uncompared() && next.read().header.is_none() {
-            let cold = &next.cold;
-            next.truth
-                .turns_to(cold.newest(), |field| cold.cell(field).cloned());
-        }
-        next
     }
 
     /// The fault of an answer to a reader of this moment: it is not the last write. A missing field
