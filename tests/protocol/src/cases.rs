@@ -58,6 +58,27 @@ const WHOLE_LOST: Bounds = Bounds {
     windows: 1,
     ..WHOLE
 };
+/// Redis fails over to its replica, and back.
+const WHOLE_BACK: Bounds = Bounds {
+    writes: 2,
+    failovers: 2,
+    swaps: true,
+    ..WHOLE
+};
+/// The hashes are complete, since a hash of some fields does not know the others of its history.
+const WHOLE_MET: Bounds = Bounds {
+    stored: true,
+    kinds: &[Incr],
+    stands: true,
+    ..WHOLE_BACK
+};
+/// Another hash takes the place of one that was deleted in the middle of a landing.
+const WHOLE_DELETED: Bounds = Bounds {
+    stored: true,
+    deletes: 1,
+    reads: 1,
+    ..WHOLE
+};
 const REMOVAL: Bounds = Bounds {
     fields: 2,
     kinds: &[Set, Remove, Restore, Purge],
@@ -306,6 +327,25 @@ pub const OWNERS: Group = Group {
                 writes: 2,
                 failovers: 1,
                 ..WHOLE
+            },
+        },
+        Case {
+            name: "whole owners, a failover and back",
+            bounds: WHOLE_BACK,
+        },
+        Case {
+            name: "whole owners, a failover and back with versions that meet",
+            bounds: WHOLE_MET,
+        },
+        Case {
+            name: "whole owners, a deleted hash",
+            bounds: WHOLE_DELETED,
+        },
+        Case {
+            name: "whole owners, a deleted hash of fields without rows",
+            bounds: Bounds {
+                stored: false,
+                ..WHOLE_DELETED
             },
         },
         Case {
@@ -671,6 +711,33 @@ pub const BROKEN: &[Case] = &[
     Case {
         name: "R16-torn",
         bounds: WHOLE_REFUSED,
+    },
+    Case {
+        name: "R16-replaced",
+        bounds: WHOLE_BACK,
+    },
+    Case {
+        name: "R16-suspect",
+        bounds: WHOLE_MET,
+    },
+    Case {
+        name: "R16-met",
+        bounds: WHOLE_MET,
+    },
+    Case {
+        name: "R16-reborn",
+        bounds: WHOLE_DELETED,
+    },
+    Case {
+        name: "R16-buried",
+        bounds: Bounds {
+            stored: false,
+            ..WHOLE_DELETED
+        },
+    },
+    Case {
+        name: "R16-unloaded",
+        bounds: WHOLE_DELETED,
     },
     Case {
         name: "H33-off",

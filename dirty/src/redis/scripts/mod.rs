@@ -546,7 +546,9 @@ pub(crate) fn fill(
 /// `check_fill.lua`.
 pub(crate) fn check_fill(space: &Space, load: &Load) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
-    let mut cmd = SCRIPTS.check_fill.call(&keys);
+    let maps = space.keys.maps(space.partition(&load.owner));
+    let mut cmd = SCRIPTS.check_fill.call(&[&keys[..], &maps].concat());
+    cmd.arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.check_fill.read(slot, cmd)
 }
