@@ -22,6 +22,7 @@ pub mod holders;
 pub mod landing;
 pub mod loads;
 pub mod locks;
+pub mod many_rows;
 pub mod names;
 pub mod notes;
 pub mod once;
@@ -167,6 +168,14 @@ macro_rules! hot_conformance {
                     a_load_from_before_a_purge_brings_nothing_back,
                     a_set_clears_a_tombstone,
                     removal_of_an_unknown_field_needs_a_load,
+                ];
+                many_rows: [
+                    an_owner_of_many_rows_is_loaded_as_a_whole,
+                    many_rows_join_a_hash_of_some_fields,
+                    a_write_is_applied_to_many_loaded_rows,
+                    many_rows_are_refused_after_another_change,
+                    many_newer_rows_replace_a_suspect_hash_as_a_whole,
+                    many_rows_in_place_of_a_lost_hash_are_marked_as_a_whole,
                 ];
                 loads: [
                     a_fill_of_a_cold_owner_is_kept_as_clean_data,

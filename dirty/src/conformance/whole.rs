@@ -159,7 +159,7 @@ pub async fn an_owner_is_read_whole_without_its_partners(h: &Harness) {
 }
 
 /// The owner's mark in the dirty map: its fields in order, and its version.
-async fn mark_of(h: &Harness, owner: &Owner) -> Option<(Vec<Field>, Version)> {
+pub(super) async fn mark_of(h: &Harness, owner: &Owner) -> Option<(Vec<Field>, Version)> {
     let page = h.store().scan(h.partition(owner), Map::Dirty, 0, 99).await;
     let is_own = |entry: &Entry| {
         let mark = entry.mark.as_ref().filter(|_| !entry.is_aside());

@@ -73,14 +73,14 @@ impl Truth {
         truth
     }
 
-    /// The owner has its present state. `held` has the cells of fields whose last write was deleted
+    /// The owner has its present state. `left` has the cells of fields whose last write was deleted
     /// by hand.
-    pub(super) fn keeps_state(&mut self, held: impl Fn(&Field) -> Option<Cell>) {
+    pub(super) fn keeps_state(&mut self, left: impl Fn(&Field) -> Option<Cell>) {
         if self.stories.len() < 2 {
             return;
         }
         let cells = self.stories.iter().map(|story| match story.deleted {
-            Some(_) => held(&story.field),
+            Some(_) => left(&story.field),
             None => story.now().cloned(),
         });
         let state = cells.collect();

@@ -145,8 +145,10 @@ impl World {
         if !effect.is_empty() {
             let read = self.read();
             let cold = &self.cold;
-            self.truth
-                .keeps_state(|field| known(&read, cold, field).cloned());
+            let truth = &mut self.truth;
+            truth.keeps_state(|field| known(&read, cold, field).cloned());
+            // A hash that was deleted by hand while it landed may have landed after all.
+            truth.keeps_state(|field| cold.cell(field).cloned());
         }
         Ok(effect)
     }

@@ -33,24 +33,24 @@ pub struct Tried {
 pub enum Density {
     /// Every point with every kind.
     Every,
-    /// Every second point. The deaths before and after the same requests fall between all requests.
-    Second,
+    /// Every fourth point. Deaths fall between every second pair of requests.
+    Fourth,
 }
 
 impl Density {
     fn step(self) -> usize {
         match self {
             Self::Every => 1,
-            Self::Second => 2,
+            Self::Fourth => 4,
         }
     }
 
-    /// The first point. With every second one, a request that gets an error in its place is not one
-    /// whose reply is lost, and a request that comes twice is not one that comes late.
+    /// The first point. With every fourth one, each kind of end strikes other requests.
     fn first(self, kind: Kind) -> usize {
         match (self, kind) {
-            (Self::Second, Kind::Instead | Kind::Twice) => 2,
-            _ => 1,
+            (Self::Every, _) | (_, Kind::Before | Kind::Late) => 1,
+            (Self::Fourth, Kind::After | Kind::Lost) => 2,
+            (Self::Fourth, Kind::Instead | Kind::Twice) => 3,
         }
     }
 }

@@ -264,9 +264,10 @@ end
 
 -- Adds the fields that must land beside the changed ones.
 local function mark_whole(owner)
+  if not owner.unlanded or #owner.unlanded == 0 then return end
   local marked, seen = owner.marked, {}
   for _, field in ipairs(marked) do seen[field] = true end
-  for _, field in ipairs(owner.unlanded or {}) do
+  for _, field in ipairs(owner.unlanded) do
     if not seen[field] then marked[#marked + 1] = field end
   end
 end

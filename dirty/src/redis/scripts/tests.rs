@@ -228,6 +228,15 @@ fn calls() -> Vec<Command> {
         ),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl, Some(ttl)),
+        fill_part(
+            &space,
+            &Load {
+                complete: false,
+                ..load.clone()
+            },
+            ttl,
+            Some(ttl),
+        ),
         check_fill(&space, &load),
         read_names(&space, &owner),
         evict(&space, &owner),
