@@ -33,24 +33,25 @@ pub struct Tried {
 pub enum Density {
     /// Every point with every kind.
     Every,
-    /// Every fourth point. Deaths fall between every second pair of requests.
-    Fourth,
+    /// Every fourth point, or every eighth with a kind that must wait until locks have run out.
+    Sample,
 }
 
 impl Density {
-    fn step(self) -> usize {
-        match self {
-            Self::Every => 1,
-            Self::Fourth => 4,
+    fn step(self, kind: Kind) -> usize {
+        match (self, kind) {
+            (Self::Every, _) => 1,
+            (Self::Sample, Kind::Late) => 8,
+            (Self::Sample, _) => 4,
         }
     }
 
-    /// The first point. With every fourth one, each kind of end strikes other requests.
+    /// The first point. In a sample, each kind of end strikes other requests.
     fn first(self, kind: Kind) -> usize {
         match (self, kind) {
             (Self::Every, _) | (_, Kind::Before | Kind::Late) => 1,
-            (Self::Fourth, Kind::After | Kind::Lost) => 2,
-            (Self::Fourth, Kind::Instead | Kind::Twice) => 3,
+            (Self::Sample, Kind::After | Kind::Lost) => 2,
+            (Self::Sample, Kind::Instead | Kind::Twice) => 3,
         }
     }
 }
@@ -77,7 +78,7 @@ pub fn try_all(
             .with_context(|| named(scenario, *kind, at))?
             .0
         {
-            at += density.step();
+            at += density.step(*kind);
             tried.runs += 1;
         }
         tried.points = tried.points.max(at - 1);
