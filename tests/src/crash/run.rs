@@ -33,7 +33,7 @@ pub struct Tried {
 pub enum Density {
     /// Every point with every kind.
     Every,
-    /// Every fourth point, or every eighth with a kind that must wait until locks have run out.
+    /// Every sixth point, or every twelfth with a kind that must wait until locks have run out.
     Sample,
 }
 
@@ -41,8 +41,8 @@ impl Density {
     fn step(self, kind: Kind) -> usize {
         match (self, kind) {
             (Self::Every, _) => 1,
-            (Self::Sample, Kind::Late) => 8,
-            (Self::Sample, _) => 4,
+            (Self::Sample, Kind::Late) => 12,
+            (Self::Sample, _) => 6,
         }
     }
 
@@ -50,8 +50,8 @@ impl Density {
     fn first(self, kind: Kind) -> usize {
         match (self, kind) {
             (Self::Every, _) | (_, Kind::Before | Kind::Late) => 1,
-            (Self::Sample, Kind::After | Kind::Lost) => 2,
-            (Self::Sample, Kind::Instead | Kind::Twice) => 3,
+            (Self::Sample, Kind::After | Kind::Lost) => 3,
+            (Self::Sample, Kind::Instead | Kind::Twice) => 5,
         }
     }
 }
