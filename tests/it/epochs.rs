@@ -80,10 +80,11 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
         landed_epoch: Epoch(epoch),
         ..database.tables(|tables| tables.record(PARTITION))
     };
+    let stamp = record(&tiers).await?.stamp;
     let from = |seen| Raise {
-        partition: PARTITION,
-        seen: Epoch(seen),
         above: Epoch(2),
+        seen_stamp: stamp,
+        ..Raise::by_one(PARTITION, Epoch(seen))
     };
     assert!(landed_here(&seen, from(2), landed_in(2)) && landed_here(&seen, from(3), landed_in(1)));
     assert!(
@@ -115,13 +116,18 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
         let fence = Fence {
             partition: PARTITION,
             epoch: landed_in,
+            stamp: before.stamp,
             landed: Version::ZERO,
             reaches,
             database: None,
         };
         // A commit that was not settled, beside an epoch that was not adopted.
         database.change(|tables| {
-            tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
+            let raise = Raise {
+                seen_stamp: before.stamp,
+                ..Raise::by_one(PARTITION, Epoch(1))
+            };
+            tables.raise(&[raise]);
             tables.take(&Batch {
                 whole: false,
                 trial: false,
@@ -131,7 +137,11 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
                 rows: vec![],
             });
             // A landing in epoch 1 looks as if it had come before the raise.
-            tables.raise(&[Raise::by_one(PARTITION, Epoch(1))]);
+            let stamp = tables.record(PARTITION).stamp;
+            tables.raise(&[Raise {
+                seen_stamp: stamp,
+                ..raise
+            }]);
         });
         tiers.prepare(&[PARTITION]).await?;
         let after = record(&tiers).await?;

@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`tiers`] | [`Tiers`]: the hot and the cold tier, and the last known epoch of each partition |
 //! | [`epoch`], [`pairing`] | preparing partitions: pairing tiers, raising and adopting epochs |
+//! | [`verdict`], [`place`] | which step a partition needs; the hot tier that has the partitions, while it is used |
 //! | [`load`] | hot-loads: an owner's rows into the hot tier, once for all callers |
 //! | [`suspect`] | owners from before a rewind are compared with their rows |
 //! | [`glance`] | reads that write to neither tier |
@@ -28,13 +29,15 @@ pub mod leases;
 pub mod load;
 pub mod mismatch;
 pub mod pairing;
+pub mod place;
 mod refusal;
 pub mod suspect;
 pub mod tiers;
 pub mod together;
+pub mod verdict;
 pub mod verify;
 
-pub use epoch::{Need, landed_here, need};
+pub use epoch::landed_here;
 pub use error::TierError;
 pub use flush::Flushed;
 pub use home::Home;
@@ -42,7 +45,9 @@ pub use leases::Leases;
 pub use load::{FullLoad, LoadCounts};
 pub use mismatch::{Mismatch, Place};
 pub use pairing::{PairingStep, judge, taking_over};
+pub use place::Behind;
 pub use suspect::is_suspect;
 pub use tiers::{Noted, Tiers};
 pub use together::{Together, Units};
+pub use verdict::{Need, SILENCE, need};
 pub use verify::{Compared, Conflict, Difference};

@@ -9,6 +9,7 @@ use storage_sql::ColdStore;
 use tokio::time::sleep;
 
 use crate::flush_together::{Flushes, flushes};
+use crate::place::Places;
 use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
@@ -38,6 +39,8 @@ pub struct Tiers {
     pub(crate) alone: bool,
     /// Why writes fail, as this process found it last.
     pub(crate) refusals: Arc<refusal::Refusals>,
+    /// The partitions that the hot tier had at the last comparison.
+    pub(crate) places: Arc<Places>,
 }
 
 /// The epoch in which this process sends writes to a partition, and its generation. Both are 0
@@ -84,6 +87,7 @@ impl Tiers {
             ids: Arc::new(RandomIds),
             alone: false,
             refusals: Arc::default(),
+            places: Arc::default(),
         }
     }
 
