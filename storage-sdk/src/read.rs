@@ -391,7 +391,8 @@ impl Core {
             owner: owner.clone(),
             fields: Fields::Names,
         };
-        let hot = self.while_open(self.read_hot(&read)).await?;
+        let until = Instant::now() + self.deadline;
+        let hot = self.while_open(self.read_hot(&read, until)).await?;
         let is_live = |(_, cell): &(Field, Cell)| cell.live().is_some();
         if !is_suspect(&hot) && hot.cells.iter().any(is_live) {
             return Ok(true);
