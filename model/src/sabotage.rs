@@ -85,6 +85,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-adopted-blindly",
     "R14-adopted-late",
     "R14-adopted-after",
+    "R14-alone",
     "R14-replaced",
     "R14-stamp",
     "R14-behind",

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
+use storage_model::sabotage::is_kept;
 use storage_model::{HotId, Partition, Position, Stamp, Timestamp, tries};
 use storage_sql::{PartitionRecord, Raise, Raised};
 use tokio::time::sleep;
@@ -35,6 +36,13 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped call can leave partitions half prepared. The next call finishes them.
     pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
+        match partitions {
+            [partition] if is_kept("R14-alone") => self.prepare_with_others(*partition).await,
+            several => self.prepare_at_home(several).await,
+        }
+    }
+
+    pub(crate) async fn prepare_at_home(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let (tiers, partitions) = (self.clone(), partitions.to_vec());
         let prepared = self
             .home
@@ -64,7 +72,7 @@ impl Tiers {
         })
     }
 
-    async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
+    pub(crate) async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let mut left: Vec<Partition> = partitions
             .iter()
             .copied()

@@ -10,6 +10,7 @@
 //! | [`glance`] | reads that write to neither tier |
 //! | [`together`] | owners that must land together, since one transaction wrote them |
 //! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
+//! | `prepare_together` | partitions that are prepared together, for all calls that wait for them |
 //! | `flush_together` | flushes of one partition, shared by all writes that wait for the database |
 //! | [`verify`] | comparing both tiers |
 //! | [`leases`] | [`Leases`]: which sessions lapse, and when a grace ends |
@@ -30,6 +31,7 @@ pub mod load;
 pub mod mismatch;
 pub mod pairing;
 pub mod place;
+mod prepare_together;
 mod refusal;
 pub mod suspect;
 pub mod tiers;

@@ -10,6 +10,7 @@ use tokio::time::sleep;
 
 use crate::flush_together::{Flushes, flushes};
 use crate::place::Places;
+use crate::prepare_together::{Prepares, prepares};
 use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
@@ -20,6 +21,8 @@ pub struct Tiers {
     pub(crate) loader: load::Loader,
     /// The writes that wait for the database.
     pub(crate) flushes: Flushes,
+    /// The partitions that callers wait for.
+    pub(crate) prepares: Prepares,
     /// The runtime for loads, preparations and all calls of the cold tier.
     pub(crate) home: Home,
     /// Whether neither tier is written.
@@ -78,6 +81,7 @@ impl Tiers {
             cold,
             loader,
             flushes: flushes(),
+            prepares: prepares(),
             home: Home::of_caller(),
             read_only: false,
             probation: Duration::ZERO,
