@@ -18,8 +18,7 @@ const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
 /// How long after its look a process may adopt an epoch that it raised, by the clock of the partition's
-/// server. It is
-/// shorter than the silence after which another hot tier may take the partition.
+/// server. It is shorter than the silence after which another hot tier may take the partition.
 const ADOPT_WITHIN: Duration = Duration::from_secs(3);
 
 impl Tiers {
