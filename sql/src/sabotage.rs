@@ -43,8 +43,8 @@ const BREAKS: &[Break] = &[
         "R14-unstamped",
         "fence",
         "",
-        "COALESCE((SELECT stamp FROM `{stem}_stamp` WHERE partition_id = ?), 0) = ?",
-        "? >= 0 AND ? >= 0",
+        "WHERE partition_id = ?), 0) = ?",
+        "WHERE partition_id = ?), 0) >= 0 * ?",
     ),
     // MySQL assigns from left to right, so the later comparisons find the new version.
     (
