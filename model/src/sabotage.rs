@@ -117,7 +117,6 @@ pub const SWITCHES: &[&str] = &[
     "R16-reborn",
     "R16-buried",
     "R16-unloaded",
-    "R16-unkept",
     "R6-settled",
     "G1-unlinked",
     "G1-rejected",
