@@ -202,7 +202,9 @@ impl Tiers {
             // Not told as used, so that the other one gets the partitions that are left, too.
             return Err(self.taken(here, record).await?);
         }
-        self.refusals.replaced(None);
+        if !seen.is_partial {
+            self.refusals.replaced(None);
+        }
         if let Some(by) = seen.behind.filter(|_| seen.held.is_empty())
             && let Some(waits) = self.heard(here, |known| known.id == by).await?
         {
@@ -265,6 +267,8 @@ impl Tiers {
             by: by.map(|by| by.address),
         }));
         self.refusals.replaced(Some(error.clone()));
+        // The next comparison looks at all partitions, and takes the refusal back if it must.
+        self.places.set(None);
         if self.hot.is_named() {
             // Sentinels may have named another server long ago. A process that still reaches the old one does
             // not notice. The next comparison is with the server that they name now.

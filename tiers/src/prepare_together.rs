@@ -46,9 +46,12 @@ impl Tiers {
         let all: Vec<_> = groups.iter().map(|group| *group.key()).collect();
         let answer = self.prepare_each(&all).await;
         if groups.len() > 1
-            && matches!(answer, Err(TierError::Hot(_) | TierError::Contended { .. }))
+            && matches!(
+                answer,
+                Err(TierError::Hot(_) | TierError::Contended { .. } | TierError::Behind(_))
+            )
         {
-            // The server of one partition may be away, and those of the others are not.
+            // The server of one partition may be away, or lack landed data of it, and not of the others.
             let alone = groups.into_iter().map(|group| async move {
                 let answer = self.prepare_each(&[*group.key()]).await;
                 group.answer_all(answer);

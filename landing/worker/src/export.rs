@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use futures::StreamExt as _;
 use storage_dirty::{Fields, HotError, HotRead, Read};
 use storage_landing::rescue::marked_owners;
-use storage_model::Partition;
+use storage_model::{Cell, Field, Partition};
 use storage_sdk::{Kind, Owner, Storage};
 
 use crate::config_args::ConfigArgs;
@@ -137,7 +137,8 @@ async fn write(storage: &Storage, out: &mut dyn Write, form: Form) -> anyhow::Re
     }
 }
 
-/// Writes the owners with marks, from the hot tier alone.
+/// Writes the owners with marks, from the hot tier alone: newer rows may be of the one that replaced it.
+/// A removed field has no place in a line, so its name is logged.
 async fn write_unlanded(
     storage: &Storage,
     out: &mut dyn Write,
@@ -151,7 +152,17 @@ async fn write_unlanded(
         let record = state.transpose()?.and_then(|state| state.record);
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
-            let read = tiers.glance(&owner).await?;
+            let read = tiers.hash_as_it_is(&owner).await?;
+            let is_gone = |(_, cell): &&(Field, Cell)| cell.live().is_none();
+            let gone: Vec<_> = read
+                .cells
+                .iter()
+                .filter(is_gone)
+                .map(|(field, _)| field.as_str())
+                .collect();
+            if !gone.is_empty() {
+                tracing::warn!(%owner, fields = gone.join(" "), "these fields are removed here, and `import` does not remove them");
+            }
             let version = read.header.map(|header| header.version.get());
             let live = read
                 .cells

@@ -1,4 +1,4 @@
-//! Two living copies of one hot tier on one database (H109). One of them lands.
+//! Two living copies of one hot tier on one database (H126). One of them lands.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
