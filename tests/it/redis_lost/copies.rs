@@ -1,10 +1,10 @@
 //! Two living copies of one hot tier on one database (H126). One of them lands.
 
 use std::collections::BTreeMap;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
-use storage_model::{Epoch, HotId, Partition};
+use storage_model::{Clock as _, Epoch, HotId, Partition, SystemClock};
 use storage_sdk::{ByteOwner, Error, Kind, Retry, Storage};
 use storage_servers::{MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
@@ -86,7 +86,9 @@ pub(crate) async fn refused(stack: &Stack, added: &mut u64) -> Result<Error> {
 
 /// An opening that fails because another Redis is used.
 async fn waits(world: World, words: &[&str]) -> Result<()> {
-    let error = Storage::open(world.settings).await.unwrap_err();
+    let Err(error) = Storage::open(world.settings).await else {
+        anyhow::bail!("it is open")
+    };
     assert_eq!(error.kind(), Kind::HotUnavailable, "{error}");
     assert!(matches!(error.retry(), Retry::After(_)), "{error:?}");
     for word in words {
@@ -142,7 +144,7 @@ async fn a_copy_of_a_dump_takes_over_once_and_the_original_is_refused() -> Resul
     assert_eq!(owners.len(), 1, "one Redis has all partitions");
 
     after.landed().await?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH)?;
+    let now = Duration::from_micros(SystemClock.now().0);
     let ahead = Duration::from_micros(
         rows(&after.database)
             .await?
