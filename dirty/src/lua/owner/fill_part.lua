@@ -22,7 +22,7 @@
 --   hash, or the later ones are refused. A hash from before a rewind is compared with all rows, and one
 --   in place of a lost one is marked as a whole, so their rows come together (R16).
 expect(#KEYS == 9 and #ARGV >= 8)
-local load = load_of(4)
+local load, ttl = load_of(4), number(ARGV[1], 'the time to live')
 expect(not load.complete and #load.rows > 0)
 local r = present(KEYS[3])
 local hash = header(KEYS[1])
@@ -32,5 +32,5 @@ if hash and hash.generation < r.generation or not hash and is_named(4, ARGV[3]) 
 local is_held = call('HGET', KEYS[9], ARGV[3])
 local source = join_rows(load, hash, version, r, 4, ARGV[3], ARGV[2])
 if hash then return { 'part', load.marker } end
-if not is_held then call('PEXPIRE', KEYS[1], ARGV[1]) end
+if not is_held then call('PEXPIRE', KEYS[1], digits(ttl)) end
 return { 'part', digits(source) }

@@ -1,5 +1,7 @@
 //! Loads of many rows. Their rows are written ahead, some by each call, so that no script takes long.
 
+use std::time::Duration;
+
 use storage_model::{Cell, Field, Version};
 
 use crate::redis::RedisStore;
@@ -12,6 +14,8 @@ use crate::{Load, Marker};
 
 /// Rows that one call takes. It takes Redis some 8 µs for each of them.
 const ROWS_MAX: usize = 512;
+/// A hash of some rows stays at least for this long, so that the other rows find it.
+const TTL_MIN: Duration = Duration::from_secs(60);
 
 /// The answer of `fill_part.lua`.
 enum Part {
@@ -70,7 +74,8 @@ impl RedisStore {
             complete: false,
             ..load.clone()
         };
-        scripts::fill_part(&self.space, &part, self.clean_ttl, self.marker_ttl)
+        let ttl = self.clean_ttl.max(TTL_MIN);
+        scripts::fill_part(&self.space, &part, ttl, self.marker_ttl)
     }
 
     /// Sends parts, and answers as the last one, or as the first one that was not written.

@@ -42,15 +42,17 @@ impl RedisStore {
     }
 
     /// The writes, once the rows of their large loads are in the hot tier. A write whose load does not
-    /// hold any more goes without it, and learns that it must load again.
+    /// hold any more goes with an empty one, and learns that it must load again. Without a load it could
+    /// go with others, and without its id (R11).
     async fn loaded_ahead(
         &self,
         mutations: &[(Mutation, Vec<Load>)],
     ) -> Vec<(Mutation, Vec<Load>)> {
         let mut ahead = Vec::with_capacity(mutations.len());
         for (mutation, loads) in mutations {
-            let loads = self.written_ahead(loads).await;
-            ahead.push((mutation.clone(), loads.into_iter().flatten().collect()));
+            let written = self.written_ahead(loads).await.into_iter().zip(loads);
+            let loads = written.map(|(written, load)| written.unwrap_or_else(|| empty(load)));
+            ahead.push((mutation.clone(), loads.collect()));
         }
         ahead
     }
@@ -281,6 +283,15 @@ pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
 /// only mutate.lua looks ids up.
 fn goes_with_others((mutation, loads): &(Mutation, Vec<Load>)) -> bool {
     !mutation.attempt.is_named() && loads.is_empty() && !Barrier::is_of(mutation.durability)
+}
+
+/// The observation of a load alone. It tells nothing of the owner.
+fn empty(load: &Load) -> Load {
+    Load {
+        rows: Vec::new(),
+        complete: false,
+        ..load.clone()
+    }
 }
 
 /// Whether any of the writes has a load of many rows.
