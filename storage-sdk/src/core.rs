@@ -237,7 +237,7 @@ impl Core {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
         let prepared = self
-            .before(sending.until, self.tiers.prepare(&[partition]))
+            .in_time(sending.within, self.tiers.prepare(&[partition]))
             .await;
         prepared.map_err(|error| error.with_outcome(Outcome::Unknown).of(&mutation.owner))?;
         mutation.epoch = Some(self.tiers.epoch(partition));

@@ -14,7 +14,7 @@ fn dies(scenario: &Scenario, database: Database<'_>, kinds: &[Kind]) -> Result<(
     std::thread::scope(|scope| {
         let tries: Vec<_> = kinds
             .iter()
-            .map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind], Density::Second)))
+            .map(|kind| scope.spawn(move || try_all(scenario, database, &[*kind], Density::Sample)))
             .collect();
         tries.into_iter().try_for_each(|tried| {
             tried

@@ -224,12 +224,12 @@ impl Core {
                 return Ok(());
             }
             Next::Load => self
-                .before(write.until, self.load_for(&write.mutation))
+                .in_time(write.within, self.load_for(&write.mutation))
                 .await
                 .map(|loads| write.loads = loads),
             Next::Prepare(partition) => {
                 let prepare = Box::pin(self.tiers.prepare_for_call(partition));
-                self.before(write.until, prepare).await
+                self.in_time(write.within, prepare).await
             }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())
@@ -245,15 +245,14 @@ impl Core {
         done.map_err(|error| self.given_up(&write.mutation, write.maybe_applied(), error))
     }
 
-    /// A step that needs the database, for as long as the call has time. A database that hangs can take
-    /// longer. The time is that of home, since the clock of a caller may be paused.
-    pub(super) async fn before<T>(
+    /// A step that needs the database, for at most the whole time of the call. A database that hangs can
+    /// take longer. The time is that of home, since the clock of a caller may be paused, and leap.
+    pub(super) async fn in_time<T>(
         &self,
-        until: Instant,
+        within: Duration,
         step: impl Future<Output = std::result::Result<T, TierError>>,
     ) -> Result<T> {
-        let left = until.saturating_duration_since(Instant::now());
-        let late = self.tiers.home().run(async move { sleep(left).await });
+        let late = self.tiers.home().run(async move { sleep(within).await });
         match select(pin!(step), pin!(late)).await {
             Either::Left((done, _)) => Ok(done?),
             Either::Right((Ok(()), _)) => Err(Error::new(

@@ -47,6 +47,12 @@ const WHOLE: Bounds = Bounds {
     reads: 0,
     ..LEAST
 };
+const WHOLE_WORKERS: Bounds = Bounds {
+    writes: 2,
+    workers: 2,
+    crashes: 1,
+    ..WHOLE
+};
 const WHOLE_REFUSED: Bounds = Bounds {
     refusals: 1,
     ..WHOLE
@@ -281,10 +287,8 @@ pub const OWNERS: Group = Group {
         Case {
             name: "whole owners, two workers",
             bounds: Bounds {
-                writes: 2,
-                workers: 2,
-                crashes: 1,
-                ..WHOLE
+                crashes: 0,
+                ..WHOLE_WORKERS
             },
         },
         Case {
@@ -313,7 +317,10 @@ pub const OWNERS: Group = Group {
             bounds: WHOLE_LOST,
         },
     ],
-    large: &[],
+    large: &[Case {
+        name: "whole owners, two workers and a crash",
+        bounds: WHOLE_WORKERS,
+    }],
 };
 
 /// Flushes and evictions.

@@ -33,24 +33,25 @@ pub struct Tried {
 pub enum Density {
     /// Every point with every kind.
     Every,
-    /// Every second point. The deaths before and after the same requests fall between all requests.
-    Second,
+    /// Every sixth point, or every twelfth with a kind that must wait until locks have run out.
+    Sample,
 }
 
 impl Density {
-    fn step(self) -> usize {
-        match self {
-            Self::Every => 1,
-            Self::Second => 2,
+    fn step(self, kind: Kind) -> usize {
+        match (self, kind) {
+            (Self::Every, _) => 1,
+            (Self::Sample, Kind::Late) => 12,
+            (Self::Sample, _) => 6,
         }
     }
 
-    /// The first point. With every second one, a request that gets an error in its place is not one
-    /// whose reply is lost, and a request that comes twice is not one that comes late.
+    /// The first point. In a sample, each kind of end strikes other requests.
     fn first(self, kind: Kind) -> usize {
         match (self, kind) {
-            (Self::Second, Kind::Instead | Kind::Twice) => 2,
-            _ => 1,
+            (Self::Every, _) | (_, Kind::Before | Kind::Late) => 1,
+            (Self::Sample, Kind::After | Kind::Lost) => 3,
+            (Self::Sample, Kind::Instead | Kind::Twice) => 5,
         }
     }
 }
@@ -77,7 +78,7 @@ pub fn try_all(
             .with_context(|| named(scenario, *kind, at))?
             .0
         {
-            at += density.step();
+            at += density.step(*kind);
             tried.runs += 1;
         }
         tried.points = tried.points.max(at - 1);

@@ -11,7 +11,7 @@ fn dies(scenario: &Scenario) -> Result<()> {
         let tries: Vec<_> = Kind::ALL
             .iter()
             .map(|kind| {
-                scope.spawn(|| try_all(scenario, Database::Sqlite, &[*kind], Density::Second))
+                scope.spawn(|| try_all(scenario, Database::Sqlite, &[*kind], Density::Sample))
             })
             .collect();
         tries.into_iter().try_for_each(|tried| {
