@@ -226,9 +226,8 @@ fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<
     let missing = world
         .truth
         .fields()
-        .zip(asked.iter().zip(world.truth.places()))
-        // A failover may have set the owner back since.
-        .find(|((field, _), (asked, now))| landed(field) < (*now).min(**asked))
+        .zip(asked)
+        .find(|((field, _), asked)| landed(field) < **asked)
         .map(|((field, _), _)| field);
     match missing {
         Some(field) => take(

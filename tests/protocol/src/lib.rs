@@ -87,7 +87,8 @@ impl Model for Protocol {
         prepare::steps(bounds, world, take);
         prepare::faults(bounds, world, take);
         cold::faults(bounds, world, take);
-        let later = world.swept();
+        let mut later = world.clone();
+        later.hot().sweep(names::LATER);
         if later.hot != world.hot {
             take(step("time", 0, "ends what may expire"), Ok(later));
         }
