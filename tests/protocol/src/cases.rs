@@ -300,7 +300,6 @@ pub const OWNERS: Group = Group {
             bounds: Bounds {
                 writes: 2,
                 refusals: 2,
-                flushes: 1,
                 ..WHOLE
             },
         },
@@ -317,10 +316,21 @@ pub const OWNERS: Group = Group {
             bounds: WHOLE_LOST,
         },
     ],
-    large: &[Case {
-        name: "whole owners, two workers and a crash",
-        bounds: WHOLE_WORKERS,
-    }],
+    large: &[
+        Case {
+            name: "whole owners, two workers and a crash",
+            bounds: WHOLE_WORKERS,
+        },
+        Case {
+            name: "whole owners, rejected and torn, and a flush",
+            bounds: Bounds {
+                writes: 2,
+                refusals: 2,
+                flushes: 1,
+                ..WHOLE
+            },
+        },
+    ],
 };
 
 /// Flushes and evictions.
@@ -359,28 +369,31 @@ pub const LOSSES: Group = Group {
         },
         Case {
             name: "probation of a mark that is rejected in part",
-            bounds: REFUSED_PART,
+            bounds: Bounds {
+                refusals: 1,
+                ..REFUSED_PART
+            },
         },
     ],
-    large: &[],
+    large: &[Case {
+        name: "probation of a mark with two rejected rows",
+        bounds: REFUSED_PART,
+    }],
 };
 
 /// Hashes that are deleted by hand.
 pub const DELETIONS: Group = Group {
-    cases: &[
-        Case {
-            name: "deleted hash",
-            bounds: DELETED,
+    cases: &[Case {
+        name: "deleted hash",
+        bounds: DELETED,
+    }],
+    large: &[Case {
+        name: "deleted hash, crash",
+        bounds: Bounds {
+            crashes: 1,
+            ..DELETED
         },
-        Case {
-            name: "deleted hash, crash",
-            bounds: Bounds {
-                crashes: 1,
-                ..DELETED
-            },
-        },
-    ],
-    large: &[],
+    }],
 };
 
 /// Loads of owners with rows in the database.

@@ -4,8 +4,6 @@
 use storage_protocol::calls::{Broken, Numbered};
 use storage_protocol::search;
 
-use crate::form::of_this_form;
-
 /// Far above the need of any search.
 const STATES_MAX: usize = 5_000_000;
 
@@ -43,9 +41,12 @@ const THREE: Numbered = Numbered {
 
 #[test]
 fn in_every_interleaving_a_write_is_applied_at_most_once_and_its_caller_is_told_the_truth() {
-    let cases = [("plain", PLAIN), ("failover", FAILOVER)];
-    let large = [("stores", STORES), ("three writes", THREE)];
-    for (name, bounds) in of_this_form(&cases, &large, |(name, _)| name) {
+    for (name, bounds) in [
+        ("plain", PLAIN),
+        ("failover", FAILOVER),
+        ("stores", STORES),
+        ("three writes", THREE),
+    ] {
         let found = search(&bounds, STATES_MAX);
         println!("{name}: {found}");
         assert!(
