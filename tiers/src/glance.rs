@@ -13,8 +13,8 @@ impl Tiers {
     /// An owner as both tiers show it together. Writes nothing: no lease, no fill, no epoch.
     ///
     /// The hash is read before and after the rows, and must be the same both times. So hash and
-    /// rows belong to one moment. A row that is newer than the hash wins over its field. The hash
-    /// wins over any other row.
+    /// rows belong to one moment. If a row is newer than the hash, the rows win, all of them.
+    /// Otherwise the hash wins over its rows (R16).
     ///
     /// # Errors
     /// A tier is away, or concurrent writes of the owner came first at each attempt.
@@ -71,18 +71,21 @@ impl Tiers {
     }
 }
 
-/// Merges a hash with the rows of its owner.
+/// A hash and the rows of its owner, as a comparison takes them together.
 fn together(hash: HotRead, rows: impl Iterator<Item = Row>) -> HotRead {
+    let rows: Vec<Row> = rows.collect();
     let held = hash.header.map(|header| header.version).unwrap_or_default();
+    let newest = rows.iter().map(|row| row.version).fold(held, Version::max);
+    let is_complete = hash.header.is_some_and(|header| header.complete);
     let mut cells: BTreeMap<Field, Cell> = hash.cells.into_iter().collect();
-    let mut newest = held;
+    if newest > held {
+        cells.clear();
+    }
     for row in rows {
-        newest = newest.max(row.version);
-        if row.version > held {
-            cells.insert(row.field, row.cell);
-        } else {
-            cells.entry(row.field).or_insert(row.cell);
-        }
+        // A whole hash knows that a field was never there.
+        let was_there = newest > held || !is_complete;
+        let cell = if was_there { row.cell } else { Cell::Purged };
+        cells.entry(row.field).or_insert(cell);
     }
     let none = Header {
         version: newest,
@@ -116,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_row_wins_over_the_hash_and_the_hash_over_any_other() {
+    fn newer_rows_win_over_the_hash_and_the_hash_over_any_other_rows() {
         let owner = Owner::new("game", "eu", "player", "ann").unwrap();
         let (field, version) = (
             |name| Field::new(name).unwrap(),
@@ -128,44 +131,43 @@ mod tests {
             cell: live(value),
             version: version(number),
         };
-        let header = Header {
-            version: version(5),
-            complete: false,
-            generation: Epoch(1),
-            suspect: true,
-            born: Version::ZERO,
-            noted: Position::ZERO,
-        };
-        let hash = HotRead {
-            header: Some(header),
+        let hash = |complete| HotRead {
+            header: Some(Header {
+                version: version(5),
+                complete,
+                generation: Epoch(1),
+                suspect: true,
+                born: Version::ZERO,
+                noted: Position::ZERO,
+            }),
             cells: vec![(field("a"), live("hot")), (field("b"), live("hot"))],
         };
-        let rows = [
-            row("a", "newer", 6),
-            row("b", "older", 4),
-            row("c", "cold", 3),
-        ];
-        let read = together(hash, rows.into_iter());
-        assert_eq!(
-            read.cells,
-            [
-                (field("a"), live("newer")),
+        let rows = |newest| [row("a", "row", newest), row("c", "row", 3)].into_iter();
+        let seen = |read: HotRead| {
+            let header = read.header.unwrap();
+            assert!(header.complete && !header.suspect);
+            (header.version, read.cells)
+        };
+        let newer = (
+            version(6),
+            vec![(field("a"), live("row")), (field("c"), live("row"))],
+        );
+        assert_eq!(seen(together(hash(true), rows(6))), newer);
+        for (complete, c) in [(true, Cell::Purged), (false, live("row"))] {
+            let older = vec![
+                (field("a"), live("hot")),
                 (field("b"), live("hot")),
-                (field("c"), live("cold"))
-            ]
-        );
-        assert_eq!(
-            read.header.map(|header| (header.version, header.suspect)),
-            Some((version(6), false))
-        );
+                (field("c"), c),
+            ];
+            let read = together(hash(complete), rows(5));
+            assert_eq!(seen(read), (version(5), older));
+        }
         assert_eq!(
             together(HotRead::default(), std::iter::empty()),
             HotRead::default()
         );
-        assert!(
-            together(HotRead::default(), [row("a", "1", 2)].into_iter())
-                .header
-                .is_some_and(|header| header.complete)
-        );
+        let cold = (version(2), vec![(field("a"), live("1"))]);
+        let read = together(HotRead::default(), [row("a", "1", 2)].into_iter());
+        assert_eq!(seen(read), cold);
     }
 }

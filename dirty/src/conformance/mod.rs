@@ -22,6 +22,7 @@ pub mod holders;
 pub mod landing;
 pub mod loads;
 pub mod locks;
+pub mod many_rows;
 pub mod names;
 pub mod notes;
 pub mod once;
@@ -168,6 +169,14 @@ macro_rules! hot_conformance {
                     a_set_clears_a_tombstone,
                     removal_of_an_unknown_field_needs_a_load,
                 ];
+                many_rows: [
+                    an_owner_of_many_rows_is_loaded_as_a_whole,
+                    many_rows_join_a_hash_of_some_fields,
+                    a_write_is_applied_to_many_loaded_rows,
+                    many_rows_are_refused_after_another_change,
+                    many_newer_rows_replace_a_suspect_hash_as_a_whole,
+                    many_rows_in_place_of_a_lost_hash_are_marked_as_a_whole,
+                ];
                 loads: [
                     a_fill_of_a_cold_owner_is_kept_as_clean_data,
                     a_fill_keeps_what_the_hash_holds,
@@ -232,6 +241,20 @@ macro_rules! hot_conformance {
                     a_mark_to_be_requeued_makes_a_read_partial,
                     a_row_clears_only_error_marks_since_the_birth_of_its_hash,
                     an_owner_is_read_whole_without_its_partners,
+                    newer_rows_replace_a_hash_from_before_a_rewind_as_a_whole,
+                    newer_rows_leave_nothing_of_an_unlanded_hash_but_its_mark,
+                    a_hash_that_wins_over_its_rows_is_marked_where_it_differs,
+                    a_write_marks_where_a_hash_differs_from_its_rows,
+                    a_hash_that_equals_its_rows_is_not_marked,
+                    a_field_that_lands_anyway_is_not_marked_again,
+                    versions_that_meet_in_two_histories_get_another_one,
+                    some_of_the_rows_change_nothing_of_a_suspect_hash,
+                    at_the_memory_limit_a_comparison_is_answered_and_not_kept,
+                    a_rejected_field_of_a_torn_owner_outlives_newer_rows,
+                    a_rejected_field_of_a_whole_owner_goes_with_its_hash,
+                    a_hash_in_place_of_a_lost_one_is_marked_as_a_whole,
+                    a_lost_owner_without_rows_is_marked_as_a_whole,
+                    a_lost_owner_that_is_loaded_in_part_is_marked_where_it_is_known,
                 ];
                 transactions: [
                     a_transaction_changes_all_of_its_owners_with_one_version,

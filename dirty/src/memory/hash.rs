@@ -61,6 +61,14 @@ impl OwnerHash {
         self.cells.iter()
     }
 
+    /// Drops all cells of other fields.
+    pub(super) fn keep_only(&mut self, fields: &BTreeSet<Field>) {
+        self.cells.retain(|field, _| fields.contains(field));
+        let sizes = self.cells.iter();
+        let sizes = sizes.map(|(field, cell)| cell_bytes(field.as_str().len(), cell));
+        self.cell_bytes = sizes.fold(0, usize::saturating_add);
+    }
+
     pub(super) fn set(&mut self, field: Field, cell: Cell) {
         let name = field.as_str().len();
         self.cell_bytes = self.cell_bytes.saturating_add(cell_bytes(name, &cell));

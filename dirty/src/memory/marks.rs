@@ -8,7 +8,9 @@ use storage_model::{Epoch, Field, Owner, Timestamp, Version};
 
 use super::numbered::Numbered;
 use crate::mark::SEPARATOR;
-use crate::{Entry, ErrorEntry, HotError, HotKind, LandedRow, Map, Mark, Page, SnapshotId, key};
+use crate::{
+    Entry, ErrorEntry, HotError, HotKind, LandedRow, Load, Map, Mark, Page, SnapshotId, key,
+};
 
 /// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -232,6 +234,39 @@ impl Marks {
         let is_rejected = self.errors.get(owner).is_some() && is_kept("R16-errors");
         let names_more = marks.any(|mark| mark.fields.iter().any(|one| !fields.contains(one)));
         is_rejected || names_more && is_kept("R16-named")
+    }
+
+    /// The fields of the owner that will land by themselves, since a mark names them. Marks on
+    /// probation count while the database may have forgotten their rows.
+    pub(super) fn landing(&self, owner: &Owner) -> BTreeSet<Field> {
+        let name = (owner.clone(), None);
+        let lost = [&self.landed, &self.expiring];
+        let maps = [&self.live, &self.snapshot].into_iter();
+        let maps = maps.chain(lost.into_iter().filter(|_| self.lost));
+        let marked = maps.filter_map(|map| map.get(&name));
+        let marked = marked.flat_map(|mark| &mark.fields);
+        let rejected = self.errors.get(owner);
+        let rejected = rejected.into_iter().flat_map(BTreeMap::keys);
+        marked.chain(rejected).cloned().collect()
+    }
+
+    /// The rejected fields without which the owner has landed up to this version of its hash: a row
+    /// of another field is as new as the rejection, and their own row is not.
+    pub(super) fn torn(&self, load: &Load, until: Version) -> BTreeSet<Field> {
+        let errors = self.errors.get(&load.owner);
+        let rejected = errors.into_iter().flatten();
+        let is_torn = |(field, error): &(&Field, &ErrorMark)| {
+            let is_as_new = |row: Version| row >= error.version;
+            let mut rows = load.rows.iter();
+            let has_landed = rows
+                .clone()
+                .any(|(one, _, row)| one == *field && is_as_new(*row));
+            let is_behind =
+                rows.any(|(one, _, row)| one != *field && is_as_new(*row) && *row <= until);
+            is_behind && !has_landed && !error.message.starts_with("vanished")
+        };
+        let torn = rejected.filter(is_torn);
+        torn.map(|(field, _)| field.clone()).collect()
     }
 
     /// The mark of the owner in the snapshot, and the snapshot's number.

@@ -44,6 +44,10 @@ const SKIPPED_IN_CLUSTER: &[Skip] = &[
         SHARED,
     ),
     (
+        "whole::at_the_memory_limit_a_comparison_is_answered_and_not_kept",
+        SHARED,
+    ),
+    (
         "partitions::nothing_works_on_a_partition_without_a_record",
         SHARED,
     ),

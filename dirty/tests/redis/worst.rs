@@ -191,7 +191,7 @@ impl Limits {
         };
         let filled = self.store.fill(&[load]).await.remove(0).unwrap();
         assert!(matches!(filled, Filled::Accepted(_)));
-        self.note("fill.lua: 4,096 rows").await;
+        self.note("fill_part.lua: 512 rows of 4,096").await;
     }
 
     /// Marks on their way to the database.
@@ -275,7 +275,7 @@ impl Limits {
             rejected: rejected.collect(),
         };
         self.store.reject(&reject).await.unwrap();
-        self.note("reject.lua: 200 entries").await;
+        self.note("reject.lua: 80 of 200 entries").await;
         for (probation, marks, what) in [
             (false, settled, "settle.lua: 100 marks"),
             (

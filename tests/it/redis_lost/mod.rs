@@ -192,25 +192,26 @@ async fn a_version_from_before_a_rewind_is_no_condition_that_holds() -> Result<(
 #[tokio::test(flavor = "multi_thread")]
 async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Result<()> {
     let (redis, stack) = own_redis(false).await?;
-    let write = async |gold: &'static str| -> Result<()> {
+    let write = async |field: &'static str, value: &'static str| -> Result<()> {
         for id in 0..40 {
-            stack
-                .player(&id.to_string())
-                .update([("gold", gold)])
-                .await?;
+            let player = stack.player(&id.to_string());
+            player.update([(field, value)]).await?;
         }
         Ok(())
     };
-    write("1").await?;
+    write("bag", "1").await?;
+    write("gold", "1").await?;
     let worker = stack.worker();
     stack.landed().await?;
     worker.stop().await?;
-    write("2").await?;
+    write("gold", "2").await?;
     // A newer row of one player, as after a write that Redis forgot. The records do not show
-    // whether it forgot other writes.
-    let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7'";
+    // whether it forgot other writes. And a row that no mark names is of another history.
+    let newer = "UPDATE landing_rows SET value = '3', up_version = up_version + 1000000000 WHERE owner_id = '7' AND field = 'gold'";
+    let other = "UPDATE landing_rows SET value = 'x' WHERE field = 'bag'";
     let mut connection = sqlx::MySqlConnection::connect(&stack.database).await?;
     sqlx::raw_sql(newer).execute(&mut connection).await?;
+    sqlx::raw_sql(other).execute(&mut connection).await?;
     connection.close().await?;
     for partition in 0..stack.settings.redis.partitions {
         redis
@@ -225,8 +226,10 @@ async fn a_redis_that_came_back_older_and_is_full_is_landed_all_the_same() -> Re
     stack.landed().await?;
     let stored = rows(&stack.database).await?;
     let of = |value: &[u8]| stored.iter().filter(|row| row.value == value).count();
-    assert_eq!((stored.len(), of(b"2"), of(b"3")), (40, 39, 1));
-    let gold = stack.player("7").get(["gold"]).await?;
-    assert_eq!(gold["gold"].as_deref(), Some(&b"3"[..]));
+    // Rows or hash win as a whole (R16).
+    assert_eq!((of(b"1"), of(b"2"), of(b"3"), of(b"x")), (39, 39, 1, 1));
+    let read = stack.player("7").get(["bag", "gold"]).await?;
+    let read = ["bag", "gold"].map(|name| read[name].as_deref());
+    assert_eq!(read, [Some(&b"x"[..]), Some(&b"3"[..])]);
     worker.stop().await
 }

@@ -67,6 +67,10 @@ pub struct Bounds {
     pub vanishes: u8,
     /// How often the hot tier is replaced by an older copy.
     pub failovers: u8,
+    /// Whether the copy is then that of the server before, which may take over again.
+    pub swaps: bool,
+    /// Whether the clock of each later server is behind, so that versions of two histories meet.
+    pub stands: bool,
     /// Whether it may also be replaced by an empty one.
     pub wipes: bool,
     /// Whether landed marks stay on probation.
@@ -100,6 +104,8 @@ impl Bounds {
         deletes: 0,
         vanishes: 0,
         failovers: 0,
+        swaps: false,
+        stands: false,
         wipes: false,
         probation: false,
         windows: 0,

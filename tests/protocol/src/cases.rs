@@ -64,6 +64,28 @@ const WHOLE_LOST: Bounds = Bounds {
     windows: 1,
     ..WHOLE
 };
+/// Redis fails over to its replica, and back.
+const WHOLE_BACK: Bounds = Bounds {
+    writes: 2,
+    kinds: &[Set],
+    failovers: 2,
+    swaps: true,
+    ..WHOLE
+};
+/// The hashes are complete, since a hash of some fields does not know the others of its history.
+const WHOLE_MET: Bounds = Bounds {
+    stored: true,
+    kinds: &[Incr],
+    stands: true,
+    ..WHOLE_BACK
+};
+/// Another hash takes the place of one that was deleted in the middle of a landing.
+const WHOLE_DELETED: Bounds = Bounds {
+    stored: true,
+    deletes: 1,
+    reads: 1,
+    ..WHOLE
+};
 const REMOVAL: Bounds = Bounds {
     fields: 2,
     kinds: &[Set, Remove, Restore, Purge],
@@ -328,6 +350,25 @@ pub const OWNERS: Group = Group {
                 refusals: 2,
                 flushes: 1,
                 ..WHOLE
+            },
+        },
+        Case {
+            name: "whole owners, a failover and back",
+            bounds: WHOLE_BACK,
+        },
+        Case {
+            name: "whole owners, a failover and back with versions that meet",
+            bounds: WHOLE_MET,
+        },
+        Case {
+            name: "whole owners, a deleted hash",
+            bounds: WHOLE_DELETED,
+        },
+        Case {
+            name: "whole owners, a deleted hash of fields without rows",
+            bounds: Bounds {
+                stored: false,
+                ..WHOLE_DELETED
             },
         },
     ],
@@ -715,6 +756,37 @@ pub const BROKEN: &[Case] = &[
     Case {
         name: "H33-kept",
         bounds: PROBATION,
+    },
+];
+
+/// Such rules, with searches that take minutes.
+pub const BROKEN_LARGE: &[Case] = &[
+    Case {
+        name: "R16-replaced",
+        bounds: WHOLE_BACK,
+    },
+    Case {
+        name: "R16-suspect",
+        bounds: WHOLE_MET,
+    },
+    Case {
+        name: "R16-met",
+        bounds: WHOLE_MET,
+    },
+    Case {
+        name: "R16-reborn",
+        bounds: WHOLE_DELETED,
+    },
+    Case {
+        name: "R16-buried",
+        bounds: Bounds {
+            stored: false,
+            ..WHOLE_DELETED
+        },
+    },
+    Case {
+        name: "R16-unloaded",
+        bounds: WHOLE_DELETED,
     },
 ];
 

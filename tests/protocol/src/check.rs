@@ -4,6 +4,7 @@ use storage_dirty::Map;
 use storage_dirty::memory::{invariant, landing};
 
 use crate::names::PARTITION;
+use crate::truth::is_same;
 use crate::world::{World, held};
 
 /// The condition that does not hold.
@@ -13,8 +14,8 @@ pub(super) fn violation(world: &World) -> Option<String> {
         .or_else(|| of_hash(world))
 }
 
-/// A field whose last write the database does not hold has a mark. Every marked field is in the
-/// hash.
+/// A field whose last write the database does not hold has a mark, once the hash was compared. Every
+/// marked field is in the hash.
 fn of_marks(world: &World) -> Option<String> {
     let maps = [
         Map::Dirty,
@@ -36,13 +37,14 @@ fn of_marks(world: &World) -> Option<String> {
     world.truth.fields().find_map(|(field, truth)| {
         let marked = marks.iter().any(|mark| mark.fields.contains(field));
         let landed = world.cold.cell(field);
-        if !marked && landed != truth && !world.truth.is_told(field) {
+        let is_known = world.truth.is_told(field) || world.is_uncompared();
+        if !marked && !is_same(truth, landed) && !is_known {
             return Some(format!(
                 "{field} is {landed:?} in the database and {truth:?}, without a mark"
             ));
         }
         let gone = marked
-            && !world.truth.was_deleted()
+            && !world.truth.has_gone()
             && read.as_ref().is_none_or(|read| held(read, field).is_none());
         gone.then(|| format!("{field} is marked and gone"))
     })

@@ -113,9 +113,8 @@ fn delete(bounds: &Bounds, world: &World, take: Take<'_>) {
         let mut next = world.clone();
         next.left.deletes -= 1;
         next.hot().lose(&owner());
-        next.truth.delete(header.version, |field, truth| {
-            world.cold.cell(field) == truth
-        });
+        let landed = |field: &Field| world.cold.cell(field);
+        next.truth.delete(header.version, landed);
         take(step("client", bounds.clients, "deletes the hash"), Ok(next));
     }
 }
@@ -262,7 +261,7 @@ fn arrive(world: &World, take: Take<'_>) {
     if next.hot == world.hot {
         return take(by, Ok(next));
     }
-    let effect = match next.truth.apply(mutation, &applied) {
+    let effect = match next.applied(mutation, &applied) {
         Ok(effect) => effect,
         Err(wrong) => return take(by, Err(wrong)),
     };
@@ -464,7 +463,7 @@ fn acknowledge(
 ) {
     let effect = match &sent.lost {
         Some(effect) if world.truth.holds(effect) => Err("a write was applied twice".to_owned()),
-        _ => world.truth.apply(&sent.mutation, applied),
+        _ => world.applied(&sent.mutation, applied),
     };
     let effect = match effect {
         Ok(effect) => effect,

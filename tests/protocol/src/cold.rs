@@ -61,6 +61,12 @@ impl Cold {
         self.rows.get(field).map(|(_, version)| *version)
     }
 
+    /// The version of the newest row.
+    pub(super) fn newest(&self) -> Version {
+        let versions = self.rows.values().map(|(_, version)| *version);
+        versions.max().unwrap_or_default()
+    }
+
     pub(super) fn rows(&self) -> Vec<Row> {
         let row = |(field, (cell, version)): (&Field, &(Cell, Version))| Row {
             owner: owner(),

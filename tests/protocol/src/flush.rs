@@ -226,8 +226,9 @@ fn end(world: World, asked: &Asked, what: &'static str, then: Flush, take: Take<
     let missing = world
         .truth
         .fields()
-        .zip(asked)
-        .find(|((field, _), asked)| landed(field) < **asked)
+        .zip(asked.iter().zip(world.truth.places()))
+        // A failover may have set the owner back since.
+        .find(|((field, _), (asked, now))| landed(field) < (*now).min(**asked))
         .map(|((field, _), _)| field);
     match missing {
         Some(field) => take(

@@ -135,8 +135,9 @@ pub(super) fn commit(
         .truth
         .fields()
         .map(|(field, _)| world.truth.place(field, world.cold.cell(field)));
-    let regresses = |((field, _), (before, after)): ((&Field, _), _)| {
-        after < before && !world.truth.is_deleted(field)
+    let regresses = |((field, _), (before, after)): ((&Field, _), (Option<usize>, _))| {
+        let truth = &world.truth;
+        after < before && !truth.is_deleted(field) && !truth.is_forsaken(field, before)
     };
     if world
         .truth
@@ -156,8 +157,9 @@ pub(super) fn commit(
         .truth
         .lands(rows_now, version.unwrap_or_default(), in_parts)?;
     // After a failover: the data that only an open landing still had is there after all.
-    for row in world.cold.rows() {
-        world.truth.reaches(&row.field, Some(&row.cell));
-    }
+    let cold = &world.cold;
+    world
+        .truth
+        .goes_on_from(cold.newest(), |field| cold.cell(field).cloned());
     Ok(true)
 }

@@ -87,8 +87,7 @@ impl Model for Protocol {
         prepare::steps(bounds, world, take);
         prepare::faults(bounds, world, take);
         cold::faults(bounds, world, take);
-        let mut later = world.clone();
-        later.hot().sweep(names::LATER);
+        let later = world.swept();
         if later.hot != world.hot {
             take(step("time", 0, "ends what may expire"), Ok(later));
         }

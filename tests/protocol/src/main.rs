@@ -2,7 +2,7 @@
 
 use clap::Parser;
 #[cfg(debug_assertions)]
-use storage_protocol::cases::BROKEN;
+use storage_protocol::cases::{BROKEN, BROKEN_LARGE};
 use storage_protocol::cases::{Case, DEEP, GROUPS};
 
 /// Searches all interleavings of the protocol within bounds.
@@ -36,7 +36,8 @@ fn main() -> std::process::ExitCode {
     };
     #[cfg(debug_assertions)]
     if args.broken {
-        for case in BROKEN.iter().filter(|case| case.name.contains(&args.case)) {
+        let broken = BROKEN.iter().chain(BROKEN_LARGE);
+        for case in broken.filter(|case| case.name.contains(&args.case)) {
             println!(
                 "{}: {}",
                 case.name,

@@ -12,9 +12,9 @@ use storage_tiers::{Need, landed_here, need};
 use crate::bounds::Bounds;
 use crate::cold::Cold;
 use crate::flush::Flush;
-use crate::names::{PARTITION, fields};
+use crate::names::PARTITION;
 use crate::worker::Worker;
-use crate::world::{World, held};
+use crate::world::World;
 use crate::{Take, step};
 
 /// Processes that prepare at once can overtake each other again and again. Beyond this epoch only
@@ -156,7 +156,7 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     next.replaced += 1;
     hot.move_to(next.replaced.to_string().into());
     next.hot = Arc::new(hot);
-    next.copy = None;
+    next.copy = bounds.swaps.then(|| Arc::clone(&world.hot));
     next.left.failovers -= 1;
     next.truth.forget();
     // Values that were read over a broken connection are never paired with a record, because a
@@ -167,11 +167,7 @@ fn replaced(bounds: &Bounds, world: &World, hot: &PartState) -> World {
     if let Flush::Check(asked, ..) = &next.flush {
         next.flush = Flush::Collect(asked.clone());
     }
-    let read = next.read();
-    for field in fields(bounds.fields) {
-        next.truth.reaches(&field, next.cold.cell(&field));
-        next.truth.reaches(&field, held(&read, &field));
-    }
+    next.goes_on();
     let left = next.truth.places();
     if let Flush::Collect(asked)
     | Flush::Look(asked, _)

@@ -8,7 +8,7 @@ struct Story {
     field: Field,
     /// The first is the cell from before any write, if there was one.
     chapters: Vec<Chapter>,
-    /// A failover may set it back to a landed or replicated cell.
+    /// A failover may set it back to a cell of the copy, or to that of the row.
     now: usize,
     /// The fate of the last write's value, if the hash that held it was deleted.
     deleted: Option<Deleted>,
@@ -26,7 +26,7 @@ enum Deleted {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Chapter {
     cell: Option<Cell>,
-    /// A failover took it, and the story went on without it.
+    /// A failover or a deletion took it, and the story went on without it.
     lost: bool,
 }
 
@@ -36,8 +36,11 @@ pub(super) struct Truth {
     stories: Vec<Story>,
     /// The owner's version. None after a failover, which may change it without a write.
     version: Option<Version>,
-    /// The version of the hash that was deleted.
-    deleted: Version,
+    /// How new the present state is: the version of the last write, or of the copy or the newest row
+    /// that a failover left.
+    as_new_as: Version,
+    /// The version of the hash that was deleted, or that newer rows replaced.
+    gone: Version,
     /// The states that the owner had: the cells of all fields. Empty for an owner of one field.
     states: Vec<Vec<Option<Cell>>>,
     /// The version with which the owner has landed in parts, if it has not landed as a whole since.
@@ -61,19 +64,25 @@ impl Truth {
         let mut truth = Self {
             stories,
             version: is_new.then_some(Version::ZERO),
-            deleted: Version::ZERO,
+            as_new_as: Version::ZERO,
+            gone: Version::ZERO,
             states: Vec::new(),
             torn: None,
         };
-        truth.keeps_state();
+        truth.keeps_state(|_| None);
         truth
     }
 
-    fn keeps_state(&mut self) {
+    /// The owner has its present state. `left` has the cells of fields whose last write was deleted
+    /// by hand.
+    pub(super) fn keeps_state(&mut self, left: impl Fn(&Field) -> Option<Cell>) {
         if self.stories.len() < 2 {
             return;
         }
-        let cells = self.stories.iter().map(|story| story.now().cloned());
+        let cells = self.stories.iter().map(|story| match story.deleted {
+            Some(_) => left(&story.field),
+            None => story.now().cloned(),
+        });
         let state = cells.collect();
         if !self.states.contains(&state) {
             self.states.push(state);
@@ -93,8 +102,12 @@ impl Truth {
         } else {
             self.torn = self.torn.filter(|torn| *torn > version);
         }
-        let is_known = self.stories.len() < 2 || self.states.contains(&rows);
-        if is_known || self.torn.is_some() || self.was_deleted() {
+        let is_state = |state: &Vec<Option<Cell>>| {
+            let mut cells = state.iter().zip(&rows);
+            cells.all(|(truth, row)| is_same(truth.as_ref(), row.as_ref()))
+        };
+        let is_known = self.stories.len() < 2 || self.states.iter().any(is_state);
+        if is_known || self.torn.is_some() {
             return Ok(());
         }
         Err(format!(
@@ -116,18 +129,28 @@ impl Truth {
 
     /// The place of a cell in the field's story. If it has several, the latest one.
     pub(super) fn place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?
-            .chapters
+        let chapters = &self.of(field)?.chapters;
+        let exactly = chapters
             .iter()
-            .rposition(|known| known.cell.as_ref() == cell)
+            .rposition(|known| known.cell.as_ref() == cell);
+        exactly.or_else(|| {
+            chapters
+                .iter()
+                .rposition(|known| is_same(known.cell.as_ref(), cell))
+        })
     }
 
     /// Like [`Self::place`], but the first place.
     pub(super) fn first_place(&self, field: &Field, cell: Option<&Cell>) -> Option<usize> {
-        self.of(field)?
-            .chapters
+        let chapters = &self.of(field)?.chapters;
+        let exactly = chapters
             .iter()
-            .position(|known| known.cell.as_ref() == cell)
+            .position(|known| known.cell.as_ref() == cell);
+        exactly.or_else(|| {
+            chapters
+                .iter()
+                .position(|known| is_same(known.cell.as_ref(), cell))
+        })
     }
 
     /// The present place of each field.
@@ -135,38 +158,76 @@ impl Truth {
         self.stories.iter().map(|story| story.now).collect()
     }
 
-    /// The field's story goes on from this cell, if that is later than its present place.
-    pub(super) fn reaches(&mut self, field: &Field, cell: Option<&Cell>) {
-        let place = self.place(field, cell);
-        if let Some(story) = self.stories.iter_mut().find(|story| story.field == *field) {
-            story.now = story.now.max(place.unwrap_or_default());
+    /// After a failover: the owner goes on from this state, if it is newer.
+    pub(super) fn goes_on_from(&mut self, version: Version, cell: impl Fn(&Field) -> Option<Cell>) {
+        if version > self.as_new_as {
+            self.turns_to(version, cell);
         }
     }
 
-    /// Forgets all data that only the hot tier had, until `reaches` says which of it is left.
-    pub(super) fn forget(&mut self) {
-        self.stories.iter_mut().for_each(|story| story.now = 0);
-        self.version = None;
+    /// After a failover: this state takes the place of the present one. A state is taken as a whole,
+    /// since it may be of another history (R16).
+    pub(super) fn turns_to(&mut self, version: Version, cell: impl Fn(&Field) -> Option<Cell>) {
+        let before = self.places();
+        for at in 0..self.stories.len() {
+            let Some(story) = self.stories.get(at).filter(|story| story.deleted.is_none()) else {
+                continue;
+            };
+            let place = self.place(&story.field, cell(&story.field).as_ref());
+            if let Some(story) = self.stories.get_mut(at) {
+                story.now = place.unwrap_or_default();
+            }
+        }
+        if self.places() != before {
+            self.gone = self.gone.max(self.as_new_as);
+        }
+        self.as_new_as = version;
     }
 
-    /// Deletes the hash of this version by hand. `has_landed` tells the fields that lose nothing by
-    /// it.
-    pub(super) fn delete(
+    /// Forgets all data that only the hot tier had, until `goes_on_from` says which of it is left.
+    pub(super) fn forget(&mut self) {
+        self.stories.iter_mut().for_each(|story| story.now = 0);
+        (self.version, self.as_new_as) = (None, Version::ZERO);
+    }
+
+    /// Deletes the hash of this version by hand. Fields whose last write is in their row lose nothing
+    /// by it. The owner goes on without the others' writes since their rows.
+    pub(super) fn delete<'a>(
         &mut self,
         version: Version,
-        has_landed: impl Fn(&Field, Option<&Cell>) -> bool,
+        landed: impl Fn(&Field) -> Option<&'a Cell>,
     ) {
-        self.deleted = version;
-        for story in &mut self.stories {
-            if story.deleted.is_none() && !has_landed(&story.field, story.now()) {
+        self.gone = version;
+        for at in 0..self.stories.len() {
+            let Some(story) = self.stories.get(at) else {
+                continue;
+            };
+            let row = landed(&story.field);
+            let place = self.place(&story.field, row).unwrap_or_default();
+            if story.deleted.is_some() || story.now() == row {
+                continue;
+            }
+            if let Some(story) = self.stories.get_mut(at) {
                 story.deleted = Some(Deleted::Untold);
+                let lost = story.chapters.iter_mut().skip(place + 1);
+                lost.for_each(|chapter| chapter.lost = true);
             }
         }
     }
 
-    /// Whether the hash was deleted by hand.
-    pub(super) fn was_deleted(&self) -> bool {
-        self.deleted > Version::ZERO
+    /// Whether the owner goes on without this place of a field's story: a failover or a deletion took
+    /// it. So a row that has it may be replaced by an older one.
+    pub(super) fn is_forsaken(&self, field: &Field, place: Option<usize>) -> bool {
+        let (Some(story), Some(place)) = (self.of(field), place) else {
+            return false;
+        };
+        let is_lost = story.chapters.get(place).is_some_and(|one| one.lost);
+        is_lost || place > story.now
+    }
+
+    /// Whether the hash was deleted by hand, or replaced by newer rows.
+    pub(super) fn has_gone(&self) -> bool {
+        self.gone > Version::ZERO
     }
 
     /// Whether the last write was deleted by hand, and no write came since.
@@ -181,7 +242,7 @@ impl Truth {
     }
 
     /// Reports to the operator that this version of a field is lost. Returns whether a hash with
-    /// this version was deleted.
+    /// this version has gone.
     pub(super) fn tell(&mut self, field: &Field, version: Version) -> bool {
         for story in self
             .stories
@@ -190,7 +251,7 @@ impl Truth {
         {
             story.deleted = story.deleted.map(|_| Deleted::Told);
         }
-        version <= self.deleted
+        version <= self.gone
     }
 
     /// Takes a mutation for applied. Fails with the reason if it must not have been applied, or not
@@ -243,7 +304,7 @@ impl Truth {
             ));
         }
         if !effect.is_empty() {
-            self.keeps_state();
+            self.as_new_as = reply.version;
             if self.version.is_some() {
                 self.version = Some(reply.version);
             }
@@ -266,6 +327,11 @@ impl Truth {
                 .is_some_and(|story| there(story, *place))
         })
     }
+}
+
+/// Whether a cell is the true one. A field that was never there may be purged.
+pub(super) fn is_same(truth: Option<&Cell>, cell: Option<&Cell>) -> bool {
+    cell == truth || truth.is_none() && cell == Some(&Cell::Purged)
 }
 
 impl Story {

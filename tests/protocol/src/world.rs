@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, observe, partition, read};
 use storage_dirty::{Fields, HotRead};
-use storage_model::{Cell, Epoch, Field, Mutation, Timestamp};
+use storage_model::{Applied, Cell, Epoch, Field, Mutation, Timestamp};
 use storage_sql::Raise;
 use storage_tiers::{Need, need};
 
@@ -13,9 +13,9 @@ use crate::client::Client;
 use crate::cold::Cold;
 use crate::flush::Flush;
 use crate::load::Asked;
-use crate::names::{PARTITION, PRESENT, fields, owner};
+use crate::names::{LATER, PARTITION, PRESENT, fields, owner};
 use crate::prepare::{Preparer, adoption};
-use crate::truth::Truth;
+use crate::truth::{Effect, Truth, is_same};
 use crate::worker::Worker;
 
 /// A state of the model.
@@ -35,6 +35,8 @@ pub struct World {
     pub(super) preparers: Vec<Preparer>,
     /// The number of servers that held the hot tier before this one.
     pub(super) replaced: u8,
+    /// Whether time stands still.
+    pub(super) stands: bool,
     pub(super) left: Left,
 }
 
@@ -84,6 +86,7 @@ impl World {
             flush: Flush::Idle,
             preparers: vec![Preparer::Idle; bounds.preparers],
             replaced: 0,
+            stands: bounds.stands,
             left: bounds.left(),
         }
     }
@@ -94,10 +97,11 @@ impl World {
     }
 
     /// Time moves only at a failover. So versions rise by two with each write, there are few of
-    /// them, and none occurs twice.
+    /// them, and none occurs twice. With `stands` it does not even move then.
     pub(super) fn present(&self) -> Present {
+        let moved = u64::from(self.replaced) * u64::from(!self.stands);
         Present {
-            now: Timestamp(100 * u64::from(self.replaced)),
+            now: Timestamp(100 * moved),
             ..PRESENT
         }
     }
@@ -131,16 +135,71 @@ impl World {
         read::read(&self.hot, &owner(), &Fields::All)
     }
 
+    /// A mutation was applied. Answers its effect, or why it must not have been applied so.
+    pub(super) fn applied(
+        &mut self,
+        mutation: &Mutation,
+        reply: &Applied,
+    ) -> Result<Effect, String> {
+        let effect = self.truth.apply(mutation, reply)?;
+        if !effect.is_empty() {
+            let read = self.read();
+            let cold = &self.cold;
+            let truth = &mut self.truth;
+            truth.keeps_state(|field| known(&read, cold, field).cloned());
+            // A hash that was deleted by hand while it landed may have landed after all.
+            truth.keeps_state(|field| cold.cell(field).cloned());
+        }
+        Ok(effect)
+    }
+
+    /// After a failover: the owner goes on from its hash, or from its rows if they are newer.
+    pub(super) fn goes_on(&mut self) {
+        let read = self.read();
+        let cold = &self.cold;
+        if let Some(header) = read.header {
+            self.truth
+                .goes_on_from(header.version, |field| known(&read, cold, field).cloned());
+        }
+        self.truth
+            .goes_on_from(cold.newest(), |field| cold.cell(field).cloned());
+    }
+
+    /// Whether a hash that a failover brought back was not compared with its rows since.
+    pub(super) fn is_uncompared(&self) -> bool {
+        let header = self.read().header;
+        let is_suspect = header.is_some_and(|header| header.suspect || !self.is_ready());
+        self.replaced > 0 && is_suspect
+    }
+
+    /// Ends the time to live of what has one. A hash that has not been compared leaves its rows alone.
+    pub(super) fn swept(&self) -> Self {
+        let mut next = self.clone();
+        next.hot().sweep(LATER);
+        if self.is_uncompared() && next.read().header.is_none() {
+            let cold = &next.cold;
+            next.truth
+                .turns_to(cold.newest(), |field| cold.cell(field).cloned());
+        }
+        next
+    }
+
     /// The fault of an answer to a reader of this moment: it is not the last write. A missing field
     /// proves nothing unless all fields were asked for and found, or this one was asked for.
     pub(super) fn wrong(&self, read: &HotRead, complete: bool, asked: &Asked) -> Option<String> {
         self.truth.fields().find_map(|(field, truth)| {
             let seen = held(read, field);
             let unseen = seen.is_none() && !complete && asked.as_ref() != Some(field);
-            let right = seen == truth || unseen || self.truth.is_deleted(field);
+            let right = is_same(truth, seen) || unseen || self.truth.is_deleted(field);
             (!right).then(|| format!("{field} reads as {seen:?} and is {truth:?}"))
         })
     }
+}
+
+/// A field of the whole owner: that of its hash, or its row if the hash is not complete.
+fn known<'a>(read: &'a HotRead, cold: &'a Cold, field: &Field) -> Option<&'a Cell> {
+    let is_complete = read.header.is_some_and(|header| header.complete);
+    held(read, field).or_else(|| cold.cell(field).filter(|_| !is_complete))
 }
 
 /// A field of a read.

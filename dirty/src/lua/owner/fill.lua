@@ -17,8 +17,9 @@
 --   rows. Then of each row field, stored name, stored value and version.
 -- Reply: {"refused"}. Or {"filled", generation of the partition, all fields and values of the hash,
 --   reserved ones included}.
--- Invariant: a fill never replaces a newer value. A hash that it makes is clean, and has a number
---   that no other hash had (R7, R15).
+-- Invariant: a fill never replaces a newer value. A hash that it makes has a number that no other hash
+--   had (R7, R15). If a map names the owner, the hash is marked as a whole. A hash from before a
+--   rewind is replaced by newer rows as a whole, or is marked where it differs from older ones (R16).
 expect(#KEYS == 9 and #ARGV >= 9)
 local load = load_of(5)
 local ttl, absent_ttl = number(ARGV[1], 'the time to live'), number(ARGV[2], 'the time to live')

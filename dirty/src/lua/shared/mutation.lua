@@ -46,7 +46,7 @@ local function owner_of(at, key_at)
     wants_version = condition ~= 'none' and condition ~= 'absent', fence = ARGV[at + 2], closes = ARGV[at + 3] == '1',
     note = note ~= '' and string.sub(note, 2), count = count, expected = expected, from = at + 8, expected_from = expected_from,
     load = nil, session = nil, hash = nil, version = nil, out = nil, base = nil, generation = nil, complete = nil, known = nil,
-    live = nil, gone = nil, reads = nil, marked = nil, counters = nil, fields = nil, is_reborn = nil, mark_held = nil,
+    live = nil, gone = nil, reads = nil, marked = nil, counters = nil, fields = nil, unlanded = nil, is_reborn = nil, mark_held = nil,
   }
   expect(count > 0 and #ARGV >= next - 1)
   if load_size > 0 then owner.load = load_of(load_at, next - 1) end
@@ -120,14 +120,16 @@ local function meet(owner, r)
   local out = changes()
   owner.hash, owner.version, owner.out = hash, version, out
   owner.base, owner.generation, owner.complete = version, r.generation, kind == '-'
+  owner.is_reborn = not hash and is_named(MAPS, owner.name)
   if load then
-    overlay(load, hash, owner.hash_key, r, out)
-    owner.base, owner.generation, owner.complete = merged(load, hash, version, r)
+    owner.base, owner.generation, owner.complete, owner.unlanded = merge(load, hash, version, r, owner.hash_key, MAPS, owner.name, owner.is_reborn, out)
   elseif hash then
     owner.generation, owner.complete = hash.generation, hash.complete
+  elseif owner.is_reborn and owner.complete then
+    owner.unlanded = reborn({}, true, MAPS, owner.name, out)
   end
   owner.known = load ~= nil or owner.complete
-  read_cells(owner, load ~= nil)
+  read_cells(owner, owner.unlanded ~= nil)
 end
 
 -- The answer that the owner must be loaded first.
@@ -138,6 +140,8 @@ end
 -- Why the owner does not meet its condition, or must be loaded first.
 local function unmet(owner, r)
   if owner.generation < r.generation then return needs_load(owner, r) end -- a suspect hash needs all of its rows
+  -- A hash that takes the place of a lost one lands as a whole, so its rows must be known (R16).
+  if owner.is_reborn and not owner.known then return needs_load(owner, r) end
   local live, gone = owner.live, owner.gone
   -- A marker alone does not tell the version: in a hot tier that came back older it lies behind
   -- landed data (R14).
@@ -258,6 +262,16 @@ local function line_of(owner, step, r)
   return table.concat(line, ' ')
 end
 
+-- Adds the fields that must land beside the changed ones.
+local function mark_whole(owner)
+  if not owner.unlanded or #owner.unlanded == 0 then return end
+  local marked, seen = owner.marked, {}
+  for _, field in ipairs(marked) do seen[field] = true end
+  for _, field in ipairs(owner.unlanded) do
+    if not seen[field] then marked[#marked + 1] = field end
+  end
+end
+
 -- Each write of an owner reads and writes its whole mark. So a long mark takes no further fields until
 -- it has landed. The engine in memory has the same number.
 local MARK_MAX = 65536
@@ -298,10 +312,11 @@ local function step_of(owners, r)
   for w, owner in ipairs(owners) do lines[w] = line_of(owner, step, r) end
   step.reply = table.concat(lines, '\n')
   -- ORDER: the maps are read before anything is written, since one of another type makes the call
-  -- fail.
+  -- fail. If there is no hash, `meet` has read all of them.
   local names = {}
   for i, owner in ipairs(changed) do
-    owner.is_reborn, names[i] = not owner.hash and is_named(MAPS, owner.name), owner.name
+    names[i] = owner.name
+    mark_whole(owner)
   end
   local held_marks = hmget(KEYS[DIRTY], names)
   for i, owner in ipairs(changed) do

@@ -1,5 +1,5 @@
 -- Shared by the scripts that build on an owner's values: those of its hash, and those of loaded
--- rows (R7, R14, R15).
+-- rows (R7, R14, R15, R16).
 local function tombstone(field) return table.concat({ ':d:', field }) end
 
 -- The header of the hash. Nil if there is no hash.
@@ -120,35 +120,133 @@ local function write_changes(out, key)
   each_chunk('HSET', key, list)
 end
 
--- Adds the rows that win over the hash: rows of fields that it does not hold. If the hash is
--- suspect, newer rows win, too.
-local function overlay(load, hash, key, r, out)
-  local held_names = {}
-  if hash then
-    for _, row in ipairs(load.rows) do
-      held_names[#held_names + 1] = row.field
-      held_names[#held_names + 1] = tombstone(row.field)
+-- The fields that marks of the owner name in these maps. The five maps are the KEYS from `at` on.
+local function marked_fields(at, name, maps)
+  local fields = {}
+  for _, map in ipairs(maps) do
+    local text = call('HGET', KEYS[at + map], name)
+    if text and map == 2 then -- the error map has a line for each field
+      for field in string.gmatch(table.concat({ '\n', text }), '\n([^\31\n]*)\31') do fields[field] = true end
+    elseif text then
+      for field in string.gmatch(string.sub(text, 15), '[^\31]+') do fields[field] = true end
     end
   end
-  local stored = hash and hmget(key, held_names) or {}
-  local suspect = hash and hash.generation < r.generation
-  for i, row in ipairs(load.rows) do
-    local known = stored[2 * i - 1] or stored[2 * i]
-    if not known or (suspect and row.version > hash.version) then
-      drop(out, row.field)
-      drop(out, tombstone(row.field))
-      put(out, row.name, row.value)
-    end
-  end
+  return fields
 end
 
--- Version, generation and completeness of the proved load and the hash together.
-local function merged(load, hash, version, r)
-  if not hash then return load.newest > 0 and load.newest or version, r.generation, load.complete end
-  if hash.generation < r.generation and load.complete then
-    return math.max(hash.version, load.newest), r.generation, true
+-- The fields of a new hash that must land, because a map names its owner: the former hash was lost
+-- with its changes (R16). That is all of them, since a landing of the former hash may be under way.
+-- A field that only the former hash had was never there, if `rows` are all that there are.
+local function reborn(rows, is_complete, at, name, out)
+  local unlanded, held = {}, {}
+  for i, row in ipairs(rows) do unlanded[i], held[row.field] = row.field, true end
+  if not is_complete then return unlanded end
+  for field in pairs(marked_fields(at, name, { 0, 1, 2, 3, 4 })) do
+    -- The name of a partner begins with U+001E.
+    if not held[field] and string.byte(field) ~= 30 then
+      put(out, tombstone(field), 'p')
+      unlanded[#unlanded + 1] = field
+    end
   end
-  return hash.version, hash.generation, hash.complete or load.complete
+  return unlanded
+end
+
+-- Compares a suspect hash with its rows, all of them. Rows and hash may be of different histories of
+-- the owner, so one of them wins as a whole (R14, R16). Returns as `merge`. Its functions are made
+-- only here, since most calls need none of them.
+local function compare(load, hash, r, key, at, name, out)
+  local function is_purged(cell) return cell.value == 'p' and string.byte(cell.name) == 58 end
+  local stored, cells = call('HGETALL', key), {}
+  for i = 1, #stored, 2 do
+    local field = stored[i]
+    if string.byte(field) == 58 then field = string.match(field, '^:d:(.*)$') end
+    if field then cells[field] = { name = stored[i], value = stored[i + 1] } end
+  end
+
+  -- The rejected fields without which the owner has landed up to the version of its hash: a row of
+  -- another field is as new as the rejection, and their own row is not.
+  local function torn_fields()
+    local torn = {}
+    for line in string.gmatch(call('HGET', KEYS[at + 2], name) or '', '[^\n]+') do
+      local field, version, reason = string.match(line, '^([^\31]*)\31(%d+) %d+ %d+ %d+ %d+ %d+ (.*)$')
+      local is_behind, has_landed = false, not field or string.sub(reason, 1, 8) == 'vanished'
+      for _, row in ipairs(has_landed and {} or load.rows) do
+        if row.version < tonumber(version) then
+        elseif row.field == field then
+          has_landed = true
+        elseif row.version <= hash.version then
+          is_behind = true
+        end
+      end
+      if is_behind and not has_landed then torn[field] = true end
+    end
+    return torn
+  end
+
+  if load.newest > hash.version then
+    -- The rows of a torn owner are no state. So these fields keep their values.
+    local torn = torn_fields()
+    for field, cell in pairs(cells) do
+      if not torn[field] then drop(out, cell.name) end
+    end
+    for _, row in ipairs(load.rows) do
+      if not torn[row.field] then put(out, row.name, row.value) end
+    end
+    return load.newest, r.generation, true, {}, false
+  end
+
+  -- The hash wins. Where it differs from its rows it must land. The database ignores a row of the
+  -- same version.
+  local differ, with_row, renews = {}, {}, false
+  for _, row in ipairs(load.rows) do
+    local cell = cells[row.field]
+    with_row[row.field] = true
+    if not cell and not hash.complete then
+      put(out, row.name, row.value)
+    elseif not cell or cell.name ~= row.name or cell.value ~= row.value then
+      -- A whole hash knows that the field was never there.
+      if not cell then put(out, tombstone(row.field), 'p') end
+      if cell or not is_purged(row) then
+        differ[#differ + 1] = row.field
+        renews = renews or row.version >= hash.version
+      end
+    end
+  end
+  for field, cell in pairs(cells) do
+    if not with_row[field] and not is_purged(cell) then differ[#differ + 1] = field end
+  end
+  -- A field that a mark names lands anyway. Marks on probation count while they are to be requeued.
+  local needs_mark = renews
+  if #differ > 0 and not renews then
+    local named = marked_fields(at, name, call('HGET', r.key, 'requeue') and { 0, 1, 2, 3, 4 } or { 0, 1, 2 })
+    for _, field in ipairs(differ) do needs_mark = needs_mark or not named[field] end
+  end
+  return hash.version, r.generation, true, needs_mark and differ or {}, renews
+end
+
+-- Takes a proved load and the hash together, as changes of the hash.
+-- Returns version, generation and completeness of both. Then the fields that must land although no
+-- write has changed them, and whether the hash needs a version of its own for that. A write has one
+-- anyway. The five maps are the KEYS from `at` on. `is_reborn` says whether a map names the owner of
+-- a new hash.
+local function merge(load, hash, version, r, key, at, name, is_reborn, out)
+  if hash and hash.generation < r.generation then
+    if load.complete then return compare(load, hash, r, key, at, name, out) end
+    return hash.version, hash.generation, hash.complete, {}, false -- other rows may be newer
+  end
+  local names = {}
+  for _, row in ipairs(load.rows) do
+    names[#names + 1] = row.field
+    names[#names + 1] = tombstone(row.field)
+  end
+  local stored = hash and hmget(key, names) or {}
+  for i, row in ipairs(load.rows) do
+    local is_held = stored[2 * i - 1] or stored[2 * i]
+    if not is_held then put(out, row.name, row.value) end
+  end
+  if hash then return hash.version, hash.generation, hash.complete or load.complete, {}, false end
+  local unlanded = is_reborn and reborn(load.rows, load.complete, at, name, out) or {}
+  return load.newest > 0 and load.newest or version, r.generation, load.complete, unlanded, #unlanded > 0
 end
 
 -- The field ':v': version, generation, and whether the hash holds all fields.
@@ -156,27 +254,36 @@ local function head(version, generation, complete)
   return table.concat({ digits(version), ' ', digits(generation), complete and 'a' or 'p' })
 end
 
+-- Marks fields that no write has changed. The mark joins the owner's mark in the dirty map.
+local function mark_unlanded(fields, version, r, at, name)
+  local held = call('HGET', KEYS[at], name) or '' -- fails if the map is of another type
+  if not r.first then call('HSET', r.key, 'first', digits(time())) end
+  call('HSET', KEYS[at], name, marked_with(held, mark_text(version), fields))
+end
+
 -- Writes the rows of a proved load to the hash (KEYS[1]), and makes it if there is none. Its marker
 -- is KEYS[2], the record KEYS[3], and the five maps are the KEYS from `at` on. Returns the new
 -- version source, and whether a map names the owner of a new hash.
 local function join_rows(load, hash, version, r, at, name, marker_ttl)
   local out = changes()
-  overlay(load, hash, KEYS[1], r, out)
-  local base, generation, complete = merged(load, hash, version, r)
-  put(out, ':v', head(base, generation, complete))
+  local is_reborn = not hash and is_named(at, name)
+  local base, generation, complete, unlanded, renews = merge(load, hash, version, r, KEYS[1], at, name, is_reborn, out)
   local source = math.max(r.source, base)
-  local is_marked = not hash and is_named(at, name)
-  if not hash then
-    source = source + 1
-    if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
-    if is_marked then
-      put_aside(at, name)
-      put(out, ':b', digits(source))
-      is_marked = is_named(at, name) -- a mark that was just put aside keeps no hash
-    end
-    set_marker(KEYS[2], digits(source), marker_ttl)
+  if not hash or renews then source = source + 1 end
+  if source > VERSION_MAX then refuse('CORRUPT the version source has reached 2^53') end
+  if renews then base = source end
+  put(out, ':v', head(base, generation, complete))
+  if is_reborn then
+    put_aside(at, name)
+    put(out, ':b', digits(source))
   end
+  -- ORDER: the mark before the data.
+  if #unlanded > 0 then
+    mark_unlanded(unlanded, base, r, at, name)
+    if hash then call('PERSIST', KEYS[1]) end
+  end
+  if not hash then set_marker(KEYS[2], digits(source), marker_ttl) end
   if source > r.source then call('HSET', KEYS[3], 'src', digits(source)) end
   write_changes(out, KEYS[1])
-  return source, is_marked
+  return source, is_reborn and is_named(at, name) -- a mark that was just put aside keeps no hash
 end

@@ -53,6 +53,7 @@ local function record(key)
   local r = call('HMGET', key, 'inc', 'epoch', 'gen', 'src', 'landed', 'first')
   if not r[1] or not r[2] or not r[3] or not r[4] or not r[5] then refuse('UNPREPARED the partition has no record') end
   return {
+    key = key,
     incarnation = r[1],
     epoch = r[2],
     generation = number(r[3], 'the generation'),

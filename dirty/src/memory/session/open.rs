@@ -36,7 +36,7 @@ pub fn open(
         .load
         .as_ref()
         .filter(|load| load.owner == open.owner && is_proved(state, &record, load));
-    let merged = load.map(|load| merge(state, &record, load));
+    let merged = load.map(|load| merge(state, &record, load).renewed(&record));
     if !keeps(
         "S2-part",
         is_whole(state, &record, &open.owner, merged.as_ref()),

@@ -8,7 +8,7 @@ use storage_model::{
 };
 
 use self::plan::{Met, Plan, Unmet, plan};
-use super::fill::{Merged, is_proved, keep, merge};
+use super::fill::{Merged, is_proved, keep, merge, reborn};
 use super::hash::OwnerHash;
 use super::partition::current;
 use super::state::{PartState, Present};
@@ -318,12 +318,16 @@ fn make(
     }
     let mut hash = OwnerHash::new(version, record.generation);
     hash.complete = complete;
+    let unlanded = reborn(state, owner, &mut hash);
     let number = match state.marker(owner) {
         Marker::At(number) if !is_kept("R7-unraised") => number,
         _ => version,
     };
     state.number(present, owner, &mut hash, number);
     state.hashes.put(owner.clone(), hash);
+    if !unlanded.is_empty() {
+        state.marks.mark(owner, unlanded, version, present.now);
+    }
 }
 
 /// The write itself: mark, data and source in one step (R1).

@@ -37,6 +37,11 @@ impl<'a> Met<'a> {
             .is_some_and(|hash| hash.generation < self.generation)
     }
 
+    /// Whether the rows are known, even if there are none.
+    fn is_loaded(&self) -> bool {
+        self.loaded || self.marker.is_absent()
+    }
+
     fn cell(&self, field: &Field) -> Option<&'a Cell> {
         self.hash.and_then(|hash| hash.cell(field))
     }
@@ -76,6 +81,11 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     // it. That includes a blind write. It would raise the owner's version above a row that the hash
     // has lost (R14).
     if met.is_suspect() && is_kept("R14-suspect") {
+        return Err(Unmet::Load);
+    }
+    // A hash that takes the place of a lost one lands as a whole, so its rows must be known (R16).
+    let is_reborn = met.hash.is_none() && met.is_marked;
+    if is_reborn && !met.is_loaded() && is_kept("R16-unloaded") {
         return Err(Unmet::Load);
     }
     check_version(met, mutation)?;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use redis::Value;
 
+use super::fill_parts::has_few_rows;
 use super::read;
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
@@ -13,6 +14,21 @@ use crate::{Filled, HotError, HotRead, Load, key};
 
 impl RedisStore {
     pub(in crate::redis) async fn fill_all(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
+        if loads.iter().all(has_few_rows) {
+            return self.fill_at_once(loads).await;
+        }
+        let ahead = self.written_ahead(loads).await;
+        let left: Vec<Load> = ahead.iter().flatten().cloned().collect();
+        let mut filled = self.fill_at_once(&left).await.into_iter();
+        let answer = |load: Option<Load>| load.and_then(|_| filled.next());
+        let answers = ahead.into_iter().map(answer);
+        answers
+            .map(|answer| answer.unwrap_or(Ok(Filled::Refused)))
+            .collect()
+    }
+
+    /// Fills each load by one call.
+    async fn fill_at_once(&self, loads: &[Load]) -> Vec<Result<Filled, HotError>> {
         let partitions: Vec<_> = loads
             .iter()
             .map(|load| self.space.partition(&load.owner))

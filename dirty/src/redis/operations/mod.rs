@@ -3,7 +3,7 @@
 //! | module | concept |
 //! | --- | --- |
 //! | `owner` | [`Owners`](crate::Owners): leases, evictions, times to live |
-//! | `read`, `observe`, `fill` | reads of owners, and the proof and the fill of a load |
+//! | `read`, `observe`, `fill`, `fill_parts` | reads of owners, and the proof and the fill of a load |
 //! | `landing`, `linked` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
 //! | `reject`, `probation` | the error map, the probation of landed marks |
 //! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
@@ -14,6 +14,7 @@
 
 pub(in crate::redis) mod feed;
 pub(in crate::redis) mod fill;
+pub(in crate::redis) mod fill_parts;
 pub(in crate::redis) mod forget;
 mod holder;
 pub(in crate::redis) mod landing;

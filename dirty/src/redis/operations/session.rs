@@ -18,6 +18,7 @@ impl Sessions for RedisStore {
     async fn open_session(&self, open: &OpenSession) -> Result<Opened, HotError> {
         // Another owner's load proves nothing about this one.
         let load = open.load.clone().filter(|load| load.owner == open.owner);
+        let load = self.written_ahead(load.as_slice()).await.pop().flatten();
         let command = scripts::open_session(
             &self.space,
             &OpenSession {

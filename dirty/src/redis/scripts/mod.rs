@@ -134,6 +134,7 @@ scripts! {
         transact [PRELUDE, OWNER, SESSION, INTEGERS, MUTATION];
         observe [PRELUDE, OWNER];
         fill [PRELUDE, OWNER];
+        fill_part [PRELUDE, OWNER];
         check_fill [PRELUDE, OWNER];
         read_names [PRELUDE];
         evict [PRELUDE];
@@ -543,10 +544,32 @@ pub(crate) fn fill(
     SCRIPTS.fill.write(slot, cmd)
 }
 
+/// `fill_part.lua`.
+pub(crate) fn fill_part(
+    space: &Space,
+    part: &Load,
+    clean_ttl: Duration,
+    marker_ttl: Option<Duration>,
+) -> Command {
+    let (slot, keys) = fill_keys(space, &part.owner);
+    let maps = space.keys.maps(space.partition(&part.owner));
+    let sessions = [space.keys.sessions(space.partition(&part.owner))];
+    let mut cmd = SCRIPTS
+        .fill_part
+        .call(&[&keys[..], &maps, &sessions].concat());
+    cmd.arg(millis(clean_ttl))
+        .arg(life(marker_ttl))
+        .arg(key::owner_part(&part.owner));
+    load_args(&mut cmd, part);
+    SCRIPTS.fill_part.write(slot, cmd)
+}
+
 /// `check_fill.lua`.
 pub(crate) fn check_fill(space: &Space, load: &Load) -> Command {
     let (slot, keys) = fill_keys(space, &load.owner);
-    let mut cmd = SCRIPTS.check_fill.call(&keys);
+    let maps = space.keys.maps(space.partition(&load.owner));
+    let mut cmd = SCRIPTS.check_fill.call(&[&keys[..], &maps].concat());
+    cmd.arg(key::owner_part(&load.owner));
     load_args(&mut cmd, load);
     SCRIPTS.check_fill.read(slot, cmd)
 }

@@ -139,15 +139,16 @@ const BREAKS: &[Break] = &[
     (
         "R6-birth",
         "mutation",
-        "not owner.hash and is_named(MAPS, owner.name), owner",
-        "false, owner",
+        "if owner.is_reborn then\n      put_aside",
+        "if false then\n      put_aside",
     ),
     (
         "R6-birth",
-        "fill",
-        "not hash and is_named(at, name)",
-        "false",
+        "mutation",
+        "if owner.is_reborn then put(owner.out, ':b', step.text) end",
+        "",
     ),
+    ("R6-birth", "fill", "if is_reborn then\n", "if false then\n"),
     // A fill takes any marker for proof, or ignores whether the hash is there. Or it gives the hash
     // that it makes no number.
     (
@@ -191,8 +192,8 @@ const BREAKS: &[Break] = &[
     (
         "R7-row-wins",
         "fill",
-        "if not known or (suspect",
-        "if true or (suspect",
+        "if not is_held then put",
+        "if true then put",
     ),
     // An unknown owner counts as absent. An absent one is remembered for good.
     (
@@ -515,6 +516,70 @@ const BREAKS: &[Break] = &[
         "end_collect",
         "if at[6] then",
         "if false then",
+    ),
+    // After a rewind, newer rows win field by field, or an older row stays beside the hash. Or its
+    // field is marked with a version that the row has already.
+    (
+        "R16-replaced",
+        "fill",
+        "if not torn[field] then drop(out, cell.name) end",
+        "",
+    ),
+    (
+        "R16-replaced",
+        "fill",
+        "if not torn[row.field] then put",
+        "if row.version > hash.version then put",
+    ),
+    (
+        "R16-suspect",
+        "fill",
+        "return hash.version, r.generation, true, needs_mark and differ or {}, renews",
+        "return hash.version, r.generation, true, {}, false",
+    ),
+    (
+        "R16-suspect",
+        "mutation",
+        "return hash.version, r.generation, true, needs_mark and differ or {}, renews",
+        "return hash.version, r.generation, true, {}, false",
+    ),
+    (
+        "R16-met",
+        "fill",
+        "renews = renews or row.version >= hash.version",
+        "renews = false",
+    ),
+    // A hash that takes the place of a lost one has the mark of its write alone. It is made without
+    // its rows, or knows nothing of fields that only the former hash had.
+    (
+        "R16-reborn",
+        "fill",
+        "is_reborn and reborn(load.rows, load.complete, at, name, out) or {}",
+        "{}",
+    ),
+    (
+        "R16-reborn",
+        "mutation",
+        "is_reborn and reborn(load.rows, load.complete, at, name, out) or {}",
+        "{}",
+    ),
+    (
+        "R16-buried",
+        "fill",
+        "if not is_complete then return unlanded end",
+        "if true then return unlanded end",
+    ),
+    (
+        "R16-buried",
+        "mutation",
+        "if not is_complete then return unlanded end",
+        "if true then return unlanded end",
+    ),
+    (
+        "R16-unloaded",
+        "mutation",
+        "if owner.is_reborn and not owner.known then return needs_load(owner, r) end",
+        "",
     ),
     (
         "R6-settled",

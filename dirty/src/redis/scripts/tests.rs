@@ -228,6 +228,15 @@ fn calls() -> Vec<Command> {
         ),
         observe(&space, &owner),
         fill(&space, &load, ttl, ttl, Some(ttl)),
+        fill_part(
+            &space,
+            &Load {
+                complete: false,
+                ..load.clone()
+            },
+            ttl,
+            Some(ttl),
+        ),
         check_fill(&space, &load),
         read_names(&space, &owner),
         evict(&space, &owner),
@@ -346,7 +355,8 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
         }
         let first = script.source.lines().next().unwrap();
         let expected = match name {
-            "update" | "mutate" | "transact" | "observe" | "fill" | "open_session" => "#!lua",
+            "update" | "mutate" | "transact" | "observe" | "fill" | "fill_part"
+            | "open_session" => "#!lua",
             _ if workers.split(' ').any(|worker| worker == name) => "#!lua flags=allow-oom",
             _ => "#!lua flags=no-writes,allow-oom",
         };

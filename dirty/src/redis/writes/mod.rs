@@ -20,6 +20,7 @@ use crate::redis::connections::barrier::Barrier;
 use crate::redis::connections::transport::Answer;
 use crate::redis::error::{Failure, hot_error};
 use crate::redis::operations::feed;
+use crate::redis::operations::fill_parts::has_few_rows;
 use crate::redis::operations::session::session_of;
 use crate::redis::reply;
 use crate::redis::scripts;
@@ -32,8 +33,28 @@ impl RedisStore {
     ) -> Vec<Result<Mutated, HotError>> {
         match mutations {
             [one] if goes_with_others(one) => vec![self.mutate_one(&one.0).await],
+            _ if has_large_load(mutations) => {
+                let ahead = self.loaded_ahead(mutations).await;
+                Box::pin(self.mutate_several(&ahead)).await
+            }
             _ => Box::pin(self.mutate_several(mutations)).await,
         }
+    }
+
+    /// The writes, once the rows of their large loads are in the hot tier. A write whose load does not
+    /// hold any more goes with an empty one, and learns that it must load again. Without a load it could
+    /// go with others, and without its id (R11).
+    async fn loaded_ahead(
+        &self,
+        mutations: &[(Mutation, Vec<Load>)],
+    ) -> Vec<(Mutation, Vec<Load>)> {
+        let mut ahead = Vec::with_capacity(mutations.len());
+        for (mutation, loads) in mutations {
+            let written = self.written_ahead(loads).await.into_iter().zip(loads);
+            let loads = written.map(|(written, load)| written.unwrap_or_else(|| empty(load)));
+            ahead.push((mutation.clone(), loads.collect()));
+        }
+        ahead
     }
 
     /// Sends a write with other waiting writes of its partition.
@@ -262,6 +283,21 @@ pub(in crate::redis) fn is_unknown(answer: &Answer) -> bool {
 /// only mutate.lua looks ids up.
 fn goes_with_others((mutation, loads): &(Mutation, Vec<Load>)) -> bool {
     !mutation.attempt.is_named() && loads.is_empty() && !Barrier::is_of(mutation.durability)
+}
+
+/// The observation of a load alone. It tells nothing of the owner.
+fn empty(load: &Load) -> Load {
+    Load {
+        rows: Vec::new(),
+        complete: false,
+        ..load.clone()
+    }
+}
+
+/// Whether any of the writes has a load of many rows.
+fn has_large_load(mutations: &[(Mutation, Vec<Load>)]) -> bool {
+    let mut loads = mutations.iter().flat_map(|(_, loads)| loads);
+    !loads.all(has_few_rows)
 }
 
 /// Whether a call with other writes left a write to `mutate.lua`.

@@ -1,7 +1,8 @@
 //! The searches of the protocol: one test for each group.
 
 use storage_protocol::cases::{
-    BROKEN, DELETIONS, FLUSHES, Group, LOADS, LOSSES, OWNERS, REMOVALS, WORKERS, WRITES,
+    BROKEN, BROKEN_LARGE, DELETIONS, FLUSHES, Group, LOADS, LOSSES, OWNERS, REMOVALS, WORKERS,
+    WRITES,
 };
 
 use crate::form::of_this_form;
@@ -66,7 +67,7 @@ fn in_every_interleaving_of_loads_nothing_acknowledged_is_lost() {
 #[test]
 fn every_rule_that_is_broken_has_a_counterexample() {
     let mut uncaught = Vec::new();
-    for case in BROKEN {
+    for case in of_this_form(BROKEN, BROKEN_LARGE, |case| case.name) {
         let found = storage_model::sabotage::breaking(case.name, || case.search(STATES_MAX));
         println!("{}: {found}", case.name);
         if found.counterexample.is_none() {
