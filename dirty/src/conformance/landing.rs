@@ -388,6 +388,69 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
     }
 }
 
+/// R6: a load under way may bring rows from before the commit, and land them over it.
+pub async fn marks_of_a_hash_that_is_gone_stay_until_they_are_told(h: &Harness) {
+    let owners = h.owners_of_one_partition(2);
+    let (ann, bob) = (owners[0].clone(), owners[1].clone());
+    let partition = h.partition(&ann);
+    h.set(&ann, "gold", "1").await;
+    h.set(&bob, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let entries = h.scan(partition).await;
+    h.rig().lose(&ann).await;
+    let settled = h.settle(partition, Some(&lock), &entries).await.unwrap();
+    assert_eq!(settled.cleared, 1, "that of the other owner");
+    let left = h.scan(partition).await;
+    assert_eq!(left.len(), 1);
+    assert_eq!(left[0].mark.as_ref().map(|mark| &mark.owner), Some(&ann));
+
+    let version = left[0].version;
+    let rejected = Rejected {
+        leaves: Vec::new(),
+        source: Some(left[0].clone()),
+        owner: Some(ann.clone()),
+        faults: vec![fault("gold", version, "vanished")],
+    };
+    h.reject(partition, &lock, vec![rejected]).await.unwrap();
+    let rows = vec![(ann.clone(), field("gold"), version)];
+    let settle = Settle {
+        landed: version,
+        rows: landed_rows(rows),
+        ..h.settling(partition, Some(&lock))
+    };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 0);
+    assert!(h.is_marked(&ann).await);
+}
+
+/// R6: a landing that read the former hash settles nothing of the new one.
+pub async fn a_hash_that_is_made_anew_puts_the_mark_in_the_snapshot_aside(h: &Harness) {
+    for by_fill in [true, false] {
+        let ann = owner(if by_fill { "filled" } else { "written" });
+        let partition = h.partition(&ann);
+        let lost = h.set(&ann, "gold", "1").await;
+        let lock = h.lock(partition).await;
+        h.snapshot(partition, &lock).await;
+        let entries = h.scan(partition).await;
+        h.rig().lose(&ann).await;
+        let old = vec![("gold", live("0"), Version::new(5).unwrap())];
+        let load = all_rows(&ann, h.observe(&ann).await, old);
+        if by_fill {
+            accepted(h.fill(&load).await);
+        } else {
+            let write = h.mutation(&ann, vec![("bag", set("x"))]).await;
+            applied(h.send(&write, Some(load)).await);
+        }
+        let left = h.scan(partition).await;
+        assert_eq!(left.len(), 1);
+        assert!(left[0].is_aside() && left[0].version == lost, "{left:?}");
+        let settled = h.settle(partition, Some(&lock), &entries).await.unwrap();
+        assert_eq!(settled.cleared, 0);
+        assert_eq!(h.scan(partition).await, left);
+        h.unlock(partition, &lock).await;
+    }
+}
+
 /// R6: any other hash has none.
 pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &Harness) {
     let (ann, _) = h.cold("ann").await;

@@ -318,6 +318,12 @@ pub fn links(
     })
 }
 
+/// Whether the owner of a landed mark still has a hash. If somebody deleted it, its marks stay until
+/// they are told: a load under way may bring rows from before the commit, which land over it (R6).
+fn has_hash(state: &PartState, owner: &Owner) -> bool {
+    keeps("R6-gone", state.hashes.get(owner).is_some())
+}
+
 /// Clears marks whose rows were committed (R5).
 ///
 /// # Errors
@@ -340,6 +346,9 @@ pub fn settle(
         .filter(|_| keeps("R5-flush", settle.lock.is_some()))
     {
         let Some(mark) = &entry.mark else { continue };
+        if !has_hash(state, &mark.owner) {
+            continue;
+        }
         if let Some(cleared) = state.marks.clear(settle.snapshot, entry) {
             settled.cleared += 1;
             touched.insert(&mark.owner);
@@ -350,6 +359,9 @@ pub fn settle(
     }
     for row in &settle.rows {
         let LandedRow { owner, field, .. } = row;
+        if !has_hash(state, owner) {
+            continue;
+        }
         if let Some((refused, partners)) = state.marks.clear_error(row) {
             settled.errors_cleared += 1;
             touched.insert(owner);

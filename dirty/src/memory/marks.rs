@@ -180,7 +180,13 @@ impl Marks {
 
     /// Gives marks of a lost hash a name of their own, since the owner gets another hash (R6).
     pub(super) fn put_aside(&mut self, owner: &Owner) {
-        for map in [&mut self.live, &mut self.landed, &mut self.expiring] {
+        let maps = [
+            Some(&mut self.live),
+            is_kept("R6-aside").then_some(&mut self.snapshot),
+            Some(&mut self.landed),
+            Some(&mut self.expiring),
+        ];
+        for map in maps.into_iter().flatten() {
             if let Some(changed) = map.remove(&(owner.clone(), None)) {
                 let name = (owner.clone(), Some(changed.version));
                 let changed = changed.joined(map.get(&name));

@@ -79,9 +79,19 @@ const WHOLE_MET: Bounds = Bounds {
     stands: true,
     ..WHOLE_BACK
 };
+/// Versions of two histories of one field meet.
+const MET: Bounds = Bounds {
+    writes: 2,
+    reads: 0,
+    failovers: 2,
+    swaps: true,
+    stands: true,
+    ..LEAST
+};
 /// Another hash takes the place of one that was deleted in the middle of a landing.
 const WHOLE_DELETED: Bounds = Bounds {
     stored: true,
+    writes: 2,
     deletes: 1,
     reads: 1,
     ..WHOLE
@@ -357,6 +367,10 @@ pub const OWNERS: Group = Group {
             bounds: WHOLE_BACK,
         },
         Case {
+            name: "a failover and back with versions that meet",
+            bounds: MET,
+        },
+        Case {
             name: "whole owners, a failover and back with versions that meet",
             bounds: WHOLE_MET,
         },
@@ -605,6 +619,14 @@ pub const BROKEN: &[Case] = &[
         bounds: DELETED,
     },
     Case {
+        name: "R6-gone",
+        bounds: DELETED,
+    },
+    Case {
+        name: "R6-aside",
+        bounds: DELETED,
+    },
+    Case {
         name: "R7-refill",
         bounds: Bounds {
             fields: 1,
@@ -734,6 +756,21 @@ pub const BROKEN: &[Case] = &[
         bounds: WHOLE_REFUSED,
     },
     Case {
+        name: "R16-reborn",
+        bounds: WHOLE_DELETED,
+    },
+    Case {
+        name: "R16-buried",
+        bounds: Bounds {
+            stored: false,
+            ..WHOLE_DELETED
+        },
+    },
+    Case {
+        name: "R16-unloaded",
+        bounds: WHOLE_DELETED,
+    },
+    Case {
         name: "H33-off",
         bounds: PROBATION,
     },
@@ -771,22 +808,7 @@ pub const BROKEN_LARGE: &[Case] = &[
     },
     Case {
         name: "R16-met",
-        bounds: WHOLE_MET,
-    },
-    Case {
-        name: "R16-reborn",
-        bounds: WHOLE_DELETED,
-    },
-    Case {
-        name: "R16-buried",
-        bounds: Bounds {
-            stored: false,
-            ..WHOLE_DELETED
-        },
-    },
-    Case {
-        name: "R16-unloaded",
-        bounds: WHOLE_DELETED,
+        bounds: MET,
     },
 ];
 

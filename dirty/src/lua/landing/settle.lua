@@ -22,8 +22,8 @@
 --   version below which error marks stay.
 -- Reply: {marks cleared, error marks cleared}.
 -- Invariant: nothing is added to a snapshot, and marks are cleared only under its number (R5). An
---   owner that a map names keeps its hash (R2). A mark that goes on probation is always in a map
---   (H33).
+--   owner that a map names keeps its hash (R2). Marks without a hash stay (R6). A mark that goes on
+--   probation is always in a map (H33).
 expect(#KEYS >= OWNERS and #ARGV >= 7)
 local landed, ttl = number(ARGV[4], 'landed'), number(ARGV[5], 'the time to live')
 local count = number(ARGV[7], 'the number of marks')
@@ -33,10 +33,27 @@ local r = in_epoch(KEYS[PART], ARGV[2])
 if ARGV[1] ~= '' then held(KEYS[LOCK], ARGV[1]) end
 
 local owners, kept = releaser(), ARGV[6] == '1' and adder(KEYS[LANDED]) or nil
+
+-- Which hashes of marks and rows somebody has deleted. Their marks stay until they are told: a load
+-- under way may bring rows from before the commit, which land over it (R6).
+local function gone_hashes()
+  local gone = {}
+  for from = 1, count + rows, CHUNK do
+    local to = math.min(from + CHUNK - 1, count + rows)
+    if call('EXISTS', unpack(KEYS, OWNERS + from, OWNERS + to)) <= to - from then
+      for i = from, to do gone[i] = call('EXISTS', KEYS[OWNERS + i]) == 0 end
+    end
+  end
+  return gone
+end
+local gone = gone_hashes()
+
 local function names_of_marks()
   local names = {}
   if count == 0 or not is_snapshot(ARGV[3]) then return names end
-  for i = 1, count do names[i] = ARGV[7 + i] end
+  for i = 1, count do
+    if not gone[i] then names[#names + 1] = ARGV[7 + i] end
+  end
   if not kept then return names end
   local there = {}
   for i, text in ipairs(hmget(KEYS[SNAPSHOT], names)) do
@@ -63,7 +80,7 @@ local function landed_errors()
       order[#order + 1] = name
     end
     local line = entry.fields[field]
-    if line and error_version(line) <= version and error_version(line) >= from then
+    if line and error_version(line) <= version and error_version(line) >= from and not gone[count + i] then
       entry.fields[field] = nil
       entry.changed, cleared = true, cleared + 1
       owners.add(name, KEYS[OWNERS + count + i])

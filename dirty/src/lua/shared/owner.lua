@@ -91,7 +91,7 @@ end
 -- aside. The new hash says when it was born, which tells its own marks from them. The five maps are
 -- the KEYS from `at` on.
 local function put_aside(at, name)
-  for _, map in ipairs({ KEYS[at], KEYS[at + 3], KEYS[at + 4] }) do
+  for _, map in ipairs({ KEYS[at], KEYS[at + 1], KEYS[at + 3], KEYS[at + 4] }) do
     local text = call('HGET', map, name)
     if text then
       call('HSET', map, table.concat({ name, '\31', string.sub(text, 1, 14) }), text)

@@ -149,6 +149,11 @@ const BREAKS: &[Break] = &[
         "",
     ),
     ("R6-birth", "fill", "if is_reborn then\n", "if false then\n"),
+    // Marks are settled although their hash is gone, or stay in the snapshot under the name of the new
+    // hash.
+    ("R6-gone", "settle", "if not gone[i] then", "if true then"),
+    ("R6-aside", "mutation", "KEYS[at], KEYS[at + 1],", "KEYS[at],"),
+    ("R6-aside", "fill", "KEYS[at], KEYS[at + 1],", "KEYS[at],"),
     // A fill takes any marker for proof, or ignores whether the hash is there. Or it gives the hash
     // that it makes no number.
     (
@@ -584,8 +589,8 @@ const BREAKS: &[Break] = &[
     (
         "R6-settled",
         "settle",
-        "error_version(line) >= from then",
-        "true then",
+        "error_version(line) >= from and",
+        "true and",
     ),
     ("H123-room", "mutation", "#held < MARK_MAX", "true"),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
