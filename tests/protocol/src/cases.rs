@@ -371,10 +371,6 @@ pub const OWNERS: Group = Group {
             bounds: MET,
         },
         Case {
-            name: "whole owners, a failover and back with versions that meet",
-            bounds: WHOLE_MET,
-        },
-        Case {
             name: "whole owners, a deleted hash",
             bounds: WHOLE_DELETED,
         },
@@ -756,6 +752,10 @@ pub const BROKEN: &[Case] = &[
         bounds: WHOLE_REFUSED,
     },
     Case {
+        name: "R16-met",
+        bounds: MET,
+    },
+    Case {
         name: "R16-reborn",
         bounds: WHOLE_DELETED,
     },
@@ -806,18 +806,27 @@ pub const BROKEN_LARGE: &[Case] = &[
         name: "R16-suspect",
         bounds: WHOLE_MET,
     },
-    Case {
-        name: "R16-met",
-        bounds: MET,
-    },
 ];
 
 /// Searches that are too large for any test.
-pub const DEEP: &[Case] = &[Case {
-    name: "overlapping workers",
-    bounds: Bounds {
-        writes: 3,
-        reads: 2,
-        ..TWO_WORKERS
+pub const DEEP: &[Case] = &[
+    Case {
+        name: "overlapping workers",
+        bounds: Bounds {
+            writes: 3,
+            reads: 2,
+            ..TWO_WORKERS
+        },
     },
-}];
+    Case {
+        name: "whole owners, a deleted hash",
+        bounds: Bounds {
+            writes: 3,
+            ..WHOLE_DELETED
+        },
+    },
+    Case {
+        name: "whole owners, a failover and back with versions that meet",
+        bounds: WHOLE_MET,
+    },
+];

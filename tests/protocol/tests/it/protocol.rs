@@ -8,7 +8,7 @@ use storage_protocol::cases::{
 use crate::form::of_this_form;
 
 /// Far above the need of any search, so that a search still ends when its states grow.
-const STATES_MAX: usize = 2_000_000;
+const STATES_MAX: usize = 4_000_000;
 
 fn assert_nothing_is_lost(group: &Group) {
     let mut wrong = Vec::new();
