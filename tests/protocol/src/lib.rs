@@ -56,7 +56,11 @@ pub use bounds::{Bounds, Kind};
 pub use search::{Counterexample, Searched, Step, search};
 pub use world::World;
 
+use mimalloc::MiMalloc;
 use search::Model;
+
+#[global_allocator]
+static ALLOCATOR: MiMalloc = MiMalloc;
 
 /// The protocol within bounds.
 #[derive(Debug, Clone, Copy)]

@@ -103,8 +103,15 @@ end
 -- Changes of a hash: values by name, and names to drop. A later change of a name overrides an
 -- earlier one.
 local function changes() return { puts = {}, drops = {} } end
-local function put(out, name, value) out.puts[name], out.drops[name] = value, nil end
-local function drop(out, name) out.puts[name], out.drops[name] = nil, true end
+-- Lua makes room for a name that it is told to clear, so only names that are there are cleared.
+local function put(out, name, value)
+  out.puts[name] = value
+  if out.drops[name] then out.drops[name] = nil end
+end
+local function drop(out, name)
+  out.drops[name] = true
+  if out.puts[name] then out.puts[name] = nil end
+end
 local function write_changes(out, key)
   local list, names = {}, {}
   for name in pairs(out.drops) do names[#names + 1] = name end
