@@ -106,6 +106,7 @@ impl LandingWorker {
         let lags = self.relays.iter().map(|relay| relay.behind());
         Counts {
             sink_lag: lags.max().unwrap_or_default(),
+            replaced: self.worker.tiers.is_replaced(),
             ..self.worker.metrics.counts()
         }
     }

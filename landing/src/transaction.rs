@@ -165,12 +165,12 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Rea
             .await
         {
             Ok(Together {
-                mut wanted,
+                wanted,
                 mut collected,
                 units,
                 marks,
             }) => {
-                let compared = tiers.reconcile_all(&mut wanted, &mut collected, &mut suspects);
+                let compared = tiers.reconcile_all(&wanted, &mut collected, &mut suspects);
                 if !compared.await? {
                     continue;
                 }

@@ -179,11 +179,11 @@ impl Tiers {
             Ok(together) => together,
             Err(error) => return self.prepare_after(error).await.map(|()| None),
         };
-        let (mut wanted, mut collected) = (together.wanted, together.collected);
+        let (wanted, mut collected) = (together.wanted.into_owned(), together.collected);
         let is_ready = self
-            .reconcile_all(&mut wanted, &mut collected, suspects)
+            .reconcile_all(&wanted, &mut collected, suspects)
             .await?;
-        Ok(is_ready.then(|| (wanted.into_owned(), collected, together.units)))
+        Ok(is_ready.then_some((wanted, collected, together.units)))
     }
 
     /// Whether a map names the owner. Always true without `looks`. `None` if the epoch has changed.

@@ -28,6 +28,8 @@ struct Why {
     pairing: Option<TierError>,
     /// The look that found it.
     look: Look,
+    /// Another hot tier took a partition.
+    replaced: Option<TierError>,
     /// The database takes no rows, and the hot tier ends with this process.
     landing: Option<TierError>,
 }
@@ -46,6 +48,11 @@ impl Refusals {
             why.look = look;
             self.set(&mut why, found, |why| &mut why.pairing);
         }
+    }
+
+    /// Records whether another hot tier took a partition.
+    pub(crate) fn replaced(&self, found: Option<TierError>) {
+        self.set(&mut self.lock(), found, |why| &mut why.replaced);
     }
 
     fn landing(&self, found: Option<TierError>) {
@@ -72,7 +79,7 @@ impl Refusals {
         }
         *held = found;
         self.any.store(
-            why.pairing.is_some() || why.landing.is_some(),
+            why.pairing.is_some() || why.replaced.is_some() || why.landing.is_some(),
             Ordering::Release,
         );
     }
@@ -96,7 +103,14 @@ impl Tiers {
             return None;
         }
         let why = self.refusals.lock();
-        why.pairing.clone().or_else(|| why.landing.clone())
+        let first = why.pairing.as_ref().or(why.replaced.as_ref());
+        first.or(why.landing.as_ref()).cloned()
+    }
+
+    /// Whether another hot tier took partitions from this one, as this process found it last.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        self.refusals.any.load(Ordering::Acquire) && self.refusals.lock().replaced.is_some()
     }
 
     /// Records how a worker's pass ended. If the hot tier ends with this process, writes fail while

@@ -1,12 +1,10 @@
 //! R14: after a rewind of the hot tier, an earlier hash is compared with its rows before anything
 //! builds on it.
 
-use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use storage_dirty::{Collected, Filled, HotRead, Load, Read};
-use storage_model::sabotage::is_kept;
-use storage_model::{Cell, Field, Owner, tries};
+use storage_dirty::{Collected, Filled, HotRead, Read};
+use storage_model::{Field, Owner, tries};
 
 use crate::load::{contended, load_of};
 use crate::{TierError, Tiers};
@@ -27,15 +25,6 @@ impl Tiers {
     /// # Cancel safety
     /// If the call is dropped, the comparison may have happened or not. Repeating it is harmless.
     pub async fn reconcile(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
-        let compared = self.compare_suspect(owner).await?;
-        Ok(compared.map(|(read, _)| read))
-    }
-
-    /// As [`Tiers::reconcile`], with the fields that differ from their rows.
-    async fn compare_suspect(
-        &self,
-        owner: &Owner,
-    ) -> Result<Option<(HotRead, Vec<Field>)>, TierError> {
         for _ in 0..tries::OWNER {
             let Some(observed) = self.observe(owner).await? else {
                 continue;
@@ -57,12 +46,13 @@ impl Tiers {
                 .load(std::slice::from_ref(owner), usize::MAX)
                 .await?;
             let rows = loaded.into_iter().flat_map(|loaded| loaded.rows).collect();
-            let load = load_of(owner, observed, rows, true);
-            match self.hot.fill(std::slice::from_ref(&load)).await.pop() {
-                Some(Ok(Filled::Accepted(read))) => {
-                    let differ = differing(&load, &read);
-                    return Ok(Some((read, differ)));
-                }
+            match self
+                .hot
+                .fill(&[load_of(owner, observed, rows, true)])
+                .await
+                .pop()
+            {
+                Some(Ok(Filled::Accepted(read))) => return Ok(Some(read)),
                 Some(Err(error)) => self.prepare_after(error).await?,
                 _ => {}
             }
@@ -74,8 +64,8 @@ impl Tiers {
     ///
     /// After a comparison the hot tier has the result, and the owners are read again, all at one
     /// moment. Only a full hot tier keeps no result, and such an owner is suspect again. Then the
-    /// whole result takes the place of its read, and all fields that differ from their rows are
-    /// wanted, since no mark names them (R16). `before` has the suspect owners of the read before.
+    /// whole result takes the place of its read, and lands as a whole (R16). `before` has the suspect
+    /// owners of the read before.
     ///
     /// # Errors
     /// As [`Tiers::reconcile`].
@@ -84,7 +74,7 @@ impl Tiers {
     /// As [`Tiers::reconcile`].
     pub async fn reconcile_all(
         &self,
-        wanted: &mut Cow<'_, [(Owner, Vec<Field>)]>,
+        wanted: &[(Owner, Vec<Field>)],
         collected: &mut Collected,
         before: &mut BTreeSet<Owner>,
     ) -> Result<bool, TierError> {
@@ -92,26 +82,14 @@ impl Tiers {
         let suspect = reads.filter(|(_, read)| is_suspect(read));
         let suspects: BTreeSet<Owner> = suspect.map(|((owner, _), _)| owner.clone()).collect();
         let is_full = suspects.is_subset(before);
-        for (at, read) in collected.reads.iter_mut().enumerate() {
-            let Some((owner, fields)) = wanted.get(at) else {
-                continue;
-            };
+        for ((owner, _), read) in wanted.iter().zip(&mut collected.reads) {
             if !suspects.contains(owner) {
                 continue;
             }
             // `None`: another process has compared it meanwhile.
-            let Some((mut whole, mut differ)) = self.compare_suspect(owner).await? else {
+            let Some(mut whole) = self.reconcile(owner).await? else {
                 return Ok(false);
             };
-            // Without fields, the whole owner is wanted.
-            differ.retain(|field| !fields.is_empty() && !fields.contains(field));
-            if is_full
-                && is_kept("R16-unkept")
-                && !differ.is_empty()
-                && let Some((_, fields)) = wanted.to_mut().get_mut(at)
-            {
-                fields.extend(differ);
-            }
             // Only a worker's read knows the gap that tells the last note.
             if let (Some(header), Some(seen)) = (&mut whole.header, read.header) {
                 header.noted = header.noted.max(seen.noted);
@@ -121,18 +99,6 @@ impl Tiers {
         *before = suspects;
         Ok(is_full)
     }
-}
-
-/// The fields of a compared owner that differ from its rows. A purged field needs no row.
-fn differing(load: &Load, read: &HotRead) -> Vec<Field> {
-    let rows = load.rows.iter().map(|(field, cell, _)| (field, cell));
-    let rows: BTreeMap<&Field, &Cell> = rows.collect();
-    let differs = |(field, cell): &&(Field, Cell)| match rows.get(field) {
-        Some(row) => *row != cell,
-        None => *cell != Cell::Purged,
-    };
-    let differ = read.cells.iter().filter(differs);
-    differ.map(|(field, _)| field.clone()).collect()
 }
 
 /// Whether a read saw a hash from before a rewind of the hot tier.
@@ -162,6 +128,8 @@ mod tests {
             partition: PARTITION,
             seen,
             epoch: Epoch(epoch),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: Version::ZERO,
             landed_here: false,
             compare_all,
@@ -192,7 +160,6 @@ mod tests {
         // Each hash is compared with its rows from now on.
         adopt(&hot, 2, true).await;
         let wanted = owners.clone().map(|owner| (owner, vec![gold.clone()]));
-        let wanted = wanted.to_vec();
         let read = hot.collect(PARTITION, &wanted, None).await.unwrap();
         assert!(read.reads.iter().all(is_suspect));
         let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
@@ -203,8 +170,7 @@ mod tests {
         let [ann, _] = owners;
         let (mut collected, mut before) = (read, BTreeSet::from([ann]));
         let mut compare = async |collected: &mut Collected| {
-            let mut wanted = Cow::Borrowed(wanted.as_slice());
-            let compared = tiers.reconcile_all(&mut wanted, collected, &mut before);
+            let compared = tiers.reconcile_all(&wanted, collected, &mut before);
             compared.await.unwrap()
         };
         assert!(!compare(&mut collected).await, "Bob was not suspect before");
@@ -212,44 +178,5 @@ mod tests {
         assert!(!again.reads.iter().any(is_suspect));
         assert!(compare(&mut again).await);
         assert_eq!(again.reads, collected.reads);
-    }
-
-    /// No mark names them, since a full hot tier takes none.
-    #[tokio::test]
-    async fn of_a_comparison_that_is_not_kept_all_fields_that_differ_are_wanted() {
-        let settings = RedisSettings {
-            partitions: 1,
-            ..RedisSettings::new(HotUrl::Memory)
-        };
-        let clock = Arc::new(ManualClock::new(NOW));
-        let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
-        adopt(&hot, 1, false).await;
-        let [bag, gold] = ["bag", "gold"].map(|name| Field::new(name).unwrap());
-        let ann = Owner::new("game", "eu", "player", "ann").unwrap();
-        let set = |field: &Field| (field.clone(), Change::Set(Bytes::from("1")));
-        let (id, deadline) = (OpId::new([1; 16]), Timestamp(NOW.0 + 1_000_000));
-        let write = Mutation::new(ann.clone(), vec![set(&bag), set(&gold)], id, deadline);
-        hot.mutate(&[(write, Vec::new())]).await.remove(0).unwrap();
-        adopt(&hot, 2, true).await;
-        hot.limit(0);
-        let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
-            .await
-            .unwrap();
-        let tiers = Tiers::new(Arc::new(hot), cold, 100);
-
-        let asked = [(ann.clone(), vec![gold.clone()])];
-        let mut suspects = BTreeSet::new();
-        for is_full in [false, true] {
-            let read = tiers.hot().collect(PARTITION, &asked, None).await;
-            let (mut read, mut wanted) = (read.unwrap(), Cow::Borrowed(asked.as_slice()));
-            let compared = tiers.reconcile_all(&mut wanted, &mut read, &mut suspects);
-            assert_eq!(compared.await, Ok(is_full));
-            let fields = match is_full {
-                false => vec![gold.clone()],
-                true => vec![gold.clone(), bag.clone()],
-            };
-            assert_eq!(*wanted, [(ann.clone(), fields)]);
-            assert_eq!(read.reads[0].cells.len(), 2);
-        }
     }
 }

@@ -17,6 +17,18 @@ pub struct Entity {
     logic_type: String,
     owner_id: String,
     fields: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    base: Option<Base>,
+}
+
+/// How new an owner is that has not landed. Import compares it with the owner that it finds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Base {
+    /// The version of the owner.
+    pub version: u64,
+    /// How far the landings of its partition reach. Another hot tier can have changed the owner
+    /// beyond it.
+    pub landed: u64,
 }
 
 /// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet,
@@ -63,7 +75,17 @@ impl Entity {
             logic_type: owner.logic_type().to_owned(),
             owner_id: owner.id().to_owned(),
             fields,
+            base: None,
         })
+    }
+
+    /// The entity with the versions that import compares.
+    #[must_use]
+    pub fn since(self, base: Base) -> Self {
+        Self {
+            base: Some(base),
+            ..self
+        }
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use storage_model::{LimitError, Limits};
+use storage_model::{LimitError, Limits, Version};
 use storage_sdk::{Bytes, Field, Owner};
 
 use super::json::{self, Json};
@@ -14,7 +14,19 @@ use super::json::{self, Json};
 pub(super) struct Entry {
     pub(super) owner: Owner,
     pub(super) fields: Vec<(Field, Bytes)>,
+    /// How new the owner was, and how far its partition had landed, where it was exported.
+    pub(super) base: Option<Base>,
 }
+
+/// The versions of an owner that had not landed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Base {
+    pub(super) version: Version,
+    pub(super) landed: Version,
+}
+
+/// The keys of a line of `export --unlanded`.
+const VERSIONS: [&str; 2] = ["version", "landed"];
 
 /// The names of an owner, in the order of its parts.
 const NAMES: [&str; 4] = ["app", "region", "logic_type", "owner_id"];
@@ -48,7 +60,25 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
     Ok(Some(Entry {
         owner,
         fields: fields(keys.of(FIELDS), limits)?,
+        base: base(&keys)?,
     }))
+}
+
+/// The versions of a line that has both.
+fn base(keys: &Keys<'_>) -> Result<Option<Base>, String> {
+    let [version, landed] = VERSIONS.map(|key| match keys.of(key) {
+        "" => Ok(None),
+        text => {
+            let number = text.parse().ok().and_then(Version::new);
+            let wrong = || format!("{key} is not a version: it must be a whole number below 2^53");
+            number.ok_or_else(wrong).map(Some)
+        }
+    });
+    match (version?, landed?) {
+        (Some(version), Some(landed)) => Ok(Some(Base { version, landed })),
+        (None, None) => Ok(None),
+        _ => Err("version and landed belong together: one of them is missing".to_owned()),
+    }
 }
 
 /// The keys of a line with their values. All required keys are present.
@@ -68,7 +98,7 @@ fn keys(pairs: Vec<(String, &str)>) -> Result<Keys<'_>, String> {
     let known = || NAMES.into_iter().chain([FIELDS]);
     if let Some((key, _)) = pairs
         .iter()
-        .find(|(key, _)| known().all(|known| known != key))
+        .find(|(key, _)| known().chain(VERSIONS).all(|known| known != key))
     {
         let keys = "app, region, logic_type, owner_id and fields";
         return Err(format!(
@@ -244,6 +274,40 @@ mod tests {
             of(&numbered).unwrap().unwrap().owner.to_string(),
             "a/r/t/42"
         );
+    }
+
+    #[test]
+    fn a_line_has_both_versions_or_none() {
+        let with = |versions: &str| of(&line("{\"x\":1}").replace("\"fields\"", versions));
+        assert_eq!(of(&line("{\"x\":1}")).unwrap().unwrap().base, None);
+        let both = with(r#""version":7,"landed":5,"fields""#).unwrap().unwrap();
+        let version = |number| Version::new(number).unwrap();
+        assert_eq!(
+            both.base,
+            Some(Base {
+                version: version(7),
+                landed: version(5)
+            })
+        );
+        for (versions, said) in [
+            (r#""version":7,"fields""#, "belong together"),
+            (r#""landed":7,"fields""#, "belong together"),
+            (
+                r#""version":-1,"landed":5,"fields""#,
+                "version is not a version",
+            ),
+            (
+                r#""version":7,"landed":"5","fields""#,
+                "landed is not a version",
+            ),
+            (
+                r#""version":9007199254740992,"landed":5,"fields""#,
+                "below 2^53",
+            ),
+        ] {
+            let error = with(versions).unwrap_err();
+            assert!(error.contains(said), "{versions}: {error}");
+        }
     }
 
     #[test]

@@ -4,8 +4,8 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_model::Limits;
-use storage_sdk::{ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Retry, Storage};
+use storage_model::{Limits, Version};
+use storage_sdk::{ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Owner, Retry, Storage};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +31,8 @@ pub(super) struct Writer {
     pub(super) limits: Limits,
     /// The longest time of one call.
     pub(super) call: Duration,
+    /// Whether owners that changed since they were exported are overwritten.
+    pub(super) overwrite: bool,
     /// The deadline of the import.
     pub(super) until: Instant,
     /// Whether waiting writes must give up.
@@ -57,6 +59,7 @@ impl Writer {
         let Entry {
             owner: name,
             fields,
+            base,
         } = entry;
         let scope = match self.storage.world(name.app(), name.region()) {
             Ok(scope) => scope,
@@ -66,9 +69,29 @@ impl Writer {
             Ok(owner) => owner,
             Err(error) => return Ended::Bad(error.to_string()),
         };
+        let mut seen = None;
+        if let Some(base) = base.filter(|_| !self.overwrite) {
+            let found = match self.version(&owner).await {
+                Ok(version) => version,
+                Err(Stop::NoTime) => return Ended::Waiting,
+                Err(Stop::Failed(error)) if is_hopeless(error.kind()) => {
+                    return Ended::Hopeless(error);
+                }
+                Err(Stop::Failed(error)) => return Ended::Bad(error.to_string()),
+            };
+            // Changes up to `landed` are part of the exported owner, too.
+            if found > base.landed && found != base.version {
+                return Ended::Bad(changed(&name));
+            }
+            seen = Some(found);
+        }
         let (count, mut written) = (fields.len(), 0);
         for call in calls(fields, &self.limits) {
-            match self.call(&owner, &call).await {
+            // The first call changes the version itself.
+            match self.call(&owner, &call, seen.take()).await {
+                Err(Stop::Failed(error)) if error.kind() == Kind::Conflict => {
+                    return Ended::Bad(changed(&name));
+                }
                 Ok(()) => written += call.len(),
                 Err(Stop::NoTime) => return Ended::Waiting,
                 Err(Stop::Failed(error)) if is_hopeless(error.kind()) => {
@@ -87,7 +110,12 @@ impl Writer {
 
     /// Repeats one call until its outcome is known, or no time is left. While the outcome is
     /// unknown, the repeat has the same id.
-    async fn call(&self, owner: &ByteOwner, call: &[(Field, Bytes)]) -> Result<(), Stop> {
+    async fn call(
+        &self,
+        owner: &ByteOwner,
+        call: &[(Field, Bytes)],
+        seen: Option<Version>,
+    ) -> Result<(), Stop> {
         let mut sent: Option<OpId> = None;
         loop {
             let left = self
@@ -103,6 +131,10 @@ impl Writer {
                         .map(|(field, value)| (field.as_str(), value.clone())),
                 )
                 .deadline(left);
+            let write = match seen {
+                Some(version) => write.if_version(version),
+                None => write,
+            };
             let id = sent.unwrap_or_else(|| self.storage.next_id());
             let write = if sent.is_some() {
                 write.retry_of(id)
@@ -117,6 +149,7 @@ impl Writer {
                     return Err(Stop::Failed(error));
                 }
                 Retry::Never => return Err(Stop::Failed(error)),
+                _ if error.kind() == Kind::Conflict => return Err(Stop::Failed(error)),
                 Retry::SameId => {
                     sent = Some(id);
                     PAUSE
@@ -131,6 +164,24 @@ impl Writer {
             };
             self.say(&error);
             self.wait(wait).await?;
+        }
+    }
+
+    /// The version of an owner. Waits as [`Writer::call`] does.
+    async fn version(&self, owner: &ByteOwner) -> Result<Version, Stop> {
+        loop {
+            let error = match owner.version().await {
+                Ok(version) => return Ok(version),
+                Err(error) => error,
+            };
+            let Retry::After(wait) = error.retry() else {
+                return Err(Stop::Failed(error));
+            };
+            if is_hopeless(error.kind()) || Instant::now() >= self.until {
+                return Err(Stop::Failed(error));
+            }
+            self.say(&error);
+            self.wait(wait.max(PAUSE)).await?;
         }
     }
 
@@ -152,6 +203,13 @@ impl Writer {
             tracing::warn!("the import waits: {error}");
         }
     }
+}
+
+/// The message for an owner that is not overwritten.
+fn changed(owner: &Owner) -> String {
+    format!(
+        "{owner} has changed since it was exported, so it stays as it is: compare both, and overwrite it with --overwrite if the line is right"
+    )
 }
 
 /// Whether no line can be written until an operator acts. Waiting does not help then.
