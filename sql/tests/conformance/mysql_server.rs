@@ -6,7 +6,7 @@ use std::time::Duration;
 use sqlx::Connection as _;
 use storage_config::{Secret, SqlSettings};
 use storage_model::{
-    Bytes, Content, Epoch, Event, HotId, Lead, Note, Owner, Partition, Position, Row,
+    Bytes, Content, Epoch, Event, HotId, Lead, Note, Owner, Partition, Position, Row, Stamp,
 };
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
@@ -417,6 +417,45 @@ async fn a_hot_tier_without_a_partition_is_forgotten_a_day_after_its_last_use() 
     let mut kept = [holds, late];
     kept.sort_unstable();
     assert_eq!(known, kept);
+}
+
+/// Two processes each raise partitions for both servers of a cluster, in another order of epochs.
+#[tokio::test(flavor = "multi_thread")]
+async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
+    let server = with_args(&[]).await;
+    let store = open(&SqlSettings::new(server.url().parse().unwrap()))
+        .await
+        .unwrap();
+    let servers = ["one", "other"].map(HotId::of);
+    for hot in servers {
+        store.introduce(hot, "localhost").await.unwrap();
+    }
+    let url = server.url();
+    let name = url.rsplit('/').next().unwrap();
+    // So that each raise stores that its servers are used.
+    let old = format!("UPDATE {name}.landing_hot SET seen_at = seen_at - INTERVAL 1 HOUR");
+    let raises = async |first: u32, by: [HotId; 2]| {
+        for stamp in 1..40 {
+            server.sql(&old).await.unwrap();
+            let partitions = [first, first + 1].map(Partition);
+            let records = store.partitions(&partitions).await.unwrap();
+            let raises: Vec<_> = (0..2)
+                .map(|at| Raise {
+                    above: Epoch(records[at].epoch.0 + at as u64),
+                    seen_stamp: records[at].stamp,
+                    by: by[at],
+                    stamp: Stamp(stamp),
+                    ..Raise::by_one(partitions[at], records[at].epoch)
+                })
+                .collect();
+            let raised = store.raise(&raises).await.unwrap();
+            assert!(raised.iter().all(|raised| raised.moved));
+        }
+    };
+    let [one, other] = servers;
+    tokio::join!(raises(0, [one, other]), raises(2, [other, one]));
+    let deadlocks = server.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'");
+    assert_eq!(deadlocks.await.unwrap().trim(), "Innodb_deadlocks\t0");
 }
 
 /// Each statement with a declared plan, on tables of a few rows and on tables that are large enough for a choice. A server that
