@@ -91,6 +91,8 @@ pub const SWITCHES: &[&str] = &[
     "R14-behind",
     "R14-older",
     "R14-landed-since",
+    "R14-whole",
+    "R14-watched",
     "R14-own-raise",
     "R14-unstamped",
     "R14-suspect",

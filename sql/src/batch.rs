@@ -158,8 +158,8 @@ pub struct Raise {
     pub seen: Epoch,
     /// The stamp that was seen. A record with another stamp stays as it is.
     pub seen_stamp: Stamp,
-    /// How far landings reached. A record of later landings stays as it is. `None`: that does not
-    /// matter.
+    /// How far landings reached. A record of later landings stays as it is, and so do the records of
+    /// all raises with a reach in the same call. `None`: that does not matter.
     pub reach: Option<Version>,
     /// The record stays as it is unless nobody has used its hot tier for this long, by the
     /// database's clock. `None`: that does not matter.
@@ -219,5 +219,11 @@ impl Raise {
             by: HotId::NONE,
             stamp: Stamp::NONE,
         }
+    }
+
+    /// Whether it takes the partition from another hot tier, on a condition.
+    #[must_use]
+    pub fn takes(&self) -> bool {
+        self.reach.is_some() || self.if_silent.is_some()
     }
 }

@@ -93,13 +93,11 @@ async fn raise_open<S: Session>(
         .into_iter()
         .map(|record| (record.partition, record))
         .collect();
-    let fits: Vec<bool> = raises
-        .iter()
-        .map(|raise| {
-            let record = before.get(&raise.partition);
-            record.is_some_and(|record| fits(raise, record, &known))
-        })
-        .collect();
+    let fits = |raise: &Raise| {
+        let record = before.get(&raise.partition);
+        record.is_some_and(|record| fits(raise, record, &known))
+    };
+    let fits = together(raises, raises.iter().map(fits).collect());
     let fitting = raises.iter().zip(&fits).filter(|(_, fits)| **fits);
     raise_groups(exec, &groups(fitting.map(|(raise, _)| raise))).await?;
     let after = records(exec, &asked).await?;
@@ -123,6 +121,17 @@ fn fits(raise: &Raise, record: &PartitionRecord, known: &[HotTier]) -> bool {
     keeps("R14-raised-blindly", same)
         && raise.reach.is_none_or(|reach| reach == record.last_version)
         && raise.if_silent.is_none_or(is_silent)
+}
+
+/// Which raises are made. Those with a reach are made together or not at all: a copy that has
+/// everything takes all partitions of another hot tier. A landing in one of them makes it one that
+/// lacks landed data.
+fn together(raises: &[Raise], fits: Vec<bool>) -> Vec<bool> {
+    let each = || raises.iter().zip(&fits);
+    let all = each().all(|(raise, fits)| *fits || raise.reach.is_none());
+    each()
+        .map(|(raise, fits)| *fits && (raise.reach.is_none() || keeps("R14-whole", all)))
+        .collect()
 }
 
 /// The common part of raises that are one statement.

@@ -9,6 +9,8 @@ use storage_model::{HotId, Partition, Position, Stamp, Timestamp, tries};
 use storage_sql::{PartitionRecord, Raise, Raised};
 use tokio::time::sleep;
 
+use crate::refusal::Look;
+use crate::take::Take;
 use crate::{Need, TierError, Tiers, need};
 
 /// How often, and after how long, a partition is looked at again before its epoch is raised once
@@ -102,6 +104,7 @@ impl Tiers {
         partitions: &[Partition],
         patient: bool,
     ) -> Result<(Vec<Partition>, bool), TierError> {
+        let look = self.refusals.look();
         let states = self.states(partitions).await?;
         let records = self.cold.partitions(partitions).await?;
         let mut found = Found::default();
@@ -120,8 +123,9 @@ impl Tiers {
                 {
                     found.overtaken = true
                 }
-                Need::Raise(raise) if raise.if_silent.is_some() => {
-                    found.behind.push((raise, seen, record.hot));
+                Need::Raise(raise) if raise.takes() && !self.hot.is_named() => {
+                    let from = record.hot;
+                    found.takes.push(Take { raise, from });
                 }
                 Need::Raise(raise) => found.raises.push((raise, seen)),
                 Need::Replaced => found.replaced.push(record),
@@ -135,27 +139,31 @@ impl Tiers {
             }
             found.again.push(partition);
         }
-        self.refuse_if_replaced(&found.replaced).await?;
-        if !(found.raises.is_empty() && found.behind.is_empty()) {
-            self.raise_and_adopt(found.raises, found.behind).await?;
+        self.refuse_if_replaced(look, &found.replaced).await?;
+        if !(found.raises.is_empty() && found.takes.is_empty()) {
+            self.raise_and_adopt(look, found.raises, &found.takes)
+                .await?;
         }
         Ok((found.again, found.overtaken))
     }
 
-    /// Raises epochs, and adopts those that this call raised. A partition that is behind is left
-    /// alone while its other hot tier is used, and then the call fails.
+    /// Raises epochs, and adopts those that this call raised. The partitions of another hot tier are
+    /// left alone while that one is used and landed data is missing here, and then the call fails.
     async fn raise_and_adopt(
         &self,
+        look: Look,
         mut raises: Vec<(Raise, PartitionState)>,
-        behind: Vec<(Raise, PartitionState, HotId)>,
+        takes: &[Take],
     ) -> Result<(), TierError> {
         // ORDER: after the records were read. A takeover since then has raised every epoch, so the
         // raise below finds another one.
         let (here, _) = self.paired().await?;
+        let waits = self.take(look, &here, takes, &mut raises).await?;
+        if raises.is_empty() {
+            return waits.map_or(Ok(()), Err);
+        }
         let partitions = raises.iter().map(|(raise, _)| raise.partition);
-        let waiting = behind.iter().map(|(raise, _, _)| raise.partition);
-        let until = self.deadlines(partitions.chain(waiting)).await?;
-        let waits = self.waits(&here, behind, &mut raises).await?;
+        let until = self.deadlines(partitions).await?;
         let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
         let raised = self.raise(&asked, &here.address).await?;
         // ORDER: only the process that raised an epoch adopts it. Any other process looks again,
@@ -342,8 +350,8 @@ struct Found {
     /// To be looked at again.
     again: Vec<Partition>,
     raises: Vec<(Raise, PartitionState)>,
-    /// Raises that wait while this other hot tier is used.
-    behind: Vec<(Raise, PartitionState, HotId)>,
+    /// Partitions that other hot tiers have.
+    takes: Vec<Take>,
     replaced: Vec<PartitionRecord>,
     /// Whether a partition was left to the process that raised its epoch.
     overtaken: bool,

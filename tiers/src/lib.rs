@@ -34,10 +34,12 @@ pub mod place;
 mod prepare_together;
 mod refusal;
 pub mod suspect;
+mod take;
 pub mod tiers;
 pub mod together;
 pub mod verdict;
 pub mod verify;
+mod watch;
 
 pub use epoch::landed_here;
 pub use error::TierError;

@@ -13,6 +13,7 @@ use storage_model::{HotId, Ids, LAYOUT, Paired, Stamp, Token, tries};
 use storage_sql::{ColdPairing, Pair};
 
 use crate::mismatch::Place;
+use crate::take::Silence;
 use crate::{Mismatch, SILENCE, TierError, Tiers};
 
 /// The next step towards paired tiers.
@@ -164,7 +165,7 @@ impl Tiers {
             let look = self.refusals.look();
             // ORDER: the database first. If it has not changed after this read, no hot tier took
             // over between the two reads.
-            let cold = self.cold.pairing().await?;
+            let cold = self.watched(self.cold.pairing().await)?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
                 Ok(step) => step,
@@ -248,19 +249,21 @@ impl Tiers {
         &self,
         hot: &HotPairing,
         cold: &ColdPairing,
+        silence: Silence,
     ) -> Result<bool, TierError> {
         if cold.hot.is_none() || self.hot.is_named() || !is_kept("H76-living") {
             return Ok(false);
         }
         let here = HotId::of(&hot.incarnation);
-        match self.heard(hot, |known| known.id != here).await? {
+        match self.heard(hot, silence, |known| known.id != here).await? {
             Some(waits) => Err(waits),
             None => Ok(true),
         }
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
-        let if_silent = self.is_to_wait(hot, cold).await?.then_some(SILENCE);
+        let waits = self.is_to_wait(hot, cold, Silence::Watched).await?;
+        let if_silent = waits.then_some(SILENCE);
         let pair = Pair {
             if_silent,
             ..taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref())

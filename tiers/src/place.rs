@@ -4,23 +4,31 @@
 //! tells the database that it is used. A program whose hot tier was replaced writes nothing more
 //! from then on.
 
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{HotPairing, PartitionState};
 use storage_model::{Epoch, HotId, Partition, Stamp, Timestamp};
-use storage_sql::{ColdPairing, HotTier, PartitionRecord, Raise};
+use storage_sql::{ColdPairing, HotTier, PartitionRecord};
 use tokio::time::{Instant, sleep};
 
+use crate::refusal::Look;
+use crate::take::Silence;
+use crate::watch::Watch;
 use crate::{Mismatch, Need, SILENCE, TierError, Tiers};
 
 /// How long the opening of a storage waits for a hot tier that may fall silent.
 const OPEN_WAIT: Duration = SILENCE.saturating_add(Duration::from_secs(2));
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// What the last look at all partitions found.
+/// What this process knows of the places. Each mutex is held for a moment, never across an await.
 #[derive(Debug, Default)]
-pub(crate) struct Places(Mutex<Option<Known>>);
+pub(crate) struct Places {
+    /// What the last look at all partitions found.
+    known: Mutex<Option<Known>>,
+    watch: Mutex<Watch>,
+}
 
 /// Partitions that the hot tier has, one for each of its servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,12 +61,17 @@ impl Held {
 
 impl Places {
     fn known(&self) -> Option<Known> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         known.clone()
     }
 
     fn set(&self, known: Option<Known>) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+    }
+
+    /// For how long the database has answered this process.
+    pub(crate) fn watch(&self) -> MutexGuard<'_, Watch> {
+        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -67,8 +80,8 @@ impl Places {
 struct Seen {
     held: Vec<Held>,
     replaced: Option<PartitionRecord>,
-    /// Another hot tier that this one waits for.
-    behind: Option<HotId>,
+    /// Other hot tiers that this one waits for.
+    behind: BTreeSet<HotId>,
     /// Whether a server did not answer.
     is_partial: bool,
 }
@@ -83,7 +96,7 @@ impl Seen {
             }
             Need::Replaced => self.replaced = self.replaced.or(Some(*record)),
             Need::Raise(raise) if raise.if_silent.is_some() => {
-                self.behind = self.behind.or(Some(record.hot));
+                self.behind.insert(record.hot);
             }
             Need::Raise(_) => {}
         }
@@ -105,6 +118,7 @@ impl Tiers {
     /// # Cancel safety
     /// As [`Tiers::belong`].
     pub async fn compare_tiers(&self) -> Result<(), TierError> {
+        let look = self.refusals.look();
         // ORDER: the database before the hot tier. A record of the hot tier that is as new can't look
         // replaced.
         let (here, cold) = self.paired().await?;
@@ -114,10 +128,10 @@ impl Tiers {
             {
                 known
             }
-            _ => self.look_at_all(&here, &cold).await?,
+            _ => self.look_at_all(look, &here, &cold).await?,
         };
         let used: Vec<HotId> = known.held.iter().map(|held| held.hot).collect();
-        self.cold.touch(&used).await?;
+        self.watched(self.cold.touch(&used).await)?;
         Ok(())
     }
 
@@ -140,7 +154,7 @@ impl Tiers {
     }
 
     /// Compares the tiers and writes to neither. A hot tier that waits for another one counts as one
-    /// that does not belong to the database.
+    /// that does not belong to the database, even if it waits for a single partition.
     ///
     /// # Errors
     /// As [`Tiers::compare_tiers`].
@@ -148,12 +162,37 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn compare_only(&self) -> Result<(), TierError> {
+        self.compare_once(SILENCE).await
+    }
+
+    /// As [`Tiers::compare_only`]. It also counts if nobody uses the hot tier that has the partition.
+    ///
+    /// # Errors
+    /// As [`Tiers::compare_only`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn compare_to_adopt(&self) -> Result<(), TierError> {
+        self.compare_once(Duration::MAX).await
+    }
+
+    async fn compare_once(&self, silence: Duration) -> Result<(), TierError> {
         self.compare_pairing().await?;
+        let look = self.refusals.look();
         let (cold, here) = (self.cold.pairing().await?, self.hot.pairing().await?);
+        let silence = Silence::Told(silence);
         if here.paired.is_none() {
-            return self.is_to_wait(&here, &cold).await.map(drop);
+            return self.is_to_wait(&here, &cold, silence).await.map(drop);
         }
-        self.look_at_all(&here, &cold).await.map(drop)
+        let seen = self.see_all(&here).await?;
+        if let Some(record) = seen.replaced {
+            return Err(self.taken(look, &here, record).await?);
+        }
+        if seen.behind.is_empty() {
+            return Ok(());
+        }
+        let waits = self.heard(&here, silence, |known| seen.behind.contains(&known.id));
+        waits.await?.map_or(Ok(()), Err)
     }
 
     /// The other hot tiers that have partitions of the database.
@@ -182,11 +221,41 @@ impl Tiers {
         Ok(now.eq(known.held.iter().copied().map(Some)))
     }
 
+    /// Looks at all partitions, and remembers what it finds.
+    async fn look_at_all(
+        &self,
+        look: Look,
+        here: &HotPairing,
+        cold: &ColdPairing,
+    ) -> Result<Known, TierError> {
+        let seen = self.see_all(here).await?;
+        if let Some(record) = seen.replaced {
+            // Not told as used, so that the other one gets the partitions that are left, too.
+            return Err(self.taken(look, here, record).await?);
+        }
+        if !seen.is_partial {
+            self.refusals.replaced(look, None);
+        }
+        if seen.held.is_empty()
+            && !seen.behind.is_empty()
+            && let fits = (|known: &HotTier| seen.behind.contains(&known.id))
+            && let Some(waits) = self.heard(here, Silence::Watched, fits).await?
+        {
+            return Err(waits);
+        }
+        let known = Known {
+            last_raise: cold.last_raise,
+            held: seen.held,
+        };
+        self.places.set((!seen.is_partial).then(|| known.clone()));
+        Ok(known)
+    }
+
     /// Looks at all partitions. Of the server that has just answered, one partition is enough: no other
     /// hot tier has the others. Servers that do not answer are passed over, and looked at again.
-    async fn look_at_all(&self, here: &HotPairing, cold: &ColdPairing) -> Result<Known, TierError> {
+    async fn see_all(&self, here: &HotPairing) -> Result<Seen, TierError> {
         let all: Vec<_> = (0..self.hot.partition_count()).map(Partition).collect();
-        let records = self.cold.partitions(&all).await?;
+        let records = self.watched(self.cold.partitions(&all).await)?;
         let id = HotId::of(&here.incarnation);
         let (mine, rest): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| r.hot == id);
         let mut seen = Seen::default();
@@ -198,24 +267,7 @@ impl Tiers {
                 .await;
         }
         self.look_at(&rest, &mut seen).await;
-        if let Some(record) = seen.replaced {
-            // Not told as used, so that the other one gets the partitions that are left, too.
-            return Err(self.taken(here, record).await?);
-        }
-        if !seen.is_partial {
-            self.refusals.replaced(None);
-        }
-        if let Some(by) = seen.behind.filter(|_| seen.held.is_empty())
-            && let Some(waits) = self.heard(here, |known| known.id == by).await?
-        {
-            return Err(waits);
-        }
-        let known = Known {
-            last_raise: cold.last_raise,
-            held: seen.held,
-        };
-        self.places.set((!seen.is_partial).then(|| known.clone()));
-        Ok(known)
+        Ok(seen)
     }
 
     async fn look_at(&self, records: &[PartitionRecord], seen: &mut Seen) {
@@ -232,6 +284,7 @@ impl Tiers {
     /// Fails if a hot tier was replaced in one of these partitions, and remembers that.
     pub(crate) async fn refuse_if_replaced(
         &self,
+        look: Look,
         replaced: &[PartitionRecord],
     ) -> Result<(), TierError> {
         if replaced.is_empty() {
@@ -246,7 +299,7 @@ impl Tiers {
             None => Ok(()),
             Some((record, _)) => {
                 let here = self.hot.pairing().await?;
-                Err(self.taken(&here, *record).await?)
+                Err(self.taken(look, &here, *record).await?)
             }
         }
     }
@@ -254,6 +307,7 @@ impl Tiers {
     /// The error of a hot tier that was replaced. Writes fail with it from now on.
     async fn taken(
         &self,
+        look: Look,
         here: &HotPairing,
         record: PartitionRecord,
     ) -> Result<TierError, TierError> {
@@ -266,7 +320,7 @@ impl Tiers {
             since: by.as_ref().map(since),
             by: by.map(|by| by.address),
         }));
-        self.refusals.replaced(Some(error.clone()));
+        self.refusals.replaced(look, Some(error.clone()));
         // The next comparison looks at all partitions, and takes the refusal back if it must.
         self.places.set(None);
         if self.hot.is_named() {
@@ -279,46 +333,18 @@ impl Tiers {
         Ok(error)
     }
 
-    /// Sorts raises of partitions that are behind. Those whose other hot tier is silent are made with
-    /// the others. The error tells for whom the rest waits.
-    pub(crate) async fn waits(
-        &self,
-        here: &HotPairing,
-        behind: Vec<(Raise, PartitionState, HotId)>,
-        raises: &mut Vec<(Raise, PartitionState)>,
-    ) -> Result<Option<TierError>, TierError> {
-        if behind.is_empty() {
-            return Ok(None);
-        }
-        let known = self.cold.hot_tiers().await?;
-        let mut waits = None;
-        for (raise, state, by) in behind {
-            let by = known.iter().find(|known| known.id == by);
-            match by.filter(|by| by.is_heard(SILENCE)) {
-                Some(by) => waits = waits.or_else(|| Some(behind_of(here, by))),
-                None => {
-                    tracing::warn!(
-                        partition = raise.partition.0, address = %here.address,
-                        before = by.map(|by| by.address.as_str()).unwrap_or_default(),
-                        "a hot tier that lacks landed data takes a partition: nobody has used the one before it for a while, and unlanded data of that one is not visible here"
-                    );
-                    raises.push((raise, state));
-                }
-            }
-        }
-        Ok(waits)
-    }
-
     /// The error of a hot tier that waits for another one: for the first that is used and fits.
     pub(crate) async fn heard(
         &self,
         here: &HotPairing,
+        silence: Silence,
         fits: impl Fn(&HotTier) -> bool,
     ) -> Result<Option<TierError>, TierError> {
-        let known = self.cold.hot_tiers().await?;
-        let mut known = known.iter();
-        let by = known.find(|known| known.is_heard(SILENCE) && fits(known));
-        Ok(by.map(|by| behind_of(here, by)))
+        let used = self.used(silence).await?;
+        Ok(used
+            .iter()
+            .find(|used| fits(used))
+            .map(|by| behind_of(here, by)))
     }
 }
 
@@ -326,7 +352,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-fn behind_of(here: &HotPairing, by: &HotTier) -> TierError {
+pub(crate) fn behind_of(here: &HotPairing, by: &HotTier) -> TierError {
     TierError::Behind(Box::new(Behind {
         hot: here.address.clone(),
         is_blank: here.paired.is_none(),
@@ -358,7 +384,7 @@ impl std::fmt::Display for Behind {
         };
         write!(
             f,
-            "the hot tier at {hot} {lack} the one at {by}, which was used {:.1} s ago. It waits until nobody has used that one for {} s: \
+            "the hot tier at {hot} {lack} the one at {by}, which was used {:.1} s ago. It waits until it has seen for {} s that nobody uses that one: \
              stop the programs that use that one, connect to that one, or run `landing-worker adopt` to replace it now",
             self.seen_ago.as_secs_f64(),
             SILENCE.as_secs_f64()

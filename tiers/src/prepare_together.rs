@@ -4,11 +4,13 @@
 //! that. If each call prepared its partition by itself, the calls would wait for each other's
 //! connections to the database. Each adoption would then come after its deadline, again and again.
 
+use std::collections::BTreeSet;
+
 use futures::future::join_all;
 use storage_coalesce::{Coalescer, Group};
 use storage_model::Partition;
 
-use crate::{TierError, Tiers};
+use crate::{Need, TierError, Tiers};
 
 /// The most partitions that are prepared together.
 const PARTITIONS_MAX: usize = 256;
@@ -46,21 +48,33 @@ impl Tiers {
         let all: Vec<_> = groups.iter().map(|group| *group.key()).collect();
         let answer = self.prepare_each(&all).await;
         if groups.len() > 1
-            && matches!(
-                answer,
-                Err(TierError::Hot(_) | TierError::Contended { .. } | TierError::Behind(_))
-            )
+            && matches!(answer, Err(TierError::Hot(_) | TierError::Contended { .. }))
         {
-            // The server of one partition may be away, or lack landed data of it, and not of the others.
+            // The server of one partition may be away, and not those of the others.
             let alone = groups.into_iter().map(|group| async move {
                 let answer = self.prepare_each(&[*group.key()]).await;
                 group.answer_all(answer);
             });
             join_all(alone).await;
+        } else if matches!(answer, Err(TierError::Behind(_))) {
+            // One partition waits for another hot tier, and others may be in order now.
+            let in_order = self.in_order(&all).await.unwrap_or_default();
+            for group in groups {
+                let is_in_order = in_order.contains(group.key());
+                group.answer_all(if is_in_order { Ok(()) } else { answer.clone() });
+            }
         } else {
             for group in groups {
                 group.answer_all(answer.clone());
             }
         }
+    }
+
+    async fn in_order(&self, partitions: &[Partition]) -> Result<BTreeSet<Partition>, TierError> {
+        let records = self.cold.partitions(partitions).await?;
+        let states = self.states(partitions).await?;
+        let each = records.into_iter().zip(&states);
+        let in_order = each.filter(|(record, state)| self.need(state, *record) == Need::Nothing);
+        Ok(in_order.map(|(record, _)| record.partition).collect())
     }
 }

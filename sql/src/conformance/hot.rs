@@ -114,6 +114,54 @@ pub async fn a_raise_of_another_record_changes_nothing(h: &Harness) {
     assert_eq!(raised(h, reach(0)).await, (2, 8, other, true));
 }
 
+/// R14: a copy that has everything takes all partitions of another hot tier, or none.
+pub async fn raises_with_a_reach_are_made_together_or_not_at_all(h: &Harness) {
+    let (one, other) = two(h).await;
+    let of = |partition, seen: (u64, u64), by, stamp| Raise {
+        partition: Partition(partition),
+        ..raise(seen, by, stamp)
+    };
+    let first = [3, 4, 5].map(|partition| of(partition, (0, 0), one, 7));
+    h.store.raise(&first).await.unwrap();
+    let reaching = |partition, reach| Raise {
+        reach: Some(super::version(reach)),
+        ..of(partition, (1, 7), other, 8)
+    };
+    let moved = async |raises: [Raise; 3]| {
+        let raised = h.store.raise(&raises).await.unwrap();
+        raised.iter().map(|raised| raised.moved).collect::<Vec<_>>()
+    };
+    // Something landed in one of them meanwhile. One without a reach is made all the same.
+    let plain = of(5, (1, 7), other, 8);
+    assert_eq!(
+        moved([reaching(3, 0), reaching(4, 5), plain]).await,
+        [false, false, true]
+    );
+    let raises = [reaching(3, 0), reaching(4, 0), of(5, (1, 7), one, 9)];
+    assert_eq!(moved(raises).await, [true, true, false]);
+}
+
+/// R14: a comparison looks at all partitions if the last raise is new.
+pub async fn raises_of_several_hot_tiers_are_told_once(h: &Harness) {
+    let (one, other) = two(h).await;
+    let of = |partition, by, above| Raise {
+        partition: Partition(partition),
+        above: Epoch(above),
+        ..raise((0, 0), by, 7)
+    };
+    let raises = [of(3, other, 0), of(4, one, 5), of(5, one, 0)];
+    h.store.raise(&raises).await.unwrap();
+    assert_eq!(h.store.pairing().await.unwrap().last_raise, Stamp(7));
+    let all = [3, 4, 5].map(Partition);
+    let records = h.store.partitions(&all).await.unwrap();
+    let places: Vec<_> = records
+        .iter()
+        .map(|r| (r.epoch.0, r.stamp.0, r.hot))
+        .collect();
+    assert_eq!(places, [(1, 7, other), (6, 7, one), (1, 7, one)]);
+    assert!(known(h, one).await.is_heard(LONG) && known(h, other).await.is_heard(LONG));
+}
+
 /// R14: a hot tier that lacks landed data waits for one that is used.
 pub async fn a_hot_tier_that_is_used_keeps_its_partitions(h: &Harness) {
     let (one, other) = two(h).await;

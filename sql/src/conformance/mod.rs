@@ -248,6 +248,8 @@ macro_rules! conformance_cases {
                 a_raise_gives_the_partition_to_a_hot_tier
                 a_fence_of_another_stamp_does_not_match
                 a_raise_of_another_record_changes_nothing
+                raises_with_a_reach_are_made_together_or_not_at_all
+                raises_of_several_hot_tiers_are_told_once
                 a_hot_tier_that_is_used_keeps_its_partitions
                 a_touch_tells_that_a_hot_tier_is_used
                 a_blank_hot_tier_waits_for_one_that_is_used
