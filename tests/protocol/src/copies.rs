@@ -45,6 +45,8 @@ pub enum Broken {
     Hasty,
     /// The raise does not look again whether the other hot tier is silent.
     LateTouch,
+    /// Silence counts while the database is away, too.
+    Unwatched,
     /// The word of Sentinels does not count.
     Unheeded,
     /// A blank hot tier takes over from one that is used.
@@ -72,6 +74,8 @@ pub struct Faults {
     pub names: u8,
     /// Programs that can't reach the database for a while.
     pub cuts: u8,
+    /// Databases that are away for a while.
+    pub outages: u8,
     /// New processes without data.
     pub blanks: u8,
 }
@@ -212,6 +216,10 @@ pub struct World {
     quiet: u8,
     /// The slot whose programs can't reach the database.
     off: Option<usize>,
+    /// Whether the database is away.
+    is_away: bool,
+    /// For how many ticks it has answered.
+    watched: u8,
     processes: u8,
     stamps: u8,
     clock: u8,
@@ -254,7 +262,7 @@ impl World {
     }
 
     fn is_off(&self, slot: usize) -> bool {
-        self.off == Some(slot)
+        self.is_away || self.off == Some(slot)
     }
 
     /// Whether the database counts its hot tier as silent, by the shipped rule.
@@ -294,7 +302,10 @@ impl World {
     }
 
     fn unless_heard(&self, model: &Copies, reach: bool, if_silent: bool) -> Verdict {
-        let waits = !self.is_silent(model.broken) || model.is_broken(Broken::Refused);
+        // The shipped rule counts the time of one program. None has looked for longer than this.
+        let is_watched = self.watched == SILENT || model.is_broken(Broken::Unwatched);
+        let is_silent = self.is_silent(model.broken) && is_watched;
+        let waits = !is_silent || model.is_broken(Broken::Refused);
         if if_silent && waits {
             Verdict::Waits
         } else {
@@ -743,12 +754,17 @@ impl Copies {
             }
         }
         next.quiet = SILENT.min(next.quiet + 1);
+        next.watched = match world.is_away {
+            true => 0,
+            false => SILENT.min(next.watched + 1),
+        };
         // So long a delay is a fault.
         let may_be_late = late == 0 || (has_faults && world.left.crashes >= late);
         if may_be_late && next != *world {
             next.left.crashes -= late;
             take(step("time", 0, "passes"), Ok(next));
         }
+        self.outage(world, has_faults, take);
         match world.off {
             Some(slot) => {
                 let mut next = world.clone();
@@ -768,6 +784,22 @@ impl Copies {
                 }
             }
             None => {}
+        }
+    }
+
+    /// The database goes away, or is back. No program compares at that moment.
+    fn outage(&self, world: &World, has_faults: bool, take: Take<'_>) {
+        let mut next = world.clone();
+        next.is_away = !world.is_away;
+        if world.is_away {
+            take(step("database", 0, "is back"), Ok(next));
+        } else if has_faults && world.left.outages > 0 {
+            next.left.outages -= 1;
+            // Calls under way fail.
+            for preparer in &mut next.preparers {
+                preparer.take_if(|preparer| matches!(preparer, Preparer::Looked(_)));
+            }
+            take(step("database", 0, "goes away"), Ok(next));
         }
     }
 
@@ -1001,6 +1033,8 @@ impl Model for Copies {
             ages: [0, 0],
             quiet: 0,
             off: None,
+            is_away: false,
+            watched: SILENT,
             processes: 2,
             stamps: 2,
             clock: 1,

@@ -20,6 +20,7 @@ const NONE: Faults = Faults {
     crashes: 0,
     names: 0,
     cuts: 0,
+    outages: 0,
     blanks: 0,
 };
 
@@ -58,6 +59,12 @@ const CUT: Faults = Faults {
     writes: 1,
     starts: 1,
     cuts: 1,
+    ..NONE
+};
+const OUTAGE: Faults = Faults {
+    writes: 1,
+    starts: 1,
+    outages: 1,
     ..NONE
 };
 const PAUSE: Faults = Faults {
@@ -117,6 +124,11 @@ const RESTARTS: Faults = Faults {
     crashes: 1,
     ..RESTART
 };
+const OUTAGE_AND_RESTART: Faults = Faults {
+    starts: 2,
+    crashes: 1,
+    ..OUTAGE
+};
 const SENTINEL_AND_CUT: Faults = Faults {
     cuts: 1,
     ..SENTINEL
@@ -147,6 +159,7 @@ fn of_two_living_copies_one_lands_and_a_replaced_one_stays_replaced() {
             ("rewind", REWIND),
             ("late", LATE),
             ("cut", CUT),
+            ("outage", OUTAGE),
             ("pause", PAUSE),
             ("sentinel", SENTINEL),
             ("adopt", ADOPT),
@@ -154,6 +167,7 @@ fn of_two_living_copies_one_lands_and_a_replaced_one_stays_replaced() {
         &[
             ("copies", COPIES),
             ("restarts", RESTARTS),
+            ("outage and restart", OUTAGE_AND_RESTART),
             ("sentinel and cut", SENTINEL_AND_CUT),
         ],
     );
@@ -192,6 +206,7 @@ fn every_rule_of_two_copies_that_is_broken_has_a_counterexample() {
         (Broken::BlindAdoption, RESTART),
         (Broken::Hasty, RESTART),
         (Broken::LateTouch, CUT),
+        (Broken::Unwatched, OUTAGE),
         (Broken::Unheeded, SENTINEL),
         (Broken::Blank, BLANK),
     ] {
