@@ -7,11 +7,14 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use storage_config::{HotSettings, HotUrl, RedisSettings};
-use storage_dirty::{MemoryStore, PartitionRecord};
-use storage_model::{Epoch, Field, ManualClock, Owner, Partition, Timestamp, Version};
+use storage_dirty::{Adopt, MemoryStore, PartitionRecord};
+use storage_model::{
+    Epoch, Field, HotId, ManualClock, Owner, Partition, Position, Stamp, Timestamp, Version,
+};
 use storage_sql::{Batch, Fence, PartitionRecord as ColdRecord, Raise};
 use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::server::Lockable;
+use storage_tests::sim::database::tables::Tables;
 use storage_tests::sim::database::transaction::Way;
 use storage_tests::sim::database::{Database, ModelStore};
 use storage_tiers::Tiers;
@@ -75,6 +78,34 @@ async fn calls_that_meet_many_partitions_out_of_order_prepare_them_together() ->
     assert!(records.iter().all(|record| record.epoch == Epoch(1)));
     let raises: BTreeSet<u64> = records.iter().map(|record| record.stamp.0).collect();
     assert!(raises.len() <= 8, "{} raises", raises.len());
+    Ok(())
+}
+
+/// A program of an older version stores no hot tier. Calls to a partition in order would never do so.
+#[tokio::test(start_paused = true)]
+async fn a_partition_that_an_older_program_raised_is_named_by_the_next_comparison() -> Result<()> {
+    let (database, tiers) = tiers();
+    tiers.compare_tiers().await?;
+    database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
+    let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    let adopt = Adopt {
+        partition: PARTITION,
+        seen,
+        epoch: Epoch(1),
+        stamp: Stamp::NONE,
+        until: Timestamp(u64::MAX),
+        last_version: Version::ZERO,
+        landed_here: false,
+        compare_all: false,
+        feed: Position::ZERO,
+        database: None,
+    };
+    assert_eq!(tiers.hot().adopt(&[adopt]).await, [Ok(true)]);
+    let named = |tables: &Tables| tables.record(PARTITION).hot;
+    assert_eq!(database.tables(named), HotId::NONE);
+    tiers.compare_tiers().await?;
+    let here = HotId::of(&tiers.hot().pairing().await?.incarnation);
+    assert_eq!(database.tables(named), here);
     Ok(())
 }
 

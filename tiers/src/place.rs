@@ -80,6 +80,8 @@ impl Places {
 struct Seen {
     held: Vec<Held>,
     replaced: Option<PartitionRecord>,
+    /// Partitions that this hot tier has, and that only programs of an older version have raised.
+    unnamed: Vec<Partition>,
     /// Other hot tiers that this one waits for.
     behind: BTreeSet<HotId>,
     /// Whether a server did not answer.
@@ -97,6 +99,9 @@ impl Seen {
             Need::Replaced => self.replaced = self.replaced.or(Some(*record)),
             Need::Raise(raise) if raise.if_silent.is_some() => {
                 self.behind.insert(record.hot);
+            }
+            Need::Raise(_) if state.is_current() && record.hot == HotId::NONE => {
+                self.unnamed.push(record.partition);
             }
             Need::Raise(_) => {}
         }
@@ -235,6 +240,11 @@ impl Tiers {
         }
         if !seen.is_partial {
             self.refusals.replaced(look, None);
+        }
+        // An older copy would take a partition that names no hot tier at once. Calls to a partition
+        // in order would never name this one.
+        if !seen.unnamed.is_empty() {
+            self.prepare_at_home(&seen.unnamed).await?;
         }
         if seen.held.is_empty()
             && !seen.behind.is_empty()

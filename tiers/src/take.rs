@@ -51,34 +51,45 @@ impl Tiers {
         let used = self.used(Silence::Watched).await?;
         let mut waits = None;
         for from in others {
+            let of_it = asked.iter().filter(|take| take.from == from);
+            let of_it: Vec<Raise> = of_it.map(|take| take.raise).collect();
             let user = used.iter().find(|other| other.id == from);
-            let asked: Vec<Raise> = asked
-                .iter()
-                .filter(|take| take.from == from)
-                .map(|take| take.raise)
-                .collect();
-            // The others need no look then.
-            let mut is_behind = asked.iter().any(|raise| raise.if_silent.is_some());
-            let mut all = Vec::new();
-            if !(is_behind && user.is_some()) {
-                all = self.all_of(look, from, &asked).await?;
-                is_behind = all.iter().any(|(raise, _)| raise.if_silent.is_some());
-            }
-            match user {
-                Some(user) if is_behind => waits = waits.or_else(|| Some(behind_of(here, user))),
-                _ => raises.extend(all.into_iter().map(|(raise, state)| match is_behind {
-                    true => (behind(raise), state),
-                    false => (raise, state),
-                })),
-            }
-            if is_behind && user.is_none() {
-                tracing::warn!(
-                    address = %here.address,
-                    "a hot tier that lacks landed data takes the partitions of another one, which nobody has used for a while: unlanded data of that one is not visible here"
-                );
+            match self.take_one(look, from, &of_it, user.is_some()).await? {
+                Some(all) => raises.extend(all),
+                None => waits = waits.or_else(|| user.map(|user| behind_of(here, user))),
             }
         }
         Ok(waits)
+    }
+
+    /// The raises that take all partitions of one other hot tier. `None` if that one is used, and
+    /// landed data is missing here.
+    async fn take_one(
+        &self,
+        look: Look,
+        from: HotId,
+        asked: &[Raise],
+        is_used: bool,
+    ) -> Result<Option<Vec<(Raise, PartitionState)>>, TierError> {
+        let is_behind = |raise: &Raise| raise.if_silent.is_some();
+        // The other partitions need no look then.
+        if is_used && asked.iter().any(is_behind) {
+            return Ok(None);
+        }
+        let all = self.all_of(look, from, asked).await?;
+        if !all.iter().any(|(raise, _)| is_behind(raise)) {
+            return Ok(Some(all));
+        }
+        if is_used {
+            return Ok(None);
+        }
+        tracing::warn!(
+            "a hot tier that lacks landed data takes the partitions of another one, which nobody has used for a while: unlanded data of that one is not visible here"
+        );
+        let all = all.into_iter();
+        Ok(Some(
+            all.map(|(raise, state)| (behind(raise), state)).collect(),
+        ))
     }
 
     /// The raises of all partitions that another hot tier has.

@@ -71,6 +71,8 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool, is_nam
             true => Need::Raise(raise),
             // The process that raised it died before the record followed.
             false if is_expected => Need::Raise(raise),
+            // An older program raised it, for nobody knows whom. Another raise has another stamp.
+            false if record.stamp == cold.stamp => Need::Raise(raise),
             // This server was there the whole time. So only another one can have raised it.
             false if is_kept("R14-replaced") => Need::Replaced,
             false => Need::Raise(raise),
@@ -250,6 +252,13 @@ mod tests {
                 "a",
                 a,
                 cold("", 6, 50, 9),
+                "raise",
+            ),
+            (
+                "an older program raised it after another server had it",
+                "a",
+                a,
+                cold("b", 6, 50, 9),
                 "raise",
             ),
             (

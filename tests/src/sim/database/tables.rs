@@ -336,7 +336,11 @@ impl Tables {
                 });
             same || broken("R14-raised-blindly")
         };
-        let moved: Vec<bool> = raises.iter().map(fits).collect();
+        // Those with a reach are made together or not at all.
+        let mut reaching = raises.iter().filter(|raise| raise.reach.is_some());
+        let all = reaching.all(fits) || broken("R14-whole");
+        let moves = |raise: &Raise| fits(raise) && (raise.reach.is_none() || all);
+        let moved: Vec<bool> = raises.iter().map(moves).collect();
         let mut named = BTreeSet::new();
         for (raise, moves) in raises.iter().zip(&moved) {
             // A partition that is named twice is raised once.
