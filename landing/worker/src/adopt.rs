@@ -37,7 +37,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let tiers = open::tiers_apart(&settings).await?;
     let mut out = std::io::stdout();
-    match tiers.compare_only().await {
+    match tiers.compare_to_adopt().await {
         Ok(()) => return belong(&tiers, args.dry_run, &mut out).await,
         Err(why @ (TierError::Unpaired(_) | TierError::Behind(_))) => {
             writeln!(out, "found: {why}")?;

@@ -263,7 +263,7 @@ async fn together(
         .on_probation(settings.landing.probation)
         .tearing_after(settings.landing.torn_after)
         .keeping_events(settings.feed.keep);
-    tiers.compare_tiers().await.map_err(named)?;
+    tiers.compare_patiently().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
 }

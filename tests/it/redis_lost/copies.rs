@@ -8,6 +8,9 @@ use storage_model::{Clock as _, Epoch, HotId, Partition, SystemClock};
 use storage_sdk::{ByteOwner, Error, Kind, Retry, Storage};
 use storage_servers::{MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{Stack, World, rows, stack, until};
+use storage_tiers::TierError;
+
+use crate::pairing::tiers;
 
 /// So many that each partition has some.
 pub(crate) const PLAYERS: usize = 64;
@@ -29,7 +32,7 @@ pub(crate) async fn copy(first: &RedisServer, second: &RedisServer) -> Result<()
 }
 
 /// Kills a Redis that has just saved its data, and starts it again with them.
-async fn restart(redis: &RedisServer) -> Result<()> {
+pub(crate) async fn restart(redis: &RedisServer) -> Result<()> {
     redis.call(&["SAVE"]).await?;
     redis.kill()?;
     redis.restart().await
@@ -178,6 +181,70 @@ async fn an_old_copy_beside_a_living_redis_waits() -> Result<()> {
     play(&stack, &mut added).await?;
     stack.landed().await?;
     assert_eq!(landed(&stack).await?, added);
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_lacks_data_of_one_partition_takes_no_other_one() -> Result<()> {
+    let (first, second) = (blank().await?, blank().await?);
+    let (stack, mut added) = played(&first).await?;
+    copy(&first, &second).await?;
+    let worker = stack.worker();
+    let player = stack.player("0");
+    player.incr("gold", 1).await?;
+    added += 1;
+    stack.landed().await?;
+    let before = places(&stack).await?;
+    let other = before.keys().find(|at| **at != player.partition());
+    let other = *other.context("another partition")?;
+    // The copy has everything of this one.
+    let waiting = tiers(&moved(&stack, &second)?.settings).await?;
+    let taken = waiting.prepare(&[other]).await;
+    assert!(matches!(taken, Err(TierError::Behind(_))), "{taken:?}");
+    assert_eq!(places(&stack).await?, before);
+    play(&stack, &mut added).await?;
+    stack.landed().await?;
+    assert_eq!(landed(&stack).await?, added);
+    worker.stop().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_has_everything_takes_all_partitions_in_one_step() -> Result<()> {
+    let (first, second) = (blank().await?, blank().await?);
+    let (stack, _) = played(&first).await?;
+    copy(&first, &second).await?;
+    let copied = tiers(&moved(&stack, &second)?.settings).await?;
+    copied.prepare(&[Partition(0)]).await?;
+    let here = HotId::of(&copied.hot().pairing().await?.incarnation);
+    let taken = places(&stack).await?;
+    assert!(
+        taken.values().all(|place| *place == (here, Epoch(2))),
+        "{taken:?}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_keeps_its_partitions_when_the_database_was_away() -> Result<()> {
+    let (first, second) = (blank().await?, blank().await?);
+    let (stack, mut added) = played(&first).await?;
+    copy(&first, &second).await?;
+    let worker = stack.worker();
+    play(&stack, &mut added).await?;
+    stack.landed().await?;
+    let before = places(&stack).await?;
+    // As after an outage: for a while nobody could tell the database that the first one is used.
+    let name = stack.database.rsplit('/').next().context("a database")?;
+    let old = format!("UPDATE {name}.landing_hot SET seen_at = seen_at - INTERVAL 1 HOUR");
+    stack::mariadb().await?.sql(&old).await?;
+    let waiting = tiers(&moved(&stack, &second)?.settings).await?;
+    let taken = waiting.prepare(&[Partition(0)]).await;
+    assert!(matches!(taken, Err(TierError::Behind(_))), "{taken:?}");
+    // It waits for longer than a silence, and the first one is told of meanwhile.
+    let waits = waiting.compare_patiently().await;
+    assert!(matches!(waits, Err(TierError::Behind(_))), "{waits:?}");
+    assert_eq!(places(&stack).await?, before);
+    play(&stack, &mut added).await?;
     worker.stop().await
 }
 
