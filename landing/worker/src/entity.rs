@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use storage_model::Cell;
 use storage_sdk::{Bytes, Field, Owner};
 
 use crate::decoded::Decoded;
@@ -38,7 +39,13 @@ pub struct Base {
 pub(crate) enum Value {
     Text(String),
     Object(Decoded),
-    Base64 { base64: String },
+    Base64 {
+        base64: String,
+    },
+    /// The field was removed. Only lines of owners that have not landed tell so.
+    Removed {
+        removed: bool,
+    },
 }
 
 impl Value {
@@ -69,23 +76,35 @@ impl Entity {
         let fields: BTreeMap<_, _> = fields
             .map(|(field, value)| (field.as_str().to_owned(), Value::new(value, decode)))
             .collect();
+        Self::of(owner, fields, None)
+    }
+
+    /// The entity of an owner that has not landed, with the versions that import compares. It names
+    /// removed fields, too.
+    #[must_use]
+    pub fn unlanded<'a>(
+        owner: &Owner,
+        cells: impl Iterator<Item = (&'a Field, &'a Cell)>,
+        base: Base,
+        decode: bool,
+    ) -> Option<Self> {
+        let value = |cell: &Cell| match cell.live() {
+            Some(value) => Value::new(value, decode),
+            None => Value::Removed { removed: true },
+        };
+        let fields = cells.map(|(field, cell)| (field.as_str().to_owned(), value(cell)));
+        Self::of(owner, fields.collect(), Some(base))
+    }
+
+    fn of(owner: &Owner, fields: BTreeMap<String, Value>, base: Option<Base>) -> Option<Self> {
         (!fields.is_empty()).then(|| Self {
             app: owner.app().to_owned(),
             region: owner.region().to_owned(),
             logic_type: owner.logic_type().to_owned(),
             owner_id: owner.id().to_owned(),
             fields,
-            base: None,
+            base,
         })
-    }
-
-    /// The entity with the versions that import compares.
-    #[must_use]
-    pub fn since(self, base: Base) -> Self {
-        Self {
-            base: Some(base),
-            ..self
-        }
     }
 }
 
@@ -117,6 +136,24 @@ mod tests {
             of(r#"{"base64":"/wA="}"#),
             "no object"
         );
+    }
+
+    #[test]
+    fn a_line_of_an_unlanded_owner_names_removed_fields() {
+        let (owner, field) = (
+            Owner::new("a", "r", "t", "1").unwrap(),
+            Field::new("f").unwrap(),
+        );
+        let base = Base {
+            version: 7,
+            landed: 5,
+        };
+        for cell in [Cell::Removed(Bytes::from_static(b"1")), Cell::Purged] {
+            let cells = [(&field, &cell)].into_iter();
+            let line = serde_json::to_string(&Entity::unlanded(&owner, cells, base, false));
+            let wanted = r#"{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{"f":{"removed":true}},"version":7,"landed":5}"#;
+            assert_eq!(line.unwrap(), wanted);
+        }
     }
 
     #[test]

@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use futures::StreamExt as _;
 use storage_dirty::{Fields, HotError, HotRead, Read};
 use storage_landing::rescue::marked_owners;
-use storage_model::{Cell, Field, Partition};
+use storage_model::Partition;
 use storage_sdk::{Kind, Owner, Storage};
 
 use crate::config_args::ConfigArgs;
@@ -138,7 +138,6 @@ async fn write(storage: &Storage, out: &mut dyn Write, form: Form) -> anyhow::Re
 }
 
 /// Writes the owners with marks, from the hot tier alone: newer rows may be of the one that replaced it.
-/// A removed field has no place in a line, so its name is logged.
 async fn write_unlanded(
     storage: &Storage,
     out: &mut dyn Write,
@@ -153,26 +152,16 @@ async fn write_unlanded(
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
             let read = tiers.hash_as_it_is(&owner).await?;
-            let is_gone = |(_, cell): &&(Field, Cell)| cell.live().is_none();
-            let gone: Vec<_> = read
-                .cells
-                .iter()
-                .filter(is_gone)
-                .map(|(field, _)| field.as_str())
-                .collect();
-            if !gone.is_empty() {
-                tracing::warn!(%owner, fields = gone.join(" "), "these fields are removed here, and `import` does not remove them");
-            }
             let version = read.header.map(|header| header.version.get());
-            let live = read
-                .cells
-                .iter()
-                .filter_map(|(field, cell)| Some((field, cell.live()?)));
-            let Some(entity) = Entity::new(&owner, live, decode) else {
+            let base = Base {
+                version: version.unwrap_or_default(),
+                landed,
+            };
+            let cells = read.cells.iter().map(|(field, cell)| (field, cell));
+            let Some(entity) = Entity::unlanded(&owner, cells, base, decode) else {
                 continue;
             };
-            let version = version.unwrap_or_default();
-            serde_json::to_writer(&mut out, &entity.since(Base { version, landed }))?;
+            serde_json::to_writer(&mut out, &entity)?;
             out.write_all(b"\n")?;
             written.owners += 1;
         }

@@ -14,6 +14,8 @@ use super::json::{self, Json};
 pub(super) struct Entry {
     pub(super) owner: Owner,
     pub(super) fields: Vec<(Field, Bytes)>,
+    /// Fields that were removed where the owner was exported.
+    pub(super) removed: Vec<Field>,
     /// How new the owner was, and how far its partition had landed, where it was exported.
     pub(super) base: Option<Base>,
 }
@@ -23,6 +25,14 @@ pub(super) struct Entry {
 pub(super) struct Base {
     pub(super) version: Version,
     pub(super) landed: Version,
+}
+
+impl Base {
+    /// Whether an owner of this version was changed since the export. Changes up to `landed` are part
+    /// of the exported owner, too.
+    pub(super) fn is_changed(&self, found: Version) -> bool {
+        found > self.landed && found != self.version
+    }
 }
 
 /// The keys of a line of `export --unlanded`.
@@ -57,9 +67,17 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
     let [app, region, logic_type, id] = NAMES.map(|key| name(key, keys.of(key)));
     let owner =
         Owner::new(&app?, &region?, &logic_type?, &id?).map_err(|error| error.to_string())?;
+    let (mut live, mut removed) = (Vec::new(), Vec::new());
+    for (field, value) in fields(keys.of(FIELDS), limits)? {
+        match value {
+            Some(value) => live.push((field, value)),
+            None => removed.push(field),
+        }
+    }
     Ok(Some(Entry {
         owner,
-        fields: fields(keys.of(FIELDS), limits)?,
+        fields: live,
+        removed,
         base: base(&keys)?,
     }))
 }
@@ -142,7 +160,10 @@ fn name(key: &str, value: &str) -> Result<String, String> {
     }
 }
 
-fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
+/// The fields of a line. One without a value is removed.
+type Read = (Field, Option<Bytes>);
+
+fn fields(value: &str, limits: &Limits) -> Result<Vec<Read>, String> {
     let pairs = match json::read(value).map_err(|why| format!("fields: {why}"))? {
         Json::Object(pairs) if pairs.is_empty() => {
             return Err("the owner has no fields, so there is nothing to write".to_owned());
@@ -162,14 +183,15 @@ fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
         .collect()
 }
 
-fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), String> {
+fn field(name: &str, value: &str, limits: &Limits) -> Result<Read, String> {
     let field = Field::new(name).map_err(|error| error.to_string())?;
     let value = bytes(value).map_err(|why| format!("field {}: {why}", shown(name)))?;
-    if value.len() > limits.value_bytes_max {
+    let length = value.as_ref().map_or(0, Bytes::len);
+    if length > limits.value_bytes_max {
         let field = shown(name).trim_matches('"').to_owned();
         return Err(LimitError::Value {
             field,
-            bytes: value.len(),
+            bytes: length,
             limit: limits.value_bytes_max,
         }
         .to_string());
@@ -177,13 +199,14 @@ fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), Str
     Ok((field, value))
 }
 
-/// A field's value: text, a number as written, or bytes.
-fn bytes(value: &str) -> Result<Bytes, String> {
+/// A field's value: text, a number as written, or bytes. None if it was removed.
+fn bytes(value: &str) -> Result<Option<Bytes>, String> {
     let advice = match json::read(value)? {
-        Json::Text(text) => return Ok(text.into()),
-        Json::Number(number) => return Ok(number.to_owned().into()),
+        Json::Text(text) => return Ok(Some(text.into())),
+        Json::Number(number) => return Ok(Some(number.to_owned().into())),
         Json::Object(pairs) => match pairs.as_slice() {
-            [(key, value)] if key == "base64" => return base64(value),
+            [(key, value)] if key == "base64" => return base64(value).map(Some),
+            [(key, value)] if key == "removed" && *value == "true" => return Ok(None),
             pairs if pairs.iter().any(|(key, _)| key == "object") => {
                 "an object from export --decode: import only takes files of export without --decode"
             }
@@ -274,6 +297,17 @@ mod tests {
             of(&numbered).unwrap().unwrap().owner.to_string(),
             "a/r/t/42"
         );
+    }
+
+    #[test]
+    fn a_removed_field_is_told_from_a_value() {
+        let entry = of(&line(r#"{"x":1,"gone":{"removed":true}}"#))
+            .unwrap()
+            .unwrap();
+        assert_eq!(entry.fields.len(), 1);
+        assert_eq!(entry.removed, [Field::new("gone").unwrap()]);
+        let error = of(&line(r#"{"gone":{"removed":false}}"#)).unwrap_err();
+        assert!(error.contains("the value is an object"), "{error}");
     }
 
     #[test]
