@@ -269,12 +269,11 @@ impl Tiers {
         let id = HotId::of(&here.incarnation);
         let (mine, rest): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| r.hot == id);
         let mut seen = Seen::default();
-        self.look_at(mine.get(..1).unwrap_or_default(), &mut seen)
-            .await;
+        let (one, others) = mine.split_at(mine.len().min(1));
+        self.look_at(one, &mut seen).await;
         if seen.held.is_empty() {
             // Its raise was not adopted, or not yet.
-            self.look_at(mine.get(1..).unwrap_or_default(), &mut seen)
-                .await;
+            self.look_at(others, &mut seen).await;
         }
         self.look_at(&rest, &mut seen).await;
         Ok(seen)
