@@ -268,7 +268,7 @@ pub(crate) const STORE: &str = "w:";
 
 /// All reserved names, each with its meaning.
 #[cfg(test)]
-pub(crate) const RESERVED: [(&str, &str); 35] = [
+pub(crate) const RESERVED: [(&str, &str); 36] = [
     // In the hash of an owner.
     (HEAD, "version, generation and flag"),
     (
@@ -290,6 +290,7 @@ pub(crate) const RESERVED: [(&str, &str); 35] = [
     (SOURCE, "where versions begin"),
     ("begun", "where versions of the epoch began"),
     ("adopted", "when the epoch was adopted"),
+    ("stamp", "the stamp of the raise to the epoch"),
     ("landed", "how far landings reach"),
     ("collected", "how far collections reach"),
     ("db", "the database that landings go to"),

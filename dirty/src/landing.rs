@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 use storage_model::sabotage::is_kept;
-use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Field, Owner, Partition, Stamp, Timestamp, Version};
 
 use crate::{Fields, HotError, HotRead, Lock, Mark, mark};
 
@@ -84,6 +84,8 @@ pub struct Marked {
 pub struct Collected {
     /// The partition's epoch.
     pub epoch: Epoch,
+    /// The stamp of the epoch.
+    pub stamp: Stamp,
     /// How far landings are known to reach.
     pub landed: Version,
     /// The version that the commit of these values must record at least, even if their own versions

@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{DatabaseId, Epoch, Partition, Position, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Partition, Position, Stamp, Timestamp, Version};
 
 use crate::HotError;
 
@@ -15,6 +15,8 @@ pub struct PartitionRecord {
     pub incarnation: String,
     /// How often the hot tier was replaced, as the database counts it.
     pub epoch: Epoch,
+    /// The stamp of the raise to this epoch. [`Stamp::NONE`] if an older program adopted it.
+    pub stamp: Stamp,
     /// The epoch in which the hot tier was last found rewound. Hashes of a lower generation are
     /// suspect.
     pub generation: Epoch,
@@ -75,6 +77,11 @@ pub struct Adopt {
     pub seen: PartitionState,
     /// The database's epoch, raised.
     pub epoch: Epoch,
+    /// The stamp of that raise.
+    pub stamp: Stamp,
+    /// Not after this moment, by the clock of the partition's server. Another hot tier may have the
+    /// partition by then.
+    pub until: Timestamp,
     /// How far landings reach, according to the database.
     pub last_version: Version,
     /// Whether all landed data was collected from this hot tier, or from one that it is a copy of.
@@ -167,9 +174,14 @@ pub trait Partitions: Send + Sync {
         partitions: &[Partition],
     ) -> Vec<Result<PartitionState, HotError>>;
 
+    /// The time of the server of each partition. [`Tier::time`](crate::Tier::time) is that of one server
+    /// for all, and clocks differ.
+    async fn times(&self, partitions: &[Partition]) -> Vec<Result<Timestamp, HotError>>;
+
     /// Makes or replaces partition records. A record changes only if the stored incarnation is
     /// still the one seen, the server's is too, and the epoch is greater than the stored one. The
-    /// source is raised to `last_version`, and `landed` becomes `last_version`.
+    /// source is raised to `last_version`, and `landed` becomes `last_version`. After `until` nothing
+    /// changes.
     ///
     /// The generation becomes the epoch if the hot tier [has
     /// forgotten](crate::PartitionRecord::has_forgotten) landed data, if there was no record, or if

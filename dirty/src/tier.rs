@@ -12,6 +12,10 @@ use crate::{HotError, HotPaired, HotPairing, MemoryUse};
 /// The calls keep the rules of [`HotStore`](crate::HotStore).
 #[async_trait]
 pub trait Tier: Send + Sync {
+    /// Whether Sentinels or a cluster name the servers, or the hot tier serves one process alone. Then
+    /// it waits for no other hot tier (R14).
+    fn is_named(&self) -> bool;
+
     /// The hot tier's time, which deadlines refer to.
     async fn time(&self) -> Result<Timestamp, HotError>;
 

@@ -23,6 +23,7 @@ impl Measure for Counts {
         page.set(&names::PARKED_EVENTS, self.parked);
         page.set(&names::SINK_FAILURES, self.sink_failures);
         page.set(&names::SINK_LAG, self.sink_lag);
+        page.set(&names::REPLACED, self.replaced.into());
         page.set(&names::RESTARTS, self.panics);
     }
 }

@@ -53,6 +53,8 @@ pub struct Counts {
     pub expired: u64,
     /// Passes that ended with a failure of either tier.
     pub failures: u64,
+    /// Whether another hot tier took partitions from this one.
+    pub replaced: bool,
     /// Events that sinks have taken, repeats included.
     pub sent: u64,
     /// Events that sinks have refused. They were parked.
@@ -168,6 +170,7 @@ impl Metrics {
             parked: get(&self.parked),
             sink_failures: get(&self.sink_failures),
             sink_lag: 0,
+            replaced: false,
             panics: get(&self.panics),
             rescues: get(&self.rescues),
             unrescued: get(&self.unrescued),

@@ -79,8 +79,11 @@ impl Worker {
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
+        let compared = self.compare().await;
         if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
-            self.compare().await?;
+            compared?;
+        } else if let Err(error) = compared {
+            tracing::debug!(%error, "the tiers could not be compared");
         }
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {
@@ -109,11 +112,12 @@ impl Worker {
         away.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Compares the tiers at intervals, before anything lands.
+    /// Compares the tiers at intervals, before anything lands. A worker without work does so, too: it
+    /// tells the database that the hot tier is used.
     async fn compare(&self) -> Result<(), TierError> {
         let last = *self.compared.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {
-            self.tiers.belong().await?;
+            self.tiers.compare_tiers().await?;
             *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
         }
         Ok(())

@@ -140,6 +140,26 @@ struct Marked {
     unreadable: usize,
 }
 
+/// The owners with changes that have not landed from this partition, or that are on probation. Nothing
+/// is written.
+///
+/// # Errors
+/// The hot tier is away.
+///
+/// # Cancel safety
+/// Only reads.
+pub async fn marked_owners(tiers: &Tiers, partition: Partition) -> Result<Vec<Owner>, TierError> {
+    let marked = marked(tiers, partition).await?;
+    if marked.unreadable > 0 {
+        tracing::warn!(
+            partition = partition.0,
+            marks = marked.unreadable,
+            "unreadable marks are left out"
+        );
+    }
+    Ok(marked.owners.into_keys().collect())
+}
+
 async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError> {
     let mut marked = Marked::default();
     for map in MAPS {
@@ -199,6 +219,7 @@ async fn land_owners(
     let fence = Fence {
         partition,
         epoch,
+        stamp: record.stamp,
         landed: record.last_version,
         reaches,
         database: Some(record.database),
@@ -276,7 +297,7 @@ async fn current(
         .filter(|state| state.is_current())
         .and_then(|state| state.record);
     let agrees = |hot: &storage_dirty::PartitionRecord| {
-        hot.epoch == record.epoch && hot.landed <= record.last_version
+        (hot.epoch, hot.stamp) == (record.epoch, record.stamp) && hot.landed <= record.last_version
     };
     Ok(hot.filter(agrees).map(|hot| hot.epoch))
 }

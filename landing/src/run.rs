@@ -106,6 +106,7 @@ impl LandingWorker {
         let lags = self.relays.iter().map(|relay| relay.behind());
         Counts {
             sink_lag: lags.max().unwrap_or_default(),
+            replaced: self.worker.tiers.is_replaced(),
             ..self.worker.metrics.counts()
         }
     }
@@ -413,7 +414,10 @@ impl LandingWorker {
                 Err(error) => {
                     self.note_pass(Err(&error));
                     failures = failures.saturating_add(1);
-                    let wait = backoff.wait();
+                    let wait = match error {
+                        TierError::Behind(_) => backoff.wait().min(WATCH_EVERY),
+                        _ => backoff.wait(),
+                    };
                     self.report(&error, failures, wait);
                     wait
                 }
@@ -442,6 +446,10 @@ impl LandingWorker {
 
 /// The interval of a worker in a hurry.
 const HURRY: Duration = Duration::from_millis(20);
+
+/// The longest pause while another hot tier may fall silent. A process that looks more seldom does
+/// not count that as silence.
+const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// The pause after a pass of this length. Marks gather in the pause, so a field that is written all
 /// the time lands once a pass.

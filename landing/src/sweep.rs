@@ -94,12 +94,18 @@ impl Worker {
             }
         };
         rows.retain(|_| marked.next() == Some(false));
-        if rows.is_empty() {
+        // ORDER: after the marks. A hot tier has one stamp in an epoch, so the marks were of this one.
+        let state = self.tiers.hot().partition_states(&[partition]).await.pop();
+        let recorded = state.transpose()?.and_then(|state| state.record);
+        let is_same =
+            recorded.is_some_and(|hot| (hot.epoch, hot.stamp) == (record.epoch, record.stamp));
+        if rows.is_empty() || !is_same {
             return Ok(0);
         }
         let fence = Fence {
             partition,
             epoch: record.epoch,
+            stamp: record.stamp,
             landed: record.last_version,
             reaches: record.last_version,
             database: Some(record.database),

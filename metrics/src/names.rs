@@ -21,6 +21,7 @@ names! {
     Gauge WAITING_NOTES "waiting_notes" "Notes that wait to reach the feed";
     Gauge REJECTED_OWNERS "rejected_owners" "Owners in the error maps: the database rejects a row of them";
     Gauge PROBATION_OWNERS "probation_owners" "Owners whose landed changes are kept until the database has proved to keep them";
+    Gauge REPLACED "replaced" "1 if another hot tier took partitions from this one, which lands nothing more";
     Gauge UNREACHABLE_PARTITIONS "unreachable_partitions" "Partitions of the hot tier that did not answer";
 
     // A landing worker. A process of the embedded mode has three of them: rows, marks, and fenced

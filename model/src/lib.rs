@@ -12,7 +12,7 @@
 //! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
 //! | [`limits`] | [`Limits`], [`DEADLINE_MAX`]: the largest names, values and calls, and the longest deadline |
 //! | [`clock`] | [`Clock`]: the source of time |
-//! | [`pairing`] | [`Token`], [`Paired`]: the pairing of a hot tier with a database |
+//! | [`pairing`] | [`Token`], [`Paired`], [`HotId`], [`Stamp`]: the pairing of a hot tier with a database |
 //! | [`sink`] | [`SinkName`]: the names of sinks, which get the events of the feed |
 //! | [`session`] | [`Fence`]: the identity of one session of an owner |
 //! | [`tries`] | how often each layer tries again |
@@ -52,7 +52,7 @@ pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};
 pub use mutation::{Applied, Attempt, Change, Condition, Mutation, OWNERS_MAX};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
-pub use pairing::{LAYOUT, Paired, Token};
+pub use pairing::{HotId, LAYOUT, Paired, Stamp, Token};
 pub use session::Fence;
 pub use sink::{NoSinkName, SinkName};
 pub use unreachable::{is_failed_handshake, is_unknown_host, limit_of};

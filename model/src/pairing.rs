@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use xxhash_rust::xxh3::xxh3_128;
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::{Ids, Timestamp};
 
@@ -85,6 +85,52 @@ impl fmt::Debug for Token {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
+}
+
+/// The name of a hot tier in the database: a number of its incarnation.
+///
+/// Two servers that live at once have different incarnations, also if one has a copy of the other's
+/// data. A restart, a promotion and an emptied disk give a server another one.
+///
+/// ```
+/// use storage_model::HotId;
+/// assert_eq!(HotId::of("run/history"), HotId::of("run/history"));
+/// assert_ne!(HotId::of("run/history"), HotId::of("another run/history"));
+/// assert_ne!(HotId::of(""), HotId::NONE);
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct HotId(pub u64);
+
+impl HotId {
+    /// No hot tier: the partition was never prepared, or by an older program.
+    pub const NONE: Self = Self(0);
+
+    /// The name of this incarnation.
+    #[must_use]
+    pub fn of(incarnation: &str) -> Self {
+        Self(positive(xxh3_64(incarnation.as_bytes())))
+    }
+}
+
+/// Tells a raise of a partition's epoch from any other raise to the same epoch. A database that was
+/// restored gives its epochs a second time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct Stamp(pub u64);
+
+impl Stamp {
+    /// The stamp of a partition that was never raised, or by an older program.
+    pub const NONE: Self = Self(0);
+
+    /// A stamp that no other raise has.
+    #[must_use]
+    pub fn draw(ids: &dyn Ids) -> Self {
+        Self(positive(xxh3_64(ids.next().as_bytes())))
+    }
+}
+
+/// A number from 1 to 2^63 - 1, which every database holds.
+fn positive(hash: u64) -> u64 {
+    (hash >> 1).max(1)
 }
 
 /// The hot tier of a database, as the database remembers it.

@@ -1,18 +1,22 @@
 //! The data that goes into the cold tier and comes out of it.
 
+use std::time::Duration;
+
 use storage_model::{
-    DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Version,
+    DatabaseId, Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Stamp, Version,
 };
 
 /// The proof of a landing transaction for one partition. The transaction commits only if the
-/// database's record has this epoch and its landings reach exactly this far. Otherwise the hot tier
-/// was replaced, or another worker landed in between.
+/// database's record has this epoch and stamp, and its landings reach exactly this far. Otherwise
+/// the hot tier was replaced, or another worker landed in between.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Fence {
     /// The partition of some of the batch's rows.
     pub partition: Partition,
     /// The epoch read from the hot tier with the rows.
     pub epoch: Epoch,
+    /// The stamp of the epoch, read from the hot tier with the rows.
+    pub stamp: Stamp,
     /// How far landings reach, as read from the hot tier with the rows.
     pub landed: Version,
     /// How far the batch reaches. No row of this partition has a higher version. The record keeps
@@ -136,6 +140,11 @@ pub struct PartitionRecord {
     pub last_version: Version,
     /// The epoch of the last landing. 0 if there was none.
     pub landed_epoch: Epoch,
+    /// The stamp of the last raise. [`Stamp::NONE`] if an older program made it.
+    pub stamp: Stamp,
+    /// The hot tier that the partition was raised for. No other one lands it. [`HotId::NONE`] if an
+    /// older program raised it.
+    pub hot: HotId,
     /// The database server that answered. It is the same for all records of one answer.
     pub database: DatabaseId,
 }
@@ -147,8 +156,44 @@ pub struct Raise {
     pub partition: Partition,
     /// The epoch that was seen. Any other epoch stays as it is.
     pub seen: Epoch,
+    /// The stamp that was seen. A record with another stamp stays as it is.
+    pub seen_stamp: Stamp,
+    /// How far landings reached. A record of later landings stays as it is, and so do the records of
+    /// all raises with a reach in the same call. `None`: that does not matter.
+    pub reach: Option<Version>,
+    /// The record stays as it is unless nobody has used its hot tier for this long, by the
+    /// database's clock. `None`: that does not matter.
+    pub if_silent: Option<Duration>,
     /// The new epoch is one above the greater of this and the seen one.
     pub above: Epoch,
+    /// The hot tier that gets the partition. It is used now.
+    pub by: HotId,
+    /// The stamp of this raise.
+    pub stamp: Stamp,
+}
+
+/// A hot tier that lands or landed here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HotTier {
+    /// The number of its incarnation.
+    pub id: HotId,
+    /// Its address: host and port, never a login.
+    pub address: String,
+    /// For how long the database has known it.
+    pub known_for: Duration,
+    /// How long ago a program used it.
+    pub seen_ago: Duration,
+    /// How many partitions it has.
+    pub partitions: u64,
+}
+
+impl HotTier {
+    /// Whether it has a partition and was used within this time. Only a promoted server, and one
+    /// with all of its data, takes a partition from it.
+    #[must_use]
+    pub fn is_heard(&self, within: Duration) -> bool {
+        self.partitions > 0 && self.seen_ago < within
+    }
 }
 
 /// The result of a [`Raise`].
@@ -161,13 +206,24 @@ pub struct Raised {
 }
 
 impl Raise {
-    /// Raises to the next epoch.
+    /// Raises to the next epoch, for no hot tier and without a stamp.
     #[must_use]
     pub fn by_one(partition: Partition, seen: Epoch) -> Self {
         Self {
             partition,
             seen,
+            seen_stamp: Stamp::NONE,
+            reach: None,
+            if_silent: None,
             above: seen,
+            by: HotId::NONE,
+            stamp: Stamp::NONE,
         }
+    }
+
+    /// Whether it takes the partition from another hot tier, on a condition.
+    #[must_use]
+    pub fn takes(&self) -> bool {
+        self.reach.is_some() || self.if_silent.is_some()
     }
 }

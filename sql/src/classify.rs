@@ -386,13 +386,18 @@ mod tests {
 
     #[test]
     fn a_number_with_two_meanings_is_told_apart_by_its_text() {
-        let class = |code, text: &str| class(Dialect::MySql, code, text);
         let quota =
             |name| format!("User 'game' has exceeded the '{name}' resource (current value: 9)");
-        assert_eq!(class(1226, &quota("max_questions")), Some(Operator));
-        assert_eq!(class(1226, &quota("max_user_connections")), Some(Reconnect));
-        assert_eq!(class(1461, "(current value: 16382)"), Some(Reconnect));
-        assert_eq!(class(1461, "(current value: 0)"), Some(Operator));
+        let cases = [
+            (1226, quota("max_questions"), Operator),
+            (1226, quota("max_user_connections"), Reconnect),
+            (1461, "(current value: 16382)".to_owned(), Reconnect),
+            (1461, "(current value: 0)".to_owned(), Operator),
+        ];
+        for (code, text, expected) in cases {
+            let found = class(Dialect::MySql, code, &text);
+            assert_eq!(found, Some(expected), "{text}");
+        }
     }
 
     #[test]

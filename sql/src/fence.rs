@@ -1,6 +1,6 @@
 //! Fences: the proof that the database's records are the ones that were read with a batch (R14).
 
-use storage_model::{DatabaseId, Partition};
+use storage_model::{DatabaseId, Epoch, Partition, Stamp, Version};
 
 use crate::Fence;
 use crate::engine::{Arg, Exec, Fault, Session, Statement, statement};
@@ -41,6 +41,8 @@ async fn holds<S: Session>(
         u64::from(fence.partition.0),
         fence.epoch.0,
         fence.landed.get(),
+        u64::from(fence.partition.0),
+        fence.stamp.0,
         definitions,
     ];
     let matched = exec.execute(&FENCE, 1, &numbers.map(Arg::Number)).await?;
@@ -61,11 +63,9 @@ pub(crate) fn elsewhere(fences: &[Fence], here: DatabaseId) -> Vec<Partition> {
 /// The fences by partition. Two fences of the same record become one that reaches as far as both.
 pub(crate) fn ascending(fences: &[Fence]) -> Vec<Fence> {
     let mut fences = fences.to_vec();
-    fences
-        .sort_unstable_by_key(|fence| (fence.partition, fence.epoch, fence.landed, fence.reaches));
+    fences.sort_unstable_by_key(|fence| (claim(fence), fence.reaches));
     fences.dedup_by(|later, kept| {
-        let same = (later.partition, later.epoch, later.landed)
-            == (kept.partition, kept.epoch, kept.landed);
+        let same = claim(later) == claim(kept);
         if same {
             kept.reaches = later.reaches;
         }
@@ -74,9 +74,13 @@ pub(crate) fn ascending(fences: &[Fence]) -> Vec<Fence> {
     fences
 }
 
+/// The record that a fence asks for.
+fn claim(fence: &Fence) -> (Partition, Epoch, Stamp, Version) {
+    (fence.partition, fence.epoch, fence.stamp, fence.landed)
+}
+
 #[cfg(test)]
 mod tests {
-    use storage_model::{Epoch, Version};
 
     use super::*;
 
@@ -85,6 +89,7 @@ mod tests {
         let fence = |partition, epoch, landed, reaches| Fence {
             partition: Partition(partition),
             epoch: Epoch(epoch),
+            stamp: Stamp::NONE,
             landed: Version::new(landed).unwrap(),
             reaches: Version::new(reaches).unwrap(),
             database: None,

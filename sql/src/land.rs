@@ -190,7 +190,8 @@ mod tests {
     use async_trait::async_trait;
     use storage_config::{ColdUrl, SqlSettings};
     use storage_model::{
-        Bytes, Cell, Epoch, Field, Owner, Paired, SeededIds, Timestamp, Token, Version,
+        Bytes, Cell, Epoch, Field, HotId, Owner, Paired, SeededIds, Stamp, Timestamp, Token,
+        Version,
     };
 
     use super::*;
@@ -280,6 +281,9 @@ mod tests {
             partitions: 2,
             layout: 2,
             hot,
+            by: HotId::of("first"),
+            stamp: Stamp(1),
+            if_silent: None,
         };
         let seen = database.pairing().await.unwrap();
         assert!(database.pair(&seen, &pair).await.unwrap());
@@ -337,6 +341,7 @@ mod tests {
         let fence = Fence {
             partition: Partition(0),
             epoch: Epoch(1),
+            stamp: Stamp::NONE,
             landed: version(landed),
             reaches: rows.last().unwrap().version,
             database: None,

@@ -14,6 +14,7 @@
 //! | `exec`, `pool`, `connections`, `session` | the way of a statement to the database |
 //! | `database` | the check of the schema before any work |
 //! | `cold`, `read`, `owners`, `partition` | the implementation that both engines share |
+//! | `hot` | the hot tiers that land, and which of them has each partition |
 //! | `feed` | events of the feed, and rows that are ahead of them |
 //! | `sink` | how far sinks have got, and the events that they refused |
 //! | `sweep` | deletes rows of purged fields |
@@ -48,6 +49,7 @@ mod fault;
 mod feed;
 mod fence;
 mod hooks;
+mod hot;
 mod land;
 mod mysql;
 mod owners;
@@ -68,8 +70,8 @@ mod upsert;
 mod writer;
 
 pub use batch::{
-    Batch, Events, FeedEnds, Fence, Hook, Loaded, Parked, PartitionRecord, PurgedPage, Raise,
-    Raised, RowKey,
+    Batch, Events, FeedEnds, Fence, Hook, HotTier, Loaded, Parked, PartitionRecord, PurgedPage,
+    Raise, Raised, RowKey,
 };
 pub use documents::{DocumentStore, ItemPage};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
@@ -79,4 +81,4 @@ pub use open::{
 };
 pub use pairing::{ColdPairing, Pair};
 pub use schema::SchemaState;
-pub use store::{ColdStore, EventStore, HookStore, SinkStore, SweepStore};
+pub use store::{ColdStore, EventStore, HookStore, HotTierStore, SinkStore, SweepStore};

@@ -1,9 +1,12 @@
 //! The hot tier that the database belongs to.
 
-use storage_model::{Paired, Partition, Token};
+use std::time::Duration;
+
+use storage_model::{HotId, Paired, Partition, Stamp, Token};
 
 use crate::engine::{Exec, Fault, Record, Session, Statement, statement};
-use crate::partition;
+use crate::hot::LAST_RAISE;
+use crate::{hot, partition};
 
 static ADD_META: Statement = statement!("add_meta");
 static SWAP_META: Statement = statement!("swap_meta").through("PRIMARY");
@@ -31,6 +34,9 @@ pub struct ColdPairing {
     pub layout: Option<u32>,
     /// The database's current hot tier.
     pub hot: Option<Paired>,
+    /// The stamp of the last raise of any partition. While it stays the same, no partition has
+    /// moved to another hot tier.
+    pub last_raise: Stamp,
 }
 
 /// A hot tier that takes over.
@@ -44,6 +50,13 @@ pub struct Pair {
     pub layout: u32,
     /// The hot tier.
     pub hot: Paired,
+    /// The number of its incarnation.
+    pub by: HotId,
+    /// The stamp of this raise of all partitions.
+    pub stamp: Stamp,
+    /// The hot tier takes nothing over unless nobody has used any other one for this long, by the
+    /// database's clock. `None`: that does not matter.
+    pub if_silent: Option<Duration>,
 }
 
 /// Reads the pairing.
@@ -63,6 +76,9 @@ pub(crate) async fn read<S: Session>(
             PARTITIONS => pairing.partitions = Some(known(&name, &value, number)?),
             LAYOUT => pairing.layout = Some(known(&name, &value, number)?),
             HOT => pairing.hot = Some(known(&name, &value, Paired::parse)?),
+            LAST_RAISE => {
+                pairing.last_raise = Stamp(known(&name, &value, |text| text.parse().ok())?)
+            }
             _ => {}
         }
     }
@@ -105,7 +121,7 @@ pub(crate) async fn pair<S: Session>(
 
 /// Why a hot tier did not take over.
 enum Unpaired {
-    /// Another hot tier did so meanwhile.
+    /// Another hot tier did so meanwhile, or is used again.
     Moved,
     Fault(Fault),
 }
@@ -167,6 +183,19 @@ async fn pair_open<S: Session>(
         let all: Vec<Partition> = (0..pair.partitions).map(Partition).collect();
         partition::lock(exec, &all).await?;
     }
+    if let Some(within) = pair.if_silent {
+        let known = hot::read(exec).await?;
+        if known
+            .iter()
+            .any(|hot| hot.id != pair.by && hot.is_heard(within))
+        {
+            return Err(Unpaired::Moved);
+        }
+    }
     exec.execute(&RAISE_ALL, 1, &[]).await?;
+    hot::introduce(exec, pair.by, &pair.hot.address).await?;
+    hot::stamp_all(exec, pair.by, pair.stamp).await?;
+    hot::touch(exec, pair.by).await?;
+    hot::told(exec, pair.stamp).await?;
     Ok(())
 }

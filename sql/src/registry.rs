@@ -6,12 +6,12 @@ use crate::engine::Session;
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
-    documents, exec, feed, fence, hooks, owners, pairing, partition, read, schema, sink, sweep,
-    upsert,
+    documents, exec, feed, fence, hooks, hot, owners, pairing, partition, read, schema, sink,
+    sweep, upsert,
 };
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 13] = [
+const MODULES: [&[&Statement]; 14] = [
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -20,6 +20,7 @@ const MODULES: [&[&Statement]; 13] = [
     fence::STATEMENTS,
     upsert::STATEMENTS,
     pairing::STATEMENTS,
+    hot::STATEMENTS,
     feed::STATEMENTS,
     sink::STATEMENTS,
     hooks::STATEMENTS,
@@ -114,7 +115,7 @@ mod tests {
     }
 
     /// The statements that change every row on purpose.
-    const OF_ALL_ROWS: [&str; 2] = ["raise_all", "hooks/move_reaches"];
+    const OF_ALL_ROWS: [&str; 3] = ["raise_all", "hot/stamp_all", "hooks/move_reaches"];
 
     #[test]
     fn every_update_and_every_delete_declares_the_index_that_finds_its_rows() {

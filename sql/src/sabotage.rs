@@ -38,13 +38,13 @@ const BREAKS: &[Break] = &[
         "excluded.up_version > ",
         "excluded.up_version >= ",
     ),
-    // An epoch is raised from any value.
+    // A landing of another hot tier commits in an epoch that a restored database gave twice.
     (
-        "R14-raised-blindly",
-        "raise_partitions",
+        "R14-unstamped",
+        "fence",
         "",
-        "WHERE epoch = ?",
-        "WHERE epoch >= 0 * ?",
+        "WHERE partition_id = ?), 0) = ?",
+        "WHERE partition_id = ?), 0) >= 0 * ?",
     ),
     // MySQL assigns from left to right, so the later comparisons find the new version.
     (

@@ -5,11 +5,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::{
+    Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope, SinkName,
+};
 
 use crate::{
-    Batch, ColdError, ColdPairing, DocumentStore, FeedEnds, Fence, Hook, LandError, Loaded, Pair,
-    Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    Batch, ColdError, ColdPairing, DocumentStore, FeedEnds, Fence, Hook, HotTier, LandError,
+    Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -22,7 +24,15 @@ use crate::{
 /// Repeating either is harmless.
 #[async_trait]
 pub trait ColdStore:
-    EventStore + SinkStore + HookStore + SweepStore + DocumentStore + Send + Sync + fmt::Debug
+    EventStore
+    + SinkStore
+    + HookStore
+    + SweepStore
+    + HotTierStore
+    + DocumentStore
+    + Send
+    + Sync
+    + fmt::Debug
 {
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.
@@ -75,8 +85,9 @@ pub trait ColdStore:
     async fn partitions(&self, partitions: &[Partition])
     -> Result<Vec<PartitionRecord>, ColdError>;
 
-    /// Raises the epoch of each partition above the given ones, if it is still the seen one. This
-    /// is one transaction, which waits for landings under way.
+    /// Raises the epoch of each partition above the given ones, and gives the partition to a hot
+    /// tier, if the record is still the seen one. This is one transaction, which waits for landings
+    /// under way. The hot tier was [introduced](HotTierStore::introduce) before.
     ///
     /// Returns all records after it, in the given order. Each tells whether this call raised it. A
     /// record that has moved is returned as it is. Afterwards no landing transaction of an earlier
@@ -94,8 +105,8 @@ pub trait ColdStore:
     /// layout must be those of `pair` or not stored yet, and the seen hot tier must still be the
     /// current one. Creates missing tables.
     ///
-    /// In the same transaction the epoch of every partition rises. So no landing of the earlier hot
-    /// tier commits from then on.
+    /// In the same transaction the epoch of every partition rises, and each belongs to that hot tier.
+    /// So no landing of the earlier hot tier commits from then on.
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError>;
 
     /// The most bytes of a value: the limit of the column, and half of the limit of one packet.
@@ -111,6 +122,24 @@ pub trait ColdStore:
 
     /// Closes all connections, after the running statements.
     async fn close(&self);
+}
+
+/// The hot tiers that land here, by their incarnations. [`ColdStore::raise`] gives them partitions.
+///
+/// # Cancel safety
+/// As [`ColdStore`]. Repeating a call is harmless.
+#[async_trait]
+pub trait HotTierStore: Send + Sync {
+    /// Stores a hot tier that is about to take partitions, or its present address. It is used now.
+    /// Forgets hot tiers that have no partition and were not used for a day.
+    async fn introduce(&self, hot: HotId, address: &str) -> Result<(), ColdError>;
+
+    /// The hot tiers, the latest first.
+    async fn hot_tiers(&self) -> Result<Vec<HotTier>, ColdError>;
+
+    /// Stores that these hot tiers are used now, by the database's clock. A call within a second of
+    /// another one changes nothing. An unknown hot tier is passed over.
+    async fn touch(&self, hot: &[HotId]) -> Result<(), ColdError>;
 }
 
 /// The feeds of partitions: landed events in their order. [`ColdStore::land`] adds them.

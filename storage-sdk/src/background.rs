@@ -200,7 +200,7 @@ async fn compare(upkeep: Upkeep) {
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;
-        if let Err(error) = upkeep.tiers.belong().await {
+        if let Err(error) = upkeep.tiers.compare_tiers().await {
             tracing::debug!(%error, "the tiers could not be compared");
         }
         // Landing and the comparison have logged why.

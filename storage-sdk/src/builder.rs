@@ -356,7 +356,7 @@ async fn compare(tiers: &Tiers) -> Result<()> {
         return Ok(tiers.compare_pairing().await?);
     }
     tiers.hot().check().await?;
-    match tiers.belong().await {
+    match tiers.compare_patiently().await {
         Err(error)
             if error.database_takes_no_writes()
                 && tiers

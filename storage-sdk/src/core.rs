@@ -2,6 +2,7 @@
 
 mod flights;
 mod handles;
+mod patience;
 mod retry;
 mod time;
 
@@ -24,6 +25,7 @@ use tokio::time::Instant;
 
 use self::flights::{Flight, Flights};
 pub(crate) use self::handles::{Handles, Shared};
+pub(crate) use self::patience::patiently;
 use self::retry::Unfinished;
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
@@ -236,9 +238,9 @@ impl Core {
     async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
-        let prepared = self
-            .in_time(sending.within, self.tiers.prepare(&[partition]))
-            .await;
+        let partitions = [partition];
+        let prepare = patiently(sending.until, || self.tiers.prepare(&partitions));
+        let prepared = self.in_time(sending.within, prepare).await;
         prepared.map_err(|error| error.with_outcome(Outcome::Unknown).of(&mutation.owner))?;
         mutation.epoch = Some(self.tiers.epoch(partition));
         Ok(())

@@ -41,7 +41,8 @@ pub enum Kind {
     Fenced,
     /// The session has ended, or is ending.
     Closing,
-    /// The hot tier is away.
+    /// The hot tier is away. Or it lacks landed data or is blank, and waits until nobody uses another
+    /// one any more. The message names that one.
     HotUnavailable,
     /// The hot tier has no memory left. Reads and landing go on. Writes succeed again once landed
     /// data was evicted.
@@ -472,6 +473,7 @@ impl From<TierError> for Error {
                 ),
             )
             .of(&owner.clone()),
+            TierError::Behind(ref why) => Self::new(Kind::HotUnavailable, why.to_string()),
             TierError::Unpaired(ref why) => Self::new(Kind::Unpaired, why.to_string()),
             other => Self::new(Kind::Contended, other.to_string()),
         }

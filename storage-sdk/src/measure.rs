@@ -18,6 +18,7 @@ impl Measure for Stats {
         page.set(&names::SESSIONS, self.sessions);
         page.set(&names::SESSIONS_LOST, self.sessions_lost);
         page.set(&names::SESSIONS_DROPPED, self.sessions_dropped);
+        page.set(&names::REPLACED, self.replaced.into());
         page.set(&names::RESTARTS, self.background_restarts);
     }
 }

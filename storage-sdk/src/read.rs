@@ -8,7 +8,7 @@ use storage_model::{Bytes, Cell, Field, Owner, Version, tries};
 use storage_tiers::{TierError, is_suspect};
 use tokio::time::{Instant, sleep};
 
-use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
+use crate::core::{Core, REPEAT_MAX, REPEAT_MIN, patiently};
 use crate::value::integer;
 use crate::{Error, Kind, Result};
 
@@ -186,7 +186,7 @@ impl Core {
         let first = self.tiers.hot().read(&reads).await;
         let finished = reads.iter().zip(first).map(|(read, first)| async move {
             let hot = self.read_until(read, first, until).await;
-            self.read_on(&read.owner, fields, hot).await
+            self.read_on(&read.owner, fields, hot, until).await
         });
         futures::future::join_all(finished).await
     }
@@ -200,13 +200,14 @@ impl Core {
             owner: owner.clone(),
             fields: fields.map_or(Fields::All, Fields::Live),
         };
-        let hot = self.read_hot(&read).await;
+        let until = Instant::now() + self.deadline;
+        let hot = self.read_hot(&read, until).await;
         let fields = if let Fields::Live(fields) = &read.fields {
             Some(&**fields)
         } else {
             None
         };
-        self.read_on(owner, fields, hot).await
+        self.read_on(owner, fields, hot, until).await
     }
 
     /// Reads a whole owner, even while the storage closes.
@@ -215,8 +216,9 @@ impl Core {
             owner: owner.clone(),
             fields: Fields::All,
         };
-        let hot = self.read_hot(&read).await;
-        self.read_on(owner, None, hot).await
+        let until = Instant::now() + self.deadline;
+        let hot = self.read_hot(&read, until).await;
+        self.read_on(owner, None, hot, until).await
     }
 
     fn check_fields(&self, fields: Option<&[Field]>) -> Result<()> {
@@ -231,6 +233,7 @@ impl Core {
         owner: &Owner,
         fields: Option<&[Field]>,
         hot: Result<HotRead>,
+        until: Instant,
     ) -> Result<Record> {
         match hot {
             Ok(read) if answers(&read, fields) => {
@@ -238,7 +241,7 @@ impl Core {
                 self.refreshes.read(owner);
                 Ok(Record::of(read))
             }
-            Ok(read) => Box::pin(self.read_cold(owner, fields, &read))
+            Ok(read) => Box::pin(self.read_cold(owner, fields, &read, until))
                 .await
                 .map(Record::of),
             Err(error) => Err(error),
@@ -248,8 +251,7 @@ impl Core {
 
     /// Reads a hash. Prepares its partition if needed, and repeats a read with a lost answer until
     /// the deadline.
-    async fn read_hot(&self, read: &Read) -> Result<HotRead> {
-        let until = Instant::now() + self.deadline;
+    async fn read_hot(&self, read: &Read, until: Instant) -> Result<HotRead> {
         let first = self
             .tiers
             .hot()
@@ -274,7 +276,8 @@ impl Core {
                 Err(error) if Instant::now() + pause >= until => return Err(error.into()),
                 Err(error) => match error.kind {
                     HotKind::Unprepared(partition) => {
-                        match Box::pin(self.tiers.prepare_for_call(partition)).await {
+                        let prepared = || Box::pin(self.tiers.prepare_for_call(partition));
+                        match patiently(until, prepared).await {
                             // The database can still be read.
                             Err(error) if error.database_takes_no_writes() => {
                                 return Ok(HotRead::default());
@@ -306,10 +309,12 @@ impl Core {
         owner: &Owner,
         fields: Option<&[Field]>,
         hot: &HotRead,
+        until: Instant,
     ) -> Result<HotRead> {
         self.misses.fetch_add(1, Ordering::Relaxed);
         if !self.tiers.is_read_only() {
-            match self.load_cold(owner, fields, hot).await {
+            let loaded = patiently(until, || self.load_cold(owner, fields, hot)).await;
+            match loaded.map_err(Error::from) {
                 Err(error) if error.kind() == Kind::Denied => {
                     tracing::debug!(%error, "an owner is read past the hot tier")
                 }
@@ -326,7 +331,7 @@ impl Core {
         owner: &Owner,
         fields: Option<&[Field]>,
         hot: &HotRead,
-    ) -> Result<HotRead> {
+    ) -> Result<HotRead, TierError> {
         if is_suspect(hot) {
             self.tiers.reconcile(owner).await?;
         }
@@ -347,7 +352,7 @@ impl Core {
         })
     }
 
-    pub(crate) async fn marker(&self, owner: &Owner) -> Result<Marker> {
+    async fn marker(&self, owner: &Owner) -> Result<Marker, TierError> {
         let partition = owner.partition(self.tiers.hot().partition_count());
         for _ in 0..tries::OWNER {
             match self
@@ -362,14 +367,10 @@ impl Core {
                 None => break,
             }
         }
-        Err(Error::new(
-            Kind::Contended,
-            format!(
-                "partition {partition} was not prepared after {} attempts; retry later",
-                tries::OWNER
-            ),
-        )
-        .of(owner))
+        Err(TierError::Contended {
+            what: format!("prepare partition {partition}"),
+            tries: tries::OWNER,
+        })
     }
 
     /// Brings owners into the hot tier, some at a time. Returns their versions in the same order.
@@ -390,7 +391,8 @@ impl Core {
             owner: owner.clone(),
             fields: Fields::Names,
         };
-        let hot = self.while_open(self.read_hot(&read)).await?;
+        let until = Instant::now() + self.deadline;
+        let hot = self.while_open(self.read_hot(&read, until)).await?;
         let is_live = |(_, cell): &(Field, Cell)| cell.live().is_some();
         if !is_suspect(&hot) && hot.cells.iter().any(is_live) {
             return Ok(true);
@@ -405,11 +407,12 @@ impl Core {
                 owner: owner.clone(),
                 fields: Fields::Names,
             };
-            let hot = self.read_hot(&read).await?;
+            let until = Instant::now() + self.deadline;
+            let hot = self.read_hot(&read, until).await?;
             let read = if answers(&hot, None) {
                 hot
             } else {
-                self.read_cold(owner, None, &hot).await?
+                self.read_cold(owner, None, &hot, until).await?
             };
             Ok(Record::of(read))
         })

@@ -67,6 +67,8 @@ pub struct Stats {
     /// maintenance, back-pressure, pairing, hot-loading and sessions, and in embedded mode landing.
     /// The log names the task.
     pub background_restarts: u64,
+    /// Whether another hot tier took partitions from this one. Then writes fail as `Unpaired`.
+    pub replaced: bool,
 }
 
 /// A wait that the clock can still represent.
@@ -335,6 +337,7 @@ impl Storage {
             fence_mismatches: landing.fenced,
             rows_landed: landing.rows,
             marks_landed: landing.marks,
+            replaced: self.core.tiers.is_replaced(),
             background_restarts: self.core.background.restarts().saturating_add(loads.panics),
         }
     }

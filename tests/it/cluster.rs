@@ -174,7 +174,7 @@ async fn writes_that_were_refused_go_on_where_a_cluster_can_be_reached_once_that
 
 /// The slot of a hash tag: CRC16 (XMODEM) of the text between the braces, modulo 16,384. The
 /// cluster specification defines it.
-fn slot_of(tag: &str) -> u16 {
+pub(crate) fn slot_of(tag: &str) -> u16 {
     let inner = tag.trim_matches(['{', '}']);
     let crc = inner.bytes().fold(0_u16, |crc, byte| {
         (0..8).fold(crc ^ (u16::from(byte) << 8), |crc, _| {

@@ -208,17 +208,16 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
         Next::After,
     );
     of_sessions(seen, &stack).await?;
-    // Another hot tier takes over the same table. The storage of the first one learns of it.
+    // Another hot tier is given the same table. The storage of the first one learns of it.
     let other = RedisServer::start(RedisOptions::default()).await?;
     let mut elsewhere = stack.settings.clone();
     elsewhere.redis.url = other.url().parse()?;
-    let other_storage = Storage::open(elsewhere).await?;
+    crate::pairing::tiers(&elsewhere).await?.adopt().await?;
     until("the tiers were compared", async || {
         Ok(ann.incr("gold", 1).await.is_err())
     })
     .await?;
     seen.unchanged(set(&ann).await, Kind::Unpaired, Next::Never);
-    other_storage.close(LONG).await;
     stack.storage.close(LONG).await;
     seen.unchanged(get(&ann).await, Kind::Closed, Next::Never);
     seen.unchanged(set(&ann).await, Kind::Closed, Next::Never);

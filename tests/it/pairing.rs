@@ -22,7 +22,7 @@ async fn blank_redis() -> Result<RedisServer> {
 }
 
 /// Opens both tiers of these settings as a worker does.
-async fn tiers(settings: &Settings) -> Result<Tiers> {
+pub(crate) async fn tiers(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
     let cold = storage_sql::open_for_pairing(&settings.sql).await?;
     Ok(Tiers::new(hot, cold, 1_000))
@@ -100,13 +100,14 @@ async fn a_worker_of_another_database_is_refused_and_lands_nothing() -> Result<(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_redis_on_one_table_takes_over_and_the_first_one_is_refused() -> Result<()> {
+async fn a_second_redis_that_is_adopted_takes_over_and_the_first_one_is_refused() -> Result<()> {
     let (first, second) = (blank_redis().await?, blank_redis().await?);
     let world = World::on(&first.url(), stack::mariadb().await?).await?;
     let on_second = moved(&world.settings, &second.url())?;
     let stack = Stack::with(world).await?;
     stack.player("ann").update([("gold", "1")]).await?;
 
+    tiers(&on_second).await?.adopt().await?;
     let other = Storage::open(on_second.clone()).await?;
     // The first hot tier notices by itself. From then on it acknowledges no write, since no worker
     // would land it.
@@ -193,8 +194,7 @@ async fn a_landing_of_a_redis_that_was_replaced_commits_nothing_more() -> Result
         ..LandingSettings::default()
     };
     let worker = LandingWorker::new(of_first, &landing, &SessionSettings::default(), &RandomIds);
-    // The other program takes over and touches no partition yet.
-    tiers(&on_second).await?.belong().await?;
+    tiers(&on_second).await?.adopt().await?;
     let stop = tokio::sync::Notify::new();
     let refused = async {
         until("the worker is refused", async || {

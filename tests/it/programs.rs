@@ -10,6 +10,7 @@ mod layout;
 mod lines;
 mod parked;
 mod product;
+mod replaced;
 mod starts;
 mod unreadable;
 

@@ -1,10 +1,32 @@
 //! The parts of a cold tier that a decorator of the tests leaves as they are.
 
 /// Implements [`EventStore`](storage_sql::EventStore), [`HookStore`](storage_sql::HookStore),
-/// [`DocumentStore`](storage_sql::DocumentStore) and [`SweepStore`](storage_sql::SweepStore) for a
-/// type by its field `cold`.
+/// [`DocumentStore`](storage_sql::DocumentStore), [`HotTierStore`](storage_sql::HotTierStore) and
+/// [`SweepStore`](storage_sql::SweepStore) for a type by its field `cold`.
 macro_rules! rest {
     ($decorator:ty) => {
+        #[async_trait::async_trait]
+        impl storage_sql::HotTierStore for $decorator {
+            async fn introduce(
+                &self,
+                hot: storage_model::HotId,
+                address: &str,
+            ) -> Result<(), storage_sql::ColdError> {
+                self.cold.introduce(hot, address).await
+            }
+
+            async fn hot_tiers(&self) -> Result<Vec<storage_sql::HotTier>, storage_sql::ColdError> {
+                self.cold.hot_tiers().await
+            }
+
+            async fn touch(
+                &self,
+                hot: &[storage_model::HotId],
+            ) -> Result<(), storage_sql::ColdError> {
+                self.cold.touch(hot).await
+            }
+        }
+
         #[async_trait::async_trait]
         impl storage_sql::EventStore for $decorator {
             async fn feeds(

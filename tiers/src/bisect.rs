@@ -251,6 +251,7 @@ pub fn fence<'a>(
 ) -> Fence {
     let &Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,
@@ -262,6 +263,7 @@ pub fn fence<'a>(
     Fence {
         partition,
         epoch,
+        stamp,
         landed,
         reaches,
         database,

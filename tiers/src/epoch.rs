@@ -1,14 +1,17 @@
 //! R14: a partition is used only with a record that belongs to the server that holds it now.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
-use storage_model::{DatabaseId, Partition, Position, tries};
+use storage_model::sabotage::is_kept;
+use storage_model::{HotId, Partition, Position, Stamp, Timestamp, tries};
 use storage_sql::{PartitionRecord, Raise, Raised};
 use tokio::time::sleep;
 
-use crate::{TierError, Tiers};
+use crate::refusal::Look;
+use crate::take::Take;
+use crate::{Need, TierError, Tiers, need};
 
 /// How often, and after how long, a partition is looked at again before its epoch is raised once
 /// more. A process that raised the epoch is about to adopt it. Without the pause, several processes
@@ -16,55 +19,9 @@ use crate::{TierError, Tiers};
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
 
-/// The step that a partition needs before it is used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Need {
-    /// Nothing: record, incarnation and epoch agree.
-    Nothing,
-    /// The database's epoch must rise first, so that no landing of the past commits.
-    Raise(Raise),
-    /// A commit was not settled: `landed` must follow the database.
-    Landed,
-}
-
-/// The step that both tiers' records of a partition call for. The records were read one after the
-/// other. With `watched`, the database's identity must be recorded, because marks go on probation.
-#[must_use]
-pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool) -> Need {
-    let recorded = state
-        .record
-        .as_ref()
-        .map(|record| record.epoch)
-        .unwrap_or_default();
-    let raise = Need::Raise(Raise {
-        partition: cold.partition,
-        seen: cold.epoch,
-        above: recorded,
-    });
-    let Some(record) = state.record.as_ref().filter(|_| state.is_current()) else {
-        return raise;
-    };
-    match cold.epoch.cmp(&record.epoch) {
-        // The process that raised it died before the record followed. Or it lands from another hot
-        // tier, which took over while this one goes on unnoticed. With an epoch for each hot tier,
-        // each sees the landings of the other.
-        std::cmp::Ordering::Greater => raise,
-        // The database is an older copy of itself. Its epoch must overtake the hot tier's.
-        std::cmp::Ordering::Less => raise,
-        // The database is another server, which may lack settled rows. Or no record tells which
-        // server the landings went to.
-        std::cmp::Ordering::Equal if is_another(record.database, cold.database, watched) => raise,
-        // The database lost settled commits. A new epoch makes both tiers agree on the rows that
-        // are left.
-        std::cmp::Ordering::Equal if record.landed > cold.last_version => raise,
-        std::cmp::Ordering::Equal if record.landed < cold.last_version => Need::Landed,
-        std::cmp::Ordering::Equal => Need::Nothing,
-    }
-}
-
-fn is_another(recorded: Option<DatabaseId>, present: DatabaseId, watched: bool) -> bool {
-    recorded.map_or(watched, |recorded| recorded != present)
-}
+/// How long after its look a process may adopt an epoch that it raised, by the clock of the partition's
+/// server. It is shorter than the silence after which another hot tier may take the partition.
+const ADOPT_WITHIN: Duration = Duration::from_secs(3);
 
 impl Tiers {
     /// Makes partitions usable. Each gets a record of the present incarnation and epoch, and its
@@ -80,6 +37,13 @@ impl Tiers {
     /// # Cancel safety
     /// A dropped call can leave partitions half prepared. The next call finishes them.
     pub async fn prepare(&self, partitions: &[Partition]) -> Result<(), TierError> {
+        match partitions {
+            [partition] if is_kept("R14-alone") => self.prepare_with_others(*partition).await,
+            several => self.prepare_at_home(several).await,
+        }
+    }
+
+    pub(crate) async fn prepare_at_home(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let (tiers, partitions) = (self.clone(), partitions.to_vec());
         let prepared = self
             .home
@@ -109,7 +73,7 @@ impl Tiers {
         })
     }
 
-    async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
+    pub(crate) async fn prepare_each(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let mut left: Vec<Partition> = partitions
             .iter()
             .copied()
@@ -140,16 +104,12 @@ impl Tiers {
         partitions: &[Partition],
         patient: bool,
     ) -> Result<(Vec<Partition>, bool), TierError> {
-        let states = self
-            .hot
-            .partition_states(partitions)
-            .await
-            .into_iter()
-            .collect::<Result<Vec<_>, HotError>>()?;
+        let look = self.refusals.look();
+        let states = self.states(partitions).await?;
         let records = self.cold.partitions(partitions).await?;
-        let (mut again, mut raises, mut overtaken) = (Vec::new(), Vec::new(), false);
+        let mut found = Found::default();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
-            match need(&seen, record, self.has_probation()) {
+            match self.need(&seen, record) {
                 Need::Nothing => {
                     let (epoch, generation) = seen
                         .record
@@ -158,8 +118,17 @@ impl Tiers {
                     self.note(partition, epoch, generation);
                     continue;
                 }
-                Need::Raise(raise) if patient && raise.seen > raise.above => overtaken = true,
-                Need::Raise(raise) => raises.push((raise, seen)),
+                Need::Raise(raise)
+                    if patient && raise.seen > raise.above && record.hot == raise.by =>
+                {
+                    found.overtaken = true
+                }
+                Need::Raise(raise) if raise.takes() && !self.hot.is_named() => {
+                    let from = record.hot;
+                    found.takes.push(Take { raise, from });
+                }
+                Need::Raise(raise) => found.raises.push((raise, seen)),
+                Need::Replaced => found.replaced.push(record),
                 Need::Landed => {
                     // If the record moved, the partition is looked at again.
                     let _ = self
@@ -168,38 +137,95 @@ impl Tiers {
                         .await;
                 }
             }
-            again.push(partition);
+            found.again.push(partition);
         }
-        if !raises.is_empty() {
-            // ORDER: after the records were read. A takeover since then has raised every epoch, so
-            // the raise below finds another one.
-            self.belong().await?;
-            let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
-            let raised = self.raise(&asked).await?;
-            // ORDER: only the process that raised an epoch adopts it. Any other process looks
-            // again, because the epoch may have been raised for another hot tier, which then lands
-            // in it.
-            let adopts: Vec<Adopt> = raises
-                .into_iter()
-                .zip(raised)
-                .filter(|(_, (raised, _))| raised.moved)
-                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, false))
-                .collect();
-            // An adoption can fail because of the epoch or because another process made it. Such a
-            // partition is looked at again like any other.
-            self.hot
-                .adopt(&adopts)
-                .await
-                .into_iter()
-                .collect::<Result<Vec<bool>, HotError>>()?;
+        self.refuse_if_replaced(look, &found.replaced).await?;
+        if !(found.raises.is_empty() && found.takes.is_empty()) {
+            self.raise_and_adopt(look, found.raises, &found.takes)
+                .await?;
         }
-        Ok((again, overtaken))
+        Ok((found.again, found.overtaken))
     }
 
-    /// Raises epochs, and reads how far the feeds reach.
+    /// Raises epochs, and adopts those that this call raised. The partitions of another hot tier are
+    /// left alone while that one is used and landed data is missing here, and then the call fails.
+    async fn raise_and_adopt(
+        &self,
+        look: Look,
+        mut raises: Vec<(Raise, PartitionState)>,
+        takes: &[Take],
+    ) -> Result<(), TierError> {
+        // ORDER: after the records were read. A takeover since then has raised every epoch, so the
+        // raise below finds another one.
+        let (here, _) = self.paired().await?;
+        let waits = self.take(look, &here, takes, &mut raises).await?;
+        if raises.is_empty() {
+            return waits.map_or(Ok(()), Err);
+        }
+        let partitions = raises.iter().map(|(raise, _)| raise.partition);
+        let until = self.deadlines(partitions).await?;
+        let asked: Vec<Raise> = raises.iter().map(|(raise, _)| *raise).collect();
+        let raised = self.raise(&asked, &here.address).await?;
+        // ORDER: only the process that raised an epoch adopts it. Any other process looks again,
+        // because the epoch may have been raised for another hot tier, which then lands in it.
+        let adopts: Vec<Adopt> = raises
+            .into_iter()
+            .zip(raised)
+            .filter(|(_, (raised, _))| raised.moved)
+            .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, &until))
+            .collect();
+        // An adoption can fail because of the epoch or because another process made it. Such a
+        // partition is looked at again like any other.
+        self.hot
+            .adopt(&adopts)
+            .await
+            .into_iter()
+            .collect::<Result<Vec<bool>, HotError>>()?;
+        waits.map_or(Ok(()), Err)
+    }
+
+    /// Until when an adoption of each partition may take effect, by the clock of its server.
+    async fn deadlines(
+        &self,
+        partitions: impl Iterator<Item = Partition>,
+    ) -> Result<BTreeMap<Partition, Timestamp>, HotError> {
+        let partitions: Vec<_> = partitions.collect();
+        let times = self.hot.times(&partitions).await;
+        let each = partitions.into_iter().zip(times);
+        each.map(|(partition, now)| Ok((partition, now?.plus(ADOPT_WITHIN))))
+            .collect()
+    }
+
+    /// The verdict on a partition.
+    pub(crate) fn need(&self, seen: &PartitionState, record: PartitionRecord) -> Need {
+        need(seen, record, self.has_probation(), self.hot.is_named())
+    }
+
+    pub(crate) async fn states(
+        &self,
+        partitions: &[Partition],
+    ) -> Result<Vec<PartitionState>, HotError> {
+        let states = self.hot.partition_states(partitions).await;
+        states.into_iter().collect()
+    }
+
+    /// Raises epochs for hot tiers at this address, and reads how far the feeds reach.
     // ORDER: the feeds after the raise. No event is added in an earlier epoch from then on.
-    async fn raise(&self, raises: &[Raise]) -> Result<Vec<(Raised, Position)>, TierError> {
-        let raised = self.cold.raise(raises).await?;
+    async fn raise(
+        &self,
+        raises: &[Raise],
+        address: &str,
+    ) -> Result<Vec<(Raised, Position)>, TierError> {
+        let takers: BTreeSet<HotId> = raises.iter().map(|raise| raise.by).collect();
+        for hot in takers {
+            self.cold.introduce(hot, address).await?;
+        }
+        let stamp = Stamp::draw(self.ids.as_ref());
+        let raises: Vec<_> = raises
+            .iter()
+            .map(|raise| Raise { stamp, ..*raise })
+            .collect();
+        let raised = self.cold.raise(&raises).await?;
         let partitions: Vec<_> = raises.iter().map(|raise| raise.partition).collect();
         let feeds = self.cold.feeds(&partitions).await?;
         let ends = feeds.into_iter().map(|ends| ends.last);
@@ -211,23 +237,23 @@ impl Tiers {
     pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
         let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
         for _ in 0..tries::TAKEOVERS {
-            let states = self
-                .hot
-                .partition_states(&left)
-                .await
-                .into_iter()
-                .collect::<Result<Vec<_>, HotError>>()?;
+            let here = self.hot.pairing().await?;
+            let until = self.deadlines(left.iter().copied()).await?;
+            let states = self.states(&left).await?;
             let records = self.cold.partitions(&left).await?;
             let asked: Vec<Raise> = states
                 .iter()
                 .zip(&records)
                 .map(|(seen, record)| above_both(seen, *record))
                 .collect();
-            let raised = self.raise(&asked).await?;
+            let raised = self.raise(&asked, &here.address).await?;
             let asked = asked.into_iter().zip(states).zip(raised);
             let adopts: Vec<Adopt> = asked
                 .filter(|(_, (raised, _))| raised.moved)
-                .map(|((raise, seen), raised)| self.adoption(raise, seen, raised, true))
+                .map(|((raise, seen), raised)| Adopt {
+                    compare_all: true,
+                    ..self.adoption(raise, seen, raised, &until)
+                })
                 .collect();
             let adopted = self.hot.adopt(&adopts).await;
             for (adopt, adopted) in adopts.iter().zip(adopted) {
@@ -261,7 +287,7 @@ impl Tiers {
         raise: Raise,
         seen: PartitionState,
         (raised, feed): (Raised, Position),
-        compare_all: bool,
+        until: &BTreeMap<Partition, Timestamp>,
     ) -> Adopt {
         let (partition, cold) = (raise.partition, raised.record);
         let landed_here = landed_here(&seen, raise, cold);
@@ -278,9 +304,12 @@ impl Tiers {
             partition,
             seen,
             epoch: cold.epoch,
+            stamp: cold.stamp,
+            // Without a deadline the partition is looked at again.
+            until: until.get(&partition).copied().unwrap_or_default(),
             last_version: cold.last_version,
             landed_here,
-            compare_all,
+            compare_all: false,
             database,
             feed,
         }
@@ -293,27 +322,39 @@ impl Tiers {
 /// That holds if nothing has landed in a later epoch than the recorded one. An epoch that was
 /// raised and never adopted does not count. It remains when its process dies, or when the hot tier
 /// is replaced once more. If the database's epoch was below the recorded one, the answer is false.
-/// Such a database has forgotten epochs, and gives them a second time.
+/// Such a database has forgotten epochs, and gives them a second time. So does one with another
+/// stamp in the recorded epoch.
 #[must_use]
 pub fn landed_here(seen: &PartitionState, raise: Raise, cold: PartitionRecord) -> bool {
     let here = |record: &storage_dirty::PartitionRecord| {
         (cold.landed_epoch..=raise.seen).contains(&record.epoch)
+            && (record.epoch != raise.seen || record.stamp == raise.seen_stamp)
     };
     seen.record.as_ref().is_some_and(here)
 }
 
 /// The raise of an epoch above those of both tiers.
 fn above_both(seen: &PartitionState, cold: PartitionRecord) -> Raise {
-    let above = seen
-        .record
-        .as_ref()
-        .map(|record| record.epoch)
-        .unwrap_or_default();
+    let recorded = seen.record.as_ref();
     Raise {
-        partition: cold.partition,
-        seen: cold.epoch,
-        above,
+        above: recorded.map(|record| record.epoch).unwrap_or_default(),
+        seen_stamp: cold.stamp,
+        by: HotId::of(&seen.incarnation),
+        ..Raise::by_one(cold.partition, cold.epoch)
     }
+}
+
+/// What a look at partitions calls for.
+#[derive(Debug, Default)]
+struct Found {
+    /// To be looked at again.
+    again: Vec<Partition>,
+    raises: Vec<(Raise, PartitionState)>,
+    /// Partitions that other hot tiers have.
+    takes: Vec<Take>,
+    replaced: Vec<PartitionRecord>,
+    /// Whether a partition was left to the process that raised its epoch.
+    overtaken: bool,
 }
 
 fn report(seen: &PartitionState, cold: PartitionRecord, landed_here: bool) {

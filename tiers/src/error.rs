@@ -4,7 +4,7 @@ use storage_dirty::{HotError, HotKind};
 use storage_model::Owner;
 use storage_sql::{ColdError, ColdKind, RowFault};
 
-use crate::Mismatch;
+use crate::{Behind, Mismatch};
 
 /// A failure of work that needs both tiers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,6 +29,10 @@ pub enum TierError {
     /// The tiers do not belong together. Nothing was written.
     #[error("{0}")]
     Unpaired(Box<Mismatch>),
+    /// The hot tier lacks landed data, or is blank, and another one is used. It waits until that one
+    /// is silent. Nothing was written.
+    #[error("{0}")]
+    Behind(Box<Behind>),
     /// Concurrent changes of the same owner or partition came first at each attempt. Neither tier
     /// has a fault. Try again.
     #[error("{what}: gave up after {tries} attempts with concurrent changes: try again later")]

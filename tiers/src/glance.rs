@@ -38,9 +38,15 @@ impl Tiers {
         Err(contended(owner))
     }
 
-    /// The owner's hash. Empty if the hot tier has no record of the partition, because nothing in
-    /// such a partition counts.
-    async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, HotError> {
+    /// The owner's hash, whatever rows the database has. Empty if the hot tier has no record of the
+    /// partition, because nothing in such a partition counts.
+    ///
+    /// # Errors
+    /// The hot tier is away.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, HotError> {
         let read = Read {
             owner: owner.clone(),
             fields: Fields::All,

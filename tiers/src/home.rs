@@ -16,11 +16,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::{
+    Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope, SinkName,
+};
 use storage_sql::{
     Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, FeedEnds, Fence,
-    Hook, HookStore, ItemPage, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise,
-    Raised, RowKey, SinkStore, SweepStore,
+    Hook, HookStore, HotTier, HotTierStore, ItemPage, LandError, Loaded, Pair, Parked,
+    PartitionRecord, PurgedPage, Raise, Raised, RowKey, SinkStore, SweepStore,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -492,6 +494,28 @@ impl HookStore for AtHome {
             cold.define(&name, is_needed).await
         })
         .await
+    }
+}
+
+#[async_trait]
+impl HotTierStore for AtHome {
+    async fn introduce(&self, hot: HotId, address: &str) -> Result<(), ColdError> {
+        let address = address.to_owned();
+        self.call("introduce", move |cold| async move {
+            cold.introduce(hot, &address).await
+        })
+        .await
+    }
+
+    async fn hot_tiers(&self) -> Result<Vec<HotTier>, ColdError> {
+        self.call("hot_tiers", |cold| async move { cold.hot_tiers().await })
+            .await
+    }
+
+    async fn touch(&self, hot: &[HotId]) -> Result<(), ColdError> {
+        let hot = hot.to_vec();
+        self.call("touch", move |cold| async move { cold.touch(&hot).await })
+            .await
     }
 }
 

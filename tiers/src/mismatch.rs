@@ -48,6 +48,17 @@ pub enum Mismatch {
         /// The current hot tier. `None` if the database knows of none.
         by: Option<Paired>,
     },
+    /// Another hot tier with the same token took partitions, while this one was there.
+    Taken {
+        /// The address of the hot tier of the settings.
+        hot: String,
+        /// The address of the database.
+        address: String,
+        /// Since when the database knows the other one. `None` if it has forgotten it.
+        since: Option<Timestamp>,
+        /// The address of the other one. `None` if the database has forgotten it.
+        by: Option<String>,
+    },
     /// The database is used under another prefix.
     Prefix {
         /// The hot tier of the settings and its address.
@@ -96,6 +107,15 @@ impl Mismatch {
             } if is_embedded(hot) && since.is_none_or(|since| since <= by.since) => Some(format!(
                 "another program took over {address} on {}. {ends}: end it, or end the other one and start this one again",
                 when(by.since)
+            )),
+            Self::Taken {
+                hot,
+                address,
+                since: Some(since),
+                ..
+            } if hot == storage_dirty::memory::ADDRESS => Some(format!(
+                "another program took over {address} on {}. {ends}: end it, or end the other one and start this one again",
+                when(*since)
             )),
             Self::Replaced { hot, address, .. } | Self::Database { hot, address, .. }
                 if is_embedded(hot) =>
@@ -195,6 +215,16 @@ impl fmt::Display for Mismatch {
                 place(by),
                 when(by.since)
             ),
+            Self::Taken { hot, since, by, .. } => {
+                let by = by.as_deref().unwrap_or("an unknown address");
+                let on = since.map(|since| format!(" on {}", when(since)));
+                write!(
+                    f,
+                    "the hot tier at {hot} was replaced by the one at {by}{}: connect to that one. Unlanded writes stay here: `landing-worker status` \
+                     counts them, and `landing-worker export` saves them. To go back to this one, run `landing-worker adopt`",
+                    on.unwrap_or_default()
+                )
+            }
             Self::Prefix { hot, address, by } => write!(
                 f,
                 "{hot} is blank, but the database at {address} belongs to {} since {}: set redis.prefix = {:?}, or give this prefix a \

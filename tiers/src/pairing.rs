@@ -8,12 +8,13 @@
 //! interleavings.
 
 use storage_dirty::{HotPaired, HotPairing};
-use storage_model::sabotage::keeps;
-use storage_model::{Ids, LAYOUT, Paired, Token, tries};
+use storage_model::sabotage::{is_kept, keeps};
+use storage_model::{HotId, Ids, LAYOUT, Paired, Stamp, Token, tries};
 use storage_sql::{ColdPairing, Pair};
 
 use crate::mismatch::Place;
-use crate::{Mismatch, TierError, Tiers};
+use crate::take::Silence;
+use crate::{Mismatch, SILENCE, TierError, Tiers};
 
 /// The next step towards paired tiers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,6 +139,9 @@ pub fn taking_over(partitions: u32, hot: &HotPairing, cold: &ColdPairing, ids: &
             prefix: hot.prefix.clone(),
             address: hot.address.clone(),
         },
+        by: HotId::of(&hot.incarnation),
+        stamp: Stamp::draw(ids),
+        if_silent: None,
     }
 }
 
@@ -147,16 +151,21 @@ impl Tiers {
     ///
     /// # Errors
     /// `Unpaired`: the tiers do not belong together, and neither was written. Otherwise a tier is
-    /// away, or takes no writes.
+    /// away, or takes no writes. `Behind`: the hot tier is blank and waits for another one.
     ///
     /// # Cancel safety
     /// A dropped call can leave a takeover half done. The next call finishes it.
     pub async fn belong(&self) -> Result<(), TierError> {
+        self.paired().await.map(drop)
+    }
+
+    /// As [`Tiers::belong`]. Returns both sides of the pairing.
+    pub(crate) async fn paired(&self) -> Result<(HotPairing, ColdPairing), TierError> {
         for _ in 0..tries::TAKEOVERS {
             let look = self.refusals.look();
             // ORDER: the database first. If it has not changed after this read, no hot tier took
             // over between the two reads.
-            let cold = self.cold.pairing().await?;
+            let cold = self.watched(self.cold.pairing().await)?;
             let hot = self.hot.pairing().await?;
             let step = match judge(self.hot.partition_count(), &hot, &cold) {
                 Ok(step) => step,
@@ -170,7 +179,7 @@ impl Tiers {
             match step {
                 PairingStep::Paired => {
                     self.refusals.pairing(look, None);
-                    return Ok(());
+                    return Ok((hot, cold));
                 }
                 PairingStep::Join(paired) => {
                     self.hot.pair(&hot, &paired).await?;
@@ -230,11 +239,35 @@ impl Tiers {
     /// Whether the database recorded another hot tier since it was read. Then the hot tier that was
     /// read second may be that one, and a mismatch is not certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
-        Ok(self.cold.pairing().await? != *cold)
+        let now = self.cold.pairing().await?;
+        Ok((now.identity, now.hot) != (cold.identity, cold.hot.clone()))
+    }
+
+    /// Whether a blank hot tier may take over only while no other one is used. A wiped one goes on
+    /// at once, and so does one that Sentinels or a cluster name.
+    pub(crate) async fn is_to_wait(
+        &self,
+        hot: &HotPairing,
+        cold: &ColdPairing,
+        silence: Silence,
+    ) -> Result<bool, TierError> {
+        if cold.hot.is_none() || self.hot.is_named() || !is_kept("H76-living") {
+            return Ok(false);
+        }
+        let here = HotId::of(&hot.incarnation);
+        match self.heard(hot, silence, |known| known.id != here).await? {
+            Some(waits) => Err(waits),
+            None => Ok(true),
+        }
     }
 
     async fn take_over(&self, hot: &HotPairing, cold: &ColdPairing) -> Result<(), TierError> {
-        let pair = taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref());
+        let waits = self.is_to_wait(hot, cold, Silence::Watched).await?;
+        let if_silent = waits.then_some(SILENCE);
+        let pair = Pair {
+            if_silent,
+            ..taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref())
+        };
         let taken = self.cold.pair(cold, &pair).await?;
         // A hot tier that ends with its process is blank at each start.
         if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {

@@ -12,12 +12,12 @@ use crate::{TierError, Tiers};
 pub(crate) struct Refusals {
     /// Read by every write. Set by each finding.
     any: AtomicBool,
-    /// How many looks at the pairing have begun.
+    /// How many looks at the tiers have begun.
     looks: AtomicU64,
     why: Mutex<Why>,
 }
 
-/// A look at the pairing. Of two looks that overlap, the later one counts.
+/// A look at the tiers. Of two looks that overlap, the later one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct Look(u64);
 
@@ -26,25 +26,38 @@ pub(crate) struct Look(u64);
 struct Why {
     /// The tiers do not belong together, or the hot tier could not take over.
     pairing: Option<TierError>,
-    /// The look that found it.
+    /// The last look at the pairing.
     look: Look,
+    /// Another hot tier took a partition.
+    replaced: Option<TierError>,
+    /// The last look at the partitions.
+    places: Look,
     /// The database takes no rows, and the hot tier ends with this process.
     landing: Option<TierError>,
 }
 
 impl Refusals {
-    /// Begins a look at the pairing, before anything is read.
+    /// Begins a look, before anything is read.
     pub(crate) fn look(&self) -> Look {
         Look(self.looks.fetch_add(1, Ordering::Relaxed) + 1)
     }
 
-    /// Records the result of a look. A look that began before the last recorded one changes
-    /// nothing.
+    /// Records the result of a look at the pairing. A look that began before the last recorded one
+    /// changes nothing.
     pub(crate) fn pairing(&self, look: Look, found: Option<TierError>) {
         let mut why = self.lock();
         if look >= why.look {
             why.look = look;
             self.set(&mut why, found, |why| &mut why.pairing);
+        }
+    }
+
+    /// Records whether another hot tier took a partition, as [`Refusals::pairing`] does.
+    pub(crate) fn replaced(&self, look: Look, found: Option<TierError>) {
+        let mut why = self.lock();
+        if look >= why.places {
+            why.places = look;
+            self.set(&mut why, found, |why| &mut why.replaced);
         }
     }
 
@@ -72,7 +85,7 @@ impl Refusals {
         }
         *held = found;
         self.any.store(
-            why.pairing.is_some() || why.landing.is_some(),
+            why.pairing.is_some() || why.replaced.is_some() || why.landing.is_some(),
             Ordering::Release,
         );
     }
@@ -96,7 +109,14 @@ impl Tiers {
             return None;
         }
         let why = self.refusals.lock();
-        why.pairing.clone().or_else(|| why.landing.clone())
+        let first = why.pairing.as_ref().or(why.replaced.as_ref());
+        first.or(why.landing.as_ref()).cloned()
+    }
+
+    /// Whether another hot tier took partitions from this one, as this process found it last.
+    #[must_use]
+    pub fn is_replaced(&self) -> bool {
+        self.refusals.any.load(Ordering::Acquire) && self.refusals.lock().replaced.is_some()
     }
 
     /// Records how a worker's pass ended. If the hot tier ends with this process, writes fail while
@@ -132,5 +152,14 @@ mod tests {
         assert_eq!(refusals.lock().pairing, refused());
         refusals.pairing(refusals.look(), None);
         assert_eq!(refusals.lock().pairing, None);
+
+        // Looks at the partitions, among which are looks at the pairing.
+        let (slow, quick) = (refusals.look(), refusals.look());
+        refusals.replaced(quick, refused());
+        refusals.pairing(refusals.look(), None);
+        refusals.replaced(slow, None);
+        assert_eq!(refusals.lock().replaced, refused());
+        refusals.replaced(refusals.look(), None);
+        assert_eq!(refusals.lock().replaced, None);
     }
 }

@@ -128,6 +128,8 @@ mod tests {
             partition: PARTITION,
             seen,
             epoch: Epoch(epoch),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: Version::ZERO,
             landed_here: false,
             compare_all,

@@ -9,6 +9,8 @@ use storage_sql::ColdStore;
 use tokio::time::sleep;
 
 use crate::flush_together::{Flushes, flushes};
+use crate::place::Places;
+use crate::prepare_together::{Prepares, prepares};
 use crate::{Home, load, refusal};
 
 /// Both tiers, and the loads under way between them. Cheap to clone.
@@ -19,6 +21,8 @@ pub struct Tiers {
     pub(crate) loader: load::Loader,
     /// The writes that wait for the database.
     pub(crate) flushes: Flushes,
+    /// The partitions that callers wait for.
+    pub(crate) prepares: Prepares,
     /// The runtime for loads, preparations and all calls of the cold tier.
     pub(crate) home: Home,
     /// Whether neither tier is written.
@@ -38,6 +42,8 @@ pub struct Tiers {
     pub(crate) alone: bool,
     /// Why writes fail, as this process found it last.
     pub(crate) refusals: Arc<refusal::Refusals>,
+    /// The partitions that the hot tier had at the last comparison.
+    pub(crate) places: Arc<Places>,
 }
 
 /// The epoch in which this process sends writes to a partition, and its generation. Both are 0
@@ -75,6 +81,7 @@ impl Tiers {
             cold,
             loader,
             flushes: flushes(),
+            prepares: prepares(),
             home: Home::of_caller(),
             read_only: false,
             probation: Duration::ZERO,
@@ -84,6 +91,7 @@ impl Tiers {
             ids: Arc::new(RandomIds),
             alone: false,
             refusals: Arc::default(),
+            places: Arc::default(),
         }
     }
 

@@ -140,6 +140,8 @@ impl Harness {
             partition,
             seen,
             epoch: Epoch(epoch),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: Version::ZERO,
             landed_here: false,
             compare_all: false,

@@ -353,6 +353,7 @@ macro_rules! hot_conformance {
                 partitions: [
                     nothing_works_on_a_partition_without_a_record,
                     adopt_is_a_compare_and_set,
+                    adopt_has_a_deadline_and_keeps_its_stamp,
                     adopt_needs_a_greater_epoch,
                     a_first_adoption_starts_at_the_time,
                     a_first_adoption_starts_above_what_has_landed,

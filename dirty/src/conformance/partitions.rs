@@ -1,7 +1,9 @@
 //! Partition records (R14).
 
+use std::time::Duration;
+
 use storage_model::{
-    Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Timestamp, Token, Version,
+    Epoch, LAYOUT, Outcome, Owner, Partition, SeededIds, Stamp, Timestamp, Token, Version,
 };
 
 use super::field;
@@ -122,6 +124,8 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         partition,
         seen,
         epoch: Epoch(5),
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version: Version::MAX,
         landed_here: false,
         compare_all: false,
@@ -140,6 +144,34 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
             .unwrap(),
         now
     );
+}
+
+/// R14: another hot tier may have the partition after the deadline. The stamp stays with the epoch.
+pub async fn adopt_has_a_deadline_and_keeps_its_stamp(h: &Harness) {
+    let at = Partition(0);
+    let state = async || h.store().partition_states(&[at]).await.remove(0).unwrap();
+    let (seen, now) = (state().await, h.store().time().await.unwrap());
+    let adopt = |until| Adopt {
+        partition: at,
+        seen: seen.clone(),
+        epoch: Epoch(5),
+        stamp: Stamp((1 << 63) - 1),
+        until,
+        last_version: Version::ZERO,
+        landed_here: false,
+        compare_all: false,
+        feed: storage_model::Position::ZERO,
+        database: None,
+    };
+    let late = adopt(Timestamp(now.0.saturating_sub(1)));
+    assert_eq!(h.store().adopt(&[late]).await, [Ok(false)]);
+    assert_eq!(state().await, seen);
+    let in_time = adopt(now.plus(Duration::from_secs(600)));
+    assert_eq!(h.store().adopt(&[in_time]).await, [Ok(true)]);
+    let record = state().await.record.unwrap();
+    assert_eq!((record.epoch, record.stamp.0), (Epoch(5), (1 << 63) - 1));
+    let collected = h.store().collect(at, &[], None).await.unwrap();
+    assert_eq!(collected.stamp, record.stamp);
 }
 
 /// Epochs only grow.
@@ -402,6 +434,8 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
         partition,
         seen,
         epoch,
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version,
         landed_here: true,
         compare_all: true,

@@ -446,6 +446,8 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
             partition,
             seen,
             epoch: Epoch(epoch),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: Version::ZERO,
             landed_here: false,
             compare_all: false,

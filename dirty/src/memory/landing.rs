@@ -196,6 +196,7 @@ fn collected(
 ) -> Result<Collected, HotError> {
     let &PartitionRecord {
         epoch,
+        stamp,
         landed,
         source: reaches,
         database,
@@ -206,6 +207,7 @@ fn collected(
     }
     Ok(Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{Epoch, Partition, Version};
+use storage_model::{Epoch, Partition, Timestamp, Version};
 
 use super::lock as lease;
 use super::state::{PartState, Present};
@@ -26,6 +26,10 @@ impl Partitions for MemoryStore {
         let one =
             |at: &Partition| self.run(*at, "partition_states", |state, _| partition_state(state));
         partitions.iter().map(one).collect()
+    }
+
+    async fn times(&self, partitions: &[Partition]) -> Vec<Result<Timestamp, HotError>> {
+        partitions.iter().map(|_| Ok(self.now())).collect()
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
@@ -180,14 +184,15 @@ fn time(present: &Present) -> Version {
 }
 
 /// Makes or replaces the record, if record and incarnation are still those seen and the epoch is
-/// greater.
+/// greater, until the deadline.
 pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
     let made_under =
         |record: &Option<PartitionRecord>| record.as_ref().map(|record| record.incarnation.clone());
     let seen = &adopt.seen;
     let moved = *seen.incarnation != *state.incarnation
         || made_under(&seen.record) != made_under(&state.record);
-    if moved {
+    let late = present.now > adopt.until && is_kept("R14-adopted-after");
+    if moved || late {
         return false;
     }
     let record = match &state.record {
@@ -199,6 +204,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
             PartitionRecord {
                 incarnation: state.incarnation.to_string(),
                 epoch: adopt.epoch,
+                stamp: adopt.stamp,
                 generation: if suspect { adopt.epoch } else { old.generation },
                 source: next_source(old, present, adopt, suspect),
                 // Also if that is less: the database lost commits, and only its own data counts.
@@ -210,6 +216,7 @@ pub fn adopt(state: &mut PartState, present: &Present, adopt: &Adopt) -> bool {
         None => PartitionRecord {
             incarnation: state.incarnation.to_string(),
             epoch: adopt.epoch,
+            stamp: adopt.stamp,
             generation: adopt.epoch,
             source: if adopt.last_version == Version::ZERO {
                 time(present)

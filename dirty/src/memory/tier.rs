@@ -14,6 +14,10 @@ impl Tier for MemoryStore {
         Ok(self.now())
     }
 
+    fn is_named(&self) -> bool {
+        true // no other process has it
+    }
+
     async fn pairing(&self) -> Result<HotPairing, HotError> {
         Ok(self.read_pairing())
     }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{DatabaseId, Epoch, Timestamp, Version};
+use storage_model::{DatabaseId, Epoch, Stamp, Timestamp, Version};
 
 use crate::redis::error::Failure;
 
@@ -126,6 +126,21 @@ pub(crate) fn mark_version(text: &[u8]) -> Decoded<Version> {
 /// An epoch.
 pub(crate) fn epoch(text: &[u8]) -> Decoded<Epoch> {
     digits(text).map(Epoch)
+}
+
+/// The stamp of an epoch. An older program adopts an epoch without one.
+pub(crate) fn stamp(value: Value) -> Decoded<Stamp> {
+    let text = maybe(value)?;
+    text.map_or(Ok(0), |text| digits(&text)).map(Stamp)
+}
+
+/// The answer of `TIME`.
+pub(crate) fn time(value: Value) -> Result<Timestamp, Failure> {
+    let [seconds, micros] = array(value)?;
+    let (seconds, micros): (u64, u64) = (number(seconds)?, number(micros)?);
+    Ok(Timestamp(
+        seconds.saturating_mul(1_000_000).saturating_add(micros),
+    ))
 }
 
 /// A moment.

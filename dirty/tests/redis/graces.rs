@@ -19,6 +19,8 @@ async fn a_late_copy_of_an_adoption_has_a_grace_of_its_own() {
         partition: PARTITION,
         seen: seen.unwrap(),
         epoch: Epoch(2),
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version: Version::new(landed).unwrap(),
         landed_here: false,
         compare_all: false,

@@ -259,6 +259,8 @@ async fn a_rewound_hash_is_compared_with_its_rows_before_anything_builds_on_it()
         partition,
         seen,
         epoch: Epoch(2),
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version: landed,
         landed_here: false,
         compare_all: false,

@@ -174,6 +174,8 @@ async fn call(
                     partition: PARTITION,
                     seen,
                     epoch: Epoch(9),
+                    stamp: storage_model::Stamp::NONE,
+                    until: storage_model::Timestamp(u64::MAX),
                     last_version: version,
                     landed_here: false,
                     compare_all: false,

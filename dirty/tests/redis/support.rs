@@ -55,6 +55,8 @@ pub(crate) async fn adopt_all(store: &RedisStore, epoch: u64) {
             partition: *partition,
             seen: seen.unwrap(),
             epoch: Epoch(epoch),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: Version::ZERO,
             landed_here: false,
             compare_all: false,

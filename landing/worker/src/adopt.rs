@@ -37,9 +37,11 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let tiers = open::tiers_apart(&settings).await?;
     let mut out = std::io::stdout();
-    match tiers.compare_pairing().await {
+    match tiers.compare_to_adopt().await {
         Ok(()) => return belong(&tiers, args.dry_run, &mut out).await,
-        Err(TierError::Unpaired(why)) => writeln!(out, "found: {why}")?,
+        Err(why @ (TierError::Unpaired(_) | TierError::Behind(_))) => {
+            writeln!(out, "found: {why}")?;
+        }
         Err(error) => return Err(error.into()),
     }
     let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
@@ -49,6 +51,15 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
         waiting.marks(),
         waiting.errors()
     )?;
+    for replaced in tiers.others().await? {
+        writeln!(
+            out,
+            "it replaces the hot tier at {}, which was used {:.1} s ago and has {} partitions",
+            replaced.address,
+            replaced.seen_ago.as_secs_f64(),
+            replaced.partitions
+        )?;
+    }
     if args.dry_run {
         writeln!(out, "nothing was changed (--dry-run)")?;
         return Ok(Exit::Found);

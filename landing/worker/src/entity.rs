@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::Serialize;
+use storage_model::Cell;
 use storage_sdk::{Bytes, Field, Owner};
 
 use crate::decoded::Decoded;
@@ -17,6 +18,18 @@ pub struct Entity {
     logic_type: String,
     owner_id: String,
     fields: BTreeMap<String, Value>,
+    #[serde(flatten)]
+    base: Option<Base>,
+}
+
+/// How new an owner is that has not landed. Import compares it with the owner that it finds.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Base {
+    /// The version of the owner.
+    pub version: u64,
+    /// How far the landings of its partition reach. Another hot tier can have changed the owner
+    /// beyond it.
+    pub landed: u64,
 }
 
 /// A field's bytes: as text if they are UTF-8, else in base64 (RFC 4648, standard alphabet,
@@ -26,7 +39,13 @@ pub struct Entity {
 pub(crate) enum Value {
     Text(String),
     Object(Decoded),
-    Base64 { base64: String },
+    Base64 {
+        base64: String,
+    },
+    /// The field was removed. Only lines of owners that have not landed tell so.
+    Removed {
+        removed: bool,
+    },
 }
 
 impl Value {
@@ -57,12 +76,34 @@ impl Entity {
         let fields: BTreeMap<_, _> = fields
             .map(|(field, value)| (field.as_str().to_owned(), Value::new(value, decode)))
             .collect();
+        Self::of(owner, fields, None)
+    }
+
+    /// The entity of an owner that has not landed, with the versions that import compares. It names
+    /// removed fields, too.
+    #[must_use]
+    pub fn unlanded<'a>(
+        owner: &Owner,
+        cells: impl Iterator<Item = (&'a Field, &'a Cell)>,
+        base: Base,
+        decode: bool,
+    ) -> Option<Self> {
+        let value = |cell: &Cell| match cell.live() {
+            Some(value) => Value::new(value, decode),
+            None => Value::Removed { removed: true },
+        };
+        let fields = cells.map(|(field, cell)| (field.as_str().to_owned(), value(cell)));
+        Self::of(owner, fields.collect(), Some(base))
+    }
+
+    fn of(owner: &Owner, fields: BTreeMap<String, Value>, base: Option<Base>) -> Option<Self> {
         (!fields.is_empty()).then(|| Self {
             app: owner.app().to_owned(),
             region: owner.region().to_owned(),
             logic_type: owner.logic_type().to_owned(),
             owner_id: owner.id().to_owned(),
             fields,
+            base,
         })
     }
 }
@@ -95,6 +136,24 @@ mod tests {
             of(r#"{"base64":"/wA="}"#),
             "no object"
         );
+    }
+
+    #[test]
+    fn a_line_of_an_unlanded_owner_names_removed_fields() {
+        let (owner, field) = (
+            Owner::new("a", "r", "t", "1").unwrap(),
+            Field::new("f").unwrap(),
+        );
+        let base = Base {
+            version: 7,
+            landed: 5,
+        };
+        for cell in [Cell::Removed(Bytes::from_static(b"1")), Cell::Purged] {
+            let cells = [(&field, &cell)].into_iter();
+            let line = serde_json::to_string(&Entity::unlanded(&owner, cells, base, false));
+            let wanted = r#"{"app":"a","region":"r","logic_type":"t","owner_id":"1","fields":{"f":{"removed":true}},"version":7,"landed":5}"#;
+            assert_eq!(line.unwrap(), wanted);
+        }
     }
 
     #[test]

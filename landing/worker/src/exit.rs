@@ -131,7 +131,7 @@ fn of_tier(error: &TierError) -> Option<Exit> {
         TierError::Cold(error) => Some(of_cold(error.kind)),
         TierError::Unpaired(_) => Some(Exit::Refused),
         // Nothing was done, and a repeat of the command may succeed.
-        TierError::Contended { .. } => Some(Exit::HotAway),
+        TierError::Contended { .. } | TierError::Behind(_) => Some(Exit::HotAway),
         _ => None,
     }
 }

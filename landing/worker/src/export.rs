@@ -9,10 +9,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use futures::StreamExt as _;
 use storage_dirty::{Fields, HotError, HotRead, Read};
+use storage_landing::rescue::marked_owners;
+use storage_model::Partition;
 use storage_sdk::{Kind, Owner, Storage};
 
 use crate::config_args::ConfigArgs;
-use crate::entity::Entity;
+use crate::entity::{Base, Entity};
 use crate::exit::Exit;
 use crate::limit::{self, Deadline};
 use crate::open;
@@ -26,6 +28,11 @@ pub struct Args {
     /// complete
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Only owners with changes that have not landed from this Redis, each with its version. Import
+    /// compares the versions, so it overwrites nothing that changed in another Redis. Works on a
+    /// Redis that was replaced
+    #[arg(long)]
+    unlanded: bool,
     /// Show the content of stored objects, as {"object": …, "schema_version": …} in place of
     /// base64. Only for reading: import rejects this form
     #[arg(long)]
@@ -114,8 +121,61 @@ fn is_cut_off(error: &anyhow::Error) -> bool {
     error.is_some_and(|error| matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout))
 }
 
+/// The owners to write, and their form.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    unlanded: bool,
+    decode: bool,
+}
+
+/// Writes the owners that can be read.
+async fn write(storage: &Storage, out: &mut dyn Write, form: Form) -> anyhow::Result<Written> {
+    if form.unlanded {
+        write_unlanded(storage, out, form.decode).await
+    } else {
+        write_all(storage, out, form.decode).await
+    }
+}
+
+/// Writes the owners with marks, from the hot tier alone: newer rows may be of the one that replaced it.
+async fn write_unlanded(
+    storage: &Storage,
+    out: &mut dyn Write,
+    decode: bool,
+) -> anyhow::Result<Written> {
+    let (mut out, tiers) = (BufWriter::new(out), storage.tiers());
+    let mut written = Written::default();
+    for partition in (0..tiers.hot().partition_count()).map(Partition) {
+        let owners = marked_owners(tiers, partition).await?;
+        let state = tiers.hot().partition_states(&[partition]).await.pop();
+        let record = state.transpose()?.and_then(|state| state.record);
+        let landed = record.map(|record| record.landed.get()).unwrap_or_default();
+        for owner in owners {
+            let read = tiers.hash_as_it_is(&owner).await?;
+            let version = read.header.map(|header| header.version.get());
+            let base = Base {
+                version: version.unwrap_or_default(),
+                landed,
+            };
+            let cells = read.cells.iter().map(|(field, cell)| (field, cell));
+            let Some(entity) = Entity::unlanded(&owner, cells, base, decode) else {
+                continue;
+            };
+            serde_json::to_writer(&mut out, &entity)?;
+            out.write_all(b"\n")?;
+            written.owners += 1;
+        }
+    }
+    out.flush()?;
+    Ok(written)
+}
+
 /// Writes all owners that can be read.
-async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::Result<Written> {
+async fn write_all(
+    storage: &Storage,
+    out: &mut dyn Write,
+    decode: bool,
+) -> anyhow::Result<Written> {
     let mut out = BufWriter::new(out);
     // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
@@ -159,11 +219,11 @@ async fn write(storage: &Storage, out: &mut dyn Write, decode: bool) -> anyhow::
 
 /// Writes all owners to a file. The file gets its name only when it is complete. If an owner can't be
 /// read, it keeps a name of its own.
-async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Result<Written> {
+async fn write_file(storage: &Storage, path: &Path, form: Form) -> anyhow::Result<Written> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe or a device. A file must not take its place.
-        return write(storage, &mut File::create(path)?, decode).await;
+        return write(storage, &mut File::create(path)?, form).await;
     }
     // The target of a link.
     let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
@@ -183,7 +243,7 @@ async fn write_file(storage: &Storage, path: &Path, decode: bool) -> anyhow::Res
     if let Some(old) = old {
         part.as_file().set_permissions(old.permissions())?;
     }
-    let written = write(storage, part.as_file_mut(), decode).await?;
+    let written = write(storage, part.as_file_mut(), form).await?;
     // ORDER: before the file gets its name. Otherwise a power failure may leave an empty file in
     // place of the old one.
     part.as_file().sync_all()?;
@@ -209,11 +269,15 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 async fn export(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let storage = Storage::builder(settings).read_only().open().await?;
+    let form = Form {
+        unlanded: args.unlanded,
+        decode: args.decode,
+    };
     let written = match &args.output {
-        Some(path) => write_file(&storage, path, args.decode)
+        Some(path) => write_file(&storage, path, form)
             .await
             .with_context(|| format!("the export to {}", path.display()))?,
-        None => write(&storage, &mut std::io::stdout(), args.decode).await?,
+        None => write(&storage, &mut std::io::stdout(), form).await?,
     };
     storage.close(Duration::from_secs(10)).await;
     let _ = writeln!(std::io::stderr(), "{} owners", written.owners);

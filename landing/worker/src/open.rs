@@ -79,7 +79,7 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
         .await
         .context("the cold tier")?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
-    tiers.compare_pairing().await.map_err(named)?;
+    tiers.compare_only().await.map_err(named)?;
     Ok(tiers)
 }
 
@@ -92,7 +92,7 @@ pub async fn compared(settings: &Settings, hot: &Arc<dyn HotStore>) -> anyhow::R
         .await
         .context("the cold tier")?;
     let tiers = Tiers::new(Arc::clone(hot), cold, 1).for_reading();
-    tiers.compare_pairing().await.map_err(named)
+    tiers.compare_only().await.map_err(named)
 }
 
 /// The hooks that the database needs. None if it does not answer.
@@ -263,7 +263,7 @@ async fn together(
         .on_probation(settings.landing.probation)
         .tearing_after(settings.landing.torn_after)
         .keeping_events(settings.feed.keep);
-    tiers.belong().await.map_err(named)?;
+    tiers.compare_patiently().await.map_err(named)?;
     tiers.warn_if_forgetful().await;
     Ok(tiers)
 }
@@ -310,7 +310,7 @@ fn is_away(error: &anyhow::Error) -> bool {
             HotKind::Unavailable | HotKind::Interrupted | HotKind::NoWrites
         ),
         Some(TierError::Cold(error)) => error.kind == ColdKind::Unwell,
-        Some(TierError::Contended { .. }) => true,
+        Some(TierError::Contended { .. } | TierError::Behind(_)) => true,
         _ => false,
     }
 }

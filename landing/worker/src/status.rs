@@ -9,6 +9,7 @@ use storage_dirty::HotError;
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Partition;
 use storage_sql::Hook;
+use storage_tiers::TierError;
 
 use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
@@ -270,6 +271,12 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
         writeln!(out, "{}", serde_json::to_string_pretty(&status)?)?;
     } else {
         print(&status, &mut out)?;
+    }
+    if let Err(why) = &compared
+        && let Some(TierError::Unpaired(_) | TierError::Behind(_)) = why.downcast_ref()
+    {
+        let marks = backlog.marks();
+        writeln!(io::stderr(), "{marks} marks wait here, and land nowhere")?;
     }
     // After the table, which is worth reading in any case. If a part of the hot tier is away, the table
     // says so, and a comparison that fails for the same reason adds nothing.

@@ -1,6 +1,7 @@
--- Purpose: raises the epoch of the partitions that still have the seen epoch.
--- Arguments: the new epoch, the seen epoch. Then each partition_id.
+-- Purpose: raises the epoch of partitions. The transaction has locked their records, and has compared
+--   each with the one that was seen.
+-- Arguments: the new epoch. Then each partition_id.
 -- Result: the number of raised records.
 UPDATE `{stem}_partition`
 SET epoch = ?
-WHERE epoch = ? AND partition_id IN ({each ?})
+WHERE partition_id IN ({each ?})

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use storage_model::{
-    DatabaseId, Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token, Version,
+    DatabaseId, Epoch, HotId, LAYOUT, Paired, Partition, SeededIds, Stamp, Timestamp, Token,
+    Version,
 };
 
 use super::gate::Gate;
@@ -18,6 +19,8 @@ fn record(database: DatabaseId, partition: u32, epoch: u64, last: u64) -> Partit
         epoch: Epoch(epoch),
         last_version: version(last),
         landed_epoch,
+        stamp: Stamp::NONE,
+        hot: HotId::NONE,
         database,
     }
 }
@@ -195,9 +198,8 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
 pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
     h.init(&[4, 5]).await;
     let jump = |partition, above| Raise {
-        partition: Partition(partition),
-        seen: Epoch(1),
         above: Epoch(above),
+        ..Raise::by_one(Partition(partition), Epoch(1))
     };
     let raised = h.store.raise(&[jump(4, 100), jump(5, 0)]).await.unwrap();
     let of = |partition, epoch, moved| Raised {
@@ -423,6 +425,9 @@ pub(super) fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
         partitions,
         layout: LAYOUT,
         hot,
+        by: HotId::of("first"),
+        stamp: Stamp(1),
+        if_silent: None,
     }
 }
 
@@ -523,6 +528,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
     let fence = Fence {
         partition: Partition(0),
         epoch: before[0].epoch,
+        stamp: before[0].stamp,
         landed: before[0].last_version,
         reaches: version(9),
         database: None,

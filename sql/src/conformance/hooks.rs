@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Epoch, LAYOUT, Paired, Partition, SeededIds, Timestamp, Token};
+use storage_model::{Epoch, HotId, LAYOUT, Paired, Partition, SeededIds, Stamp, Timestamp, Token};
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
@@ -23,6 +23,9 @@ async fn paired(h: &Harness) {
         partitions: 4,
         layout: LAYOUT,
         hot,
+        by: HotId::of("first"),
+        stamp: Stamp(1),
+        if_silent: None,
     };
     let seen = h.store.pairing().await.unwrap();
     assert!(h.store.pair(&seen, &pair).await.unwrap());

@@ -19,6 +19,7 @@ pub mod feed;
 pub mod fences;
 pub mod gate;
 pub mod hooks;
+pub mod hot;
 pub mod plans;
 pub mod reads;
 pub mod rows;
@@ -32,7 +33,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use storage_config::SqlSettings;
 use storage_model::{
-    Bytes, Cell, DatabaseId, Epoch, Field, Intercept, Owner, Partition, Row, Version,
+    Bytes, Cell, DatabaseId, Epoch, Field, Intercept, Owner, Partition, Row, Stamp, Version,
 };
 
 use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, open, open_through};
@@ -145,6 +146,7 @@ pub async fn land_on(
     let fence = Fence {
         partition: record.partition,
         epoch: record.epoch,
+        stamp: record.stamp,
         landed: record.last_version,
         reaches,
         database: None,
@@ -163,6 +165,7 @@ pub fn fence(partition: u32, epoch: u64, landed: u64, reaches: u64) -> Fence {
     Fence {
         partition: Partition(partition),
         epoch: Epoch(epoch),
+        stamp: Stamp::NONE,
         landed: version(landed),
         reaches: version(reaches),
         database: None,
@@ -240,6 +243,16 @@ macro_rules! conformance_cases {
                 a_hot_tier_takes_over_only_from_the_one_it_saw
                 a_hot_tier_with_a_long_address_takes_over
                 a_take_over_ends_the_landings_of_the_hot_tier_before_it
+            }
+            hot {
+                a_raise_gives_the_partition_to_a_hot_tier
+                a_fence_of_another_stamp_does_not_match
+                a_raise_of_another_record_changes_nothing
+                raises_with_a_reach_are_made_together_or_not_at_all
+                raises_of_several_hot_tiers_are_told_once
+                a_hot_tier_that_is_used_keeps_its_partitions
+                a_touch_tells_that_a_hot_tier_is_used
+                a_blank_hot_tier_waits_for_one_that_is_used
             }
             feed {
                 events_come_back_in_their_order_as_they_were_added

@@ -22,7 +22,7 @@ pub struct Planned {
 /// The samples of columns. They name the owner 00001 and its field f, partition 1 with the
 /// note 1-1, and the sink audit. In a list the owners, fields and partitions ascend. Texts are binary, as the driver
 /// sends them. For other texts the server chooses other plans.
-const SAMPLES: [(&str, &str); 11] = [
+const SAMPLES: [(&str, &str); 14] = [
     ("app_id", "_binary'game'"),
     ("region_id", "_binary'eu'"),
     ("logic_type", "_binary'player'"),
@@ -34,6 +34,9 @@ const SAMPLES: [(&str, &str); 11] = [
     ("last_version", "1"),
     ("name", "_binary'audit'"),
     ("value", "_binary'value'"),
+    ("stamp", "1"),
+    ("hot", "1"),
+    ("id", "1"),
 ];
 
 /// All statements with a declared plan, for this table of rows. A statement with a list comes with
@@ -71,6 +74,7 @@ fn with_samples(text: &str) -> String {
     let query = query.replace("INTERVAL ? SECOND", "INTERVAL 60 SECOND");
     let query = query.replace("last_version, ?", "last_version, 1");
     let query = query.replace("`landing_hook`) = ?", "`landing_hook`) = 0");
+    let query = query.replace("), 0) = ?", "), 0) = 1");
     // The end of a range lies behind its beginning. An empty range has no plan.
     let mut query = query.replace("owner_id < ?", "owner_id < _binary'00051'");
     for (column, sample) in SAMPLES {
@@ -111,6 +115,7 @@ fn with_list(query: &str) -> String {
 
 /// The sample of a column in the item of this number.
 fn numbered(column: &str, number: usize) -> String {
+    let column = column.rsplit('.').next().unwrap_or(column);
     match column {
         "owner_id" => format!("_binary'{number:05}'"),
         "partition_id" => number.to_string(),

@@ -161,6 +161,11 @@ impl Engine for MySql {
                 "sinks",
                 include_str!("../../migrations/mysql/0005_sinks.sql"),
             ),
+            (
+                6,
+                "hot",
+                include_str!("../../migrations/mysql/0006_hot.sql"),
+            ),
         ]
     }
 }

@@ -207,6 +207,11 @@ impl Engine for Sqlite {
                 "sinks",
                 include_str!("../../migrations/sqlite/0005_sinks.sql"),
             ),
+            (
+                6,
+                "hot",
+                include_str!("../../migrations/sqlite/0006_hot.sql"),
+            ),
         ]
     }
 }

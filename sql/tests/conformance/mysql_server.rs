@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use sqlx::Connection as _;
 use storage_config::{Secret, SqlSettings};
-use storage_model::{Bytes, Content, Epoch, Event, Lead, Note, Owner, Partition, Position, Row};
+use storage_model::{
+    Bytes, Content, Epoch, Event, HotId, Lead, Note, Owner, Partition, Position, Row, Stamp,
+};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::plans::{Planned, planned};
@@ -96,6 +98,9 @@ async fn a_schema_that_is_being_upgraded_is_waited_for() {
         partitions: 4,
         layout: storage_model::LAYOUT,
         hot,
+        by: storage_model::HotId::of("first"),
+        stamp: storage_model::Stamp(1),
+        if_silent: None,
     };
     assert!(store.pair(&seen, &pair).await.unwrap());
     let mut other = sqlx::mysql::MySqlConnection::connect(&server.url())
@@ -387,6 +392,72 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
     store.pairing().await.unwrap();
 }
 
+/// A database whose hot tier restarts often does not keep the names of all that it had.
+#[tokio::test]
+async fn a_hot_tier_without_a_partition_is_forgotten_a_day_after_its_last_use() {
+    let backend = mysql().await;
+    let store = open(&backend.settings()).await.unwrap();
+    let [holds, old, late] = ["holds", "old", "late"].map(HotId::of);
+    for hot in [holds, old, late] {
+        store.introduce(hot, "localhost").await.unwrap();
+    }
+    let raise = Raise {
+        by: holds,
+        ..Raise::by_one(Partition(3), Epoch(0))
+    };
+    store.raise(&[raise]).await.unwrap();
+    backend
+        .sql("UPDATE landing_hot SET seen_at = seen_at - INTERVAL 2 DAY")
+        .await;
+    // It is about to take partitions.
+    store.introduce(late, "localhost").await.unwrap();
+    let known = store.hot_tiers().await.unwrap();
+    let mut known: Vec<_> = known.into_iter().map(|known| known.id).collect();
+    known.sort_unstable();
+    let mut kept = [holds, late];
+    kept.sort_unstable();
+    assert_eq!(known, kept);
+}
+
+/// Two processes each raise partitions for both servers of a cluster, in another order of epochs.
+#[tokio::test(flavor = "multi_thread")]
+async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
+    let server = with_args(&[]).await;
+    let store = open(&SqlSettings::new(server.url().parse().unwrap()))
+        .await
+        .unwrap();
+    let servers = ["one", "other"].map(HotId::of);
+    for hot in servers {
+        store.introduce(hot, "localhost").await.unwrap();
+    }
+    let url = server.url();
+    let name = url.rsplit('/').next().unwrap();
+    // So that each raise stores that its servers are used.
+    let old = format!("UPDATE {name}.landing_hot SET seen_at = seen_at - INTERVAL 1 HOUR");
+    let raises = async |first: u32, by: [HotId; 2]| {
+        for stamp in 1..40 {
+            server.sql(&old).await.unwrap();
+            let partitions = [first, first + 1].map(Partition);
+            let records = store.partitions(&partitions).await.unwrap();
+            let raises: Vec<_> = (0..2)
+                .map(|at| Raise {
+                    above: Epoch(records[at].epoch.0 + at as u64),
+                    seen_stamp: records[at].stamp,
+                    by: by[at],
+                    stamp: Stamp(stamp),
+                    ..Raise::by_one(partitions[at], records[at].epoch)
+                })
+                .collect();
+            let raised = store.raise(&raises).await.unwrap();
+            assert!(raised.iter().all(|raised| raised.moved));
+        }
+    };
+    let [one, other] = servers;
+    tokio::join!(raises(0, [one, other]), raises(2, [other, one]));
+    let deadlocks = server.sql("SHOW GLOBAL STATUS LIKE 'Innodb_deadlocks'");
+    assert_eq!(deadlocks.await.unwrap().trim(), "Innodb_deadlocks\t0");
+}
+
 /// Each statement with a declared plan, on tables of a few rows and on tables that are large enough for a choice. A server that
 /// reads the whole of a small table locks the rows of other partitions.
 #[tokio::test]
@@ -422,6 +493,8 @@ fn filled(rows: usize) -> String {
         "INSERT INTO landing_rows (app_id, region_id, logic_type, owner_id, field, value, up_version, is_del) \
             SELECT 'game', 'eu', 'player', LPAD(seq, 5, '0'), 'f', 'v', 1, IF(seq % 2, 0, 2) FROM seq_1_to_{rows}; \
         INSERT INTO landing_partition SELECT seq, 1, 1, 1 FROM seq_1_to_{few}; \
+        INSERT INTO landing_stamp SELECT seq, 1, 1 FROM seq_1_to_{few}; \
+        INSERT INTO landing_hot SELECT seq, 'localhost', UTC_TIMESTAMP(3), UTC_TIMESTAMP(3) FROM seq_1_to_{few}; \
         INSERT INTO landing_feed SELECT seq, 1, 20, 0, 0 FROM seq_1_to_{few}; \
         INSERT INTO landing_event (partition_id, epoch, number, kind, app_id, region_id, logic_type, \
             owner_id, up_version, previous, counters, body) SELECT seq % 100, 1 + seq DIV 1000, seq, 0, \
@@ -430,7 +503,7 @@ fn filled(rows: usize) -> String {
         INSERT INTO landing_sink SELECT IF(seq % 2, 'audit', 'web'), seq, 1, 20 FROM seq_1_to_{few}; \
         INSERT INTO landing_sink_error (name, partition_id, epoch, number, message) \
             SELECT IF(seq % 2, 'audit', 'web'), seq % 100, 1, seq, 'no' FROM seq_1_to_{rows}; \
-        ANALYZE TABLE landing_rows, landing_partition, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error"
+        ANALYZE TABLE landing_rows, landing_partition, landing_stamp, landing_hot, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error"
     )
 }
 

@@ -10,7 +10,7 @@ use storage_model::{Applied, Attempt, Epoch, Field, Mutation, Outcome, Partition
 use storage_tiers::{Noted, TierError};
 use tokio::time::{Instant, sleep, sleep_until};
 
-use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer};
+use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer, patiently};
 use crate::{Error, Kind, Result};
 
 /// A mutation whose first answer was not final.
@@ -223,13 +223,16 @@ impl Core {
                 self.tiers.note(write.partition, epoch, generation);
                 return Ok(());
             }
-            Next::Load => self
-                .in_time(write.within, self.load_for(&write.mutation))
-                .await
-                .map(|loads| write.loads = loads),
+            Next::Load => {
+                let load = patiently(write.until, || self.load_for(&write.mutation));
+                self.in_time(write.within, load)
+                    .await
+                    .map(|loads| write.loads = loads)
+            }
             Next::Prepare(partition) => {
-                let prepare = Box::pin(self.tiers.prepare_for_call(partition));
-                self.in_time(write.within, prepare).await
+                let prepare = || Box::pin(self.tiers.prepare_for_call(partition));
+                self.in_time(write.within, patiently(write.until, prepare))
+                    .await
             }
             Next::Wait(error) if Instant::now() + write.progress.pause >= write.until => {
                 Err(error.into())

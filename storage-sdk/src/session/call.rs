@@ -7,7 +7,7 @@ use storage_dirty::{HotError, HotKind};
 use tokio::time::{Instant, sleep};
 
 use crate::Result;
-use crate::core::{Core, REPEAT_MAX, REPEAT_MIN};
+use crate::core::{Core, REPEAT_MAX, REPEAT_MIN, patiently};
 
 /// Longer than any wait, and short enough for the clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);
@@ -33,7 +33,8 @@ impl Core {
             match error.kind {
                 _ if Instant::now() + pause >= until => return Err(error.into()),
                 HotKind::Unprepared(partition) => {
-                    Box::pin(self.tiers.prepare_for_call(partition)).await?
+                    let prepared = || Box::pin(self.tiers.prepare_for_call(partition));
+                    patiently(until, prepared).await?;
                 }
                 HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                     sleep(pause).await;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use storage_config::SqlSettings;
-use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Version};
+use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Stamp, Version};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::{Batch, ColdStore, Fence, LandError, PartitionRecord, Raise};
 use tempfile::TempDir;
@@ -179,6 +179,7 @@ impl Pair {
             .map(|(partition, epoch, landed, reaches)| Fence {
                 partition: self.partition(*partition),
                 epoch: Epoch(*epoch),
+                stamp: Stamp::NONE,
                 landed: version(*landed),
                 reaches: version(*reaches.max(landed)),
                 database: None,

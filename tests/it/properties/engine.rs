@@ -458,6 +458,8 @@ impl Engine {
             partition,
             seen,
             epoch: Epoch(epoch + 1),
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version,
             landed_here: false,
             compare_all: false,

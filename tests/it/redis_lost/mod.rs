@@ -1,10 +1,11 @@
 //! A Redis that forgot is noticed, and landed data survives (R14).
 
+pub(crate) mod copies;
 mod damage;
 mod failover;
 mod large;
 mod load;
-mod two_masters;
+mod places;
 mod uncompared;
 
 use anyhow::Result;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use storage_model::sabotage::broken;
-use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, Row, Version};
+use storage_model::{Bytes, Cell, DatabaseId, Epoch, Field, HotId, Row, Stamp, Version};
 use storage_sql::{Fence, PartitionRecord, Raise};
 
 use crate::bounds::Bounds;
@@ -33,6 +33,8 @@ impl Cold {
             epoch,
             last_version,
             landed_epoch: epoch,
+            stamp: Stamp::NONE,
+            hot: HotId::NONE,
             database,
         };
         Self {
@@ -82,12 +84,14 @@ impl Cold {
         let PartitionRecord {
             epoch,
             last_version,
+            stamp,
             database,
             ..
         } = self.record;
         let elsewhere =
             fence.database.is_some_and(|expected| expected != database) && !broken("H33-moved");
-        let moved = (fence.epoch, fence.landed) != (epoch, last_version) && !broken("R14-fence");
+        let same = (fence.epoch, fence.stamp, fence.landed) == (epoch, stamp, last_version);
+        let moved = !same && !broken("R14-fence");
         if elsewhere || moved {
             return false;
         }
@@ -106,11 +110,18 @@ impl Cold {
         true
     }
 
-    /// Raises the epoch if it still is the one seen. Returns whether it did.
+    /// Raises the epoch if the record still is the one seen. Returns whether it did. A server that
+    /// ended is silent, so nobody waits for it.
     pub(super) fn raise(&mut self, raise: Raise) -> bool {
-        let moves = self.record.epoch == raise.seen || broken("R14-raised-blindly");
+        let record = &mut self.record;
+        let same = (record.epoch, record.stamp) == (raise.seen, raise.seen_stamp)
+            && raise.reach.is_none_or(|reach| reach == record.last_version);
+        let moves = same || broken("R14-raised-blindly");
         if moves {
-            self.record.epoch = Epoch(self.record.epoch.max(raise.above).0 + 1);
+            record.epoch = Epoch(record.epoch.max(raise.above).0 + 1);
+            // No other raise has it, also not of an older copy of the database.
+            record.stamp = Stamp(record.epoch.0 << 8 | record.database.0);
+            record.hot = raise.by;
         }
         moves
     }

@@ -11,6 +11,7 @@
 //! | [`bounds`] | [`Bounds`]: the limits of a search |
 //! | [`cases`] | the searches |
 //! | [`calls`] | the numbered calls of stores: a search of its own |
+//! | [`copies`] | two living copies of one hot tier: a search of its own |
 //! | [`feed`] | the feed of noted writes: a search of its own |
 //! | [`groups`] | transactions over several owners that land together: a search of its own |
 //! | [`lapse`] | the end of the sessions of a holder that is gone: a search of its own |
@@ -32,6 +33,7 @@ pub mod cases;
 mod check;
 mod client;
 mod cold;
+pub mod copies;
 pub mod feed;
 mod flush;
 pub mod groups;

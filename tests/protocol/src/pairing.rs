@@ -6,7 +6,7 @@
 //! step for that.
 
 use storage_dirty::{HotPaired, HotPairing};
-use storage_model::{LAYOUT, SeededIds, Timestamp, Token};
+use storage_model::{LAYOUT, SeededIds, Stamp, Timestamp, Token};
 use storage_sql::ColdPairing;
 use storage_tiers::{PairingStep, judge, taking_over};
 
@@ -134,6 +134,7 @@ impl Tiers {
                 partitions: Some(PARTITIONS),
                 layout: Some(LAYOUT),
                 hot: Some(pair.hot),
+                last_raise: Stamp::NONE,
             };
             self.epoch += u64::from(broken != Some(Broken::Unraised));
         }

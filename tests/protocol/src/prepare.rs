@@ -71,8 +71,9 @@ impl Preparer {
             ),
             Self::Compare(state) => {
                 let cold = world.cold.record;
-                let then = match need(state, cold, bounds.probation) {
-                    Need::Nothing => Self::Idle,
+                let then = match need(state, cold, bounds.probation, false) {
+                    // The first look was at a server that has ended since.
+                    Need::Nothing | Need::Replaced => Self::Idle,
                     Need::Raise(raise) if at == 0 || cold.epoch < OVERTAKEN_MAX => {
                         Self::Raise(Arc::clone(state), raise)
                     }
@@ -106,6 +107,7 @@ impl Preparer {
 pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, raise: Raise) -> Adopt {
     let PartitionRecord {
         epoch,
+        stamp,
         last_version,
         database,
         ..
@@ -116,6 +118,8 @@ pub(super) fn adoption(bounds: &Bounds, cold: &Cold, seen: &PartitionState, rais
         partition: PARTITION,
         seen,
         epoch,
+        stamp,
+        until: storage_model::Timestamp(u64::MAX),
         last_version,
         landed_here,
         compare_all: false,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use storage_dirty::memory::{PartState, Present, observe, partition, read};
 use storage_dirty::{Fields, HotRead};
-use storage_model::{Applied, Cell, Epoch, Field, Mutation, Timestamp};
+use storage_model::{Applied, Cell, Epoch, Field, HotId, Mutation, Timestamp};
 use storage_sql::Raise;
 use storage_tiers::{Need, need};
 
@@ -65,7 +65,10 @@ impl World {
             cold.store(fields(bounds.fields));
         }
         if !bounds.unprepared {
-            let first = Raise::by_one(PARTITION, Epoch(0));
+            let first = Raise {
+                by: HotId::of("0"),
+                ..Raise::by_one(PARTITION, Epoch(0))
+            };
             cold.raise(first);
             let seen = partition::partition_state(&hot);
             partition::adopt(&mut hot, &PRESENT, &adoption(bounds, &cold, &seen, first));
@@ -112,6 +115,7 @@ impl World {
             &partition::partition_state(&self.hot),
             self.cold.record,
             bounds.probation,
+            false,
         ) == Need::Nothing
     }
 

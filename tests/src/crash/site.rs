@@ -145,6 +145,8 @@ async fn empty(url: &str) -> Result<()> {
         "landing_lead",
         "landing_sink",
         "landing_sink_error",
+        "landing_hot",
+        "landing_stamp",
     ] {
         sqlx::raw_sql(sqlx::AssertSqlSafe(format!("DELETE FROM {table}")))
             .execute(&mut connection)

@@ -135,7 +135,9 @@ impl World {
     pub async fn tiers(&self, process: &Arc<Process>) -> Tiers {
         let hot = self.hot(process).await;
         let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
+        let ids = SeededIds::new(self.chance.below(u64::MAX));
         Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max)
+            .with_ids(Arc::new(ids))
             .on_probation(self.plan.probation)
     }
 
@@ -149,7 +151,7 @@ impl World {
             let tiers = world.tiers(&of).await;
             loop {
                 sleep(Duration::from_secs(1)).await;
-                if let Err(TierError::Unpaired(_)) = tiers.compare_pairing().await {
+                if let Err(TierError::Unpaired(_)) = tiers.compare_only().await {
                     // A failure is tried again at the next look.
                     let _ = tiers.adopt().await;
                 }

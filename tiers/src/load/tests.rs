@@ -29,6 +29,8 @@ async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
         partition: Partition(0),
         seen,
         epoch: Epoch(1),
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version: Version::ZERO,
         landed_here: false,
         compare_all: false,

@@ -52,6 +52,7 @@ fn cold(identity: Option<u64>, hot: Option<Paired>) -> ColdPairing {
         partitions: set,
         layout: identity.map(|_| LAYOUT),
         hot,
+        last_raise: Stamp::NONE,
     }
 }
 

@@ -20,8 +20,8 @@
 --   It can be on the other server of a slot that moves, so the caller names it. {"large"} if there
 --   are more owners, rows or bytes. Or {"closed", epoch, landed, how far the values reach, generation,
 --   identity of the database (false if it is not watched), 1 if the error map has entries, the place
---   of the gap as in end_collect.lua, the number of the snapshot}, then of each owner its name, its
---   values, the fields and partners that were wanted or that a mark names, as a mark names them, how
+--   of the gap as in end_collect.lua, the number of the snapshot, the stamp of the epoch (false if an
+--   older program adopted it)}, then of each owner its name, its values, the fields and partners that were wanted or that a mark names, as a mark names them, how
 --   long it has been rejected in microseconds or "", and its mark in the snapshot or "". The named
 --   owners come first. If all fields were wanted, the values are the whole hash, names and values.
 --   Otherwise they are those of `:v`, `:b`, `:n`, and of each field its value and its tombstone, in
@@ -169,7 +169,7 @@ local function count_values(values)
   end
 end
 local source, now, missing = digits(r.source), time(), {}
-local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older'), call('HGET', KEYS[PART], 'snap') or '0' }
+local reply = { 'closed', r.epoch, digits(r.landed), source, digits(r.generation), call('HGET', KEYS[PART], 'db'), call('EXISTS', KEYS[ERRORS]), call('HGET', KEYS[PART], 'older'), call('HGET', KEYS[PART], 'snap') or '0', call('HGET', KEYS[PART], 'stamp') }
 local last = #reply
 for i, owner in ipairs(owners) do
   local values = values_of(i)

@@ -17,7 +17,10 @@
 -- ARGV[8] how far versions leap over those that a hot tier gave before it came back older,
 --   microseconds
 -- ARGV[9] how far the feed reaches, according to the database, "epoch-number"
--- Reply: 1 if it did, 0 if record, server or epoch are no longer those that the caller saw.
+-- ARGV[10] stamp of the raise to that epoch
+-- ARGV[11] the moment after which another hot tier may have the partition, microseconds
+-- Reply: 1 if it did, 0 if record, server or epoch are no longer those that the caller saw, or if it
+--   is too late.
 -- `landed` becomes the version of the database, even if that is lower: the database lost commits,
 -- and only its own data counts.
 -- Invariant: the numbers of notes go on above those of the hot tier and of the feed, so a missing
@@ -26,8 +29,9 @@
 --   No later version is below a landed one, or below that of a write that a rewind forgot.
 --   Hashes from before a rewind become suspect. Commits of an earlier epoch that are on probation
 --   land again (H33).
-expect(#KEYS == 6 and #ARGV == 9)
+expect(#KEYS == 6 and #ARGV == 11)
 local epoch, last, leap = number(ARGV[3], 'the epoch'), number(ARGV[4], 'the last version'), number(ARGV[8], 'the leap')
+if time() > number(ARGV[11], 'the deadline') then return 0 end
 local function leapt(from) return digits(math.min(math.max(time(), from) + leap, VERSION_MAX)) end
 local old = call('HMGET', KEYS[1], 'inc', 'epoch', 'gen', 'src', 'landed', 'collected', 'note')
 local now_at = incarnation()
@@ -60,7 +64,7 @@ local hot_epoch, hot_note = place(old[7] or '0-0')
 local feed_epoch, feed_note = place(ARGV[9])
 local is_older = old[7] and hot_epoch < feed_epoch
 local last_note = table.concat({ ARGV[3], '-', digits(math.max(hot_note, feed_note) + (is_older and 1 or 0)) })
-call('HSET', KEYS[1], 'note', last_note, 'noted', ARGV[9])
+call('HSET', KEYS[1], 'note', last_note, 'noted', ARGV[9], 'stamp', ARGV[10])
 if is_older then call('HSET', KEYS[1], 'older', last_note) end
 if ARGV[5] ~= '' then call('HSET', KEYS[1], 'db', ARGV[5]) end
 -- Snapshots of different epochs have different numbers. A copy of Redis can have a snapshot under the

@@ -116,6 +116,11 @@ impl Router {
             .unwrap_or_default()
     }
 
+    /// Whether a cluster or Sentinels name the servers.
+    pub(crate) fn is_named(&self) -> bool {
+        !matches!(*self.source, Source::Server)
+    }
+
     /// Sends commands, one pipeline to each node, all at once. With `together`, either all commands
     /// are sent again or none. So the last one is always answered after the others.
     pub(crate) async fn send(&self, commands: &[Command], together: bool) -> Vec<Answer> {

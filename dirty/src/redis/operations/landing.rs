@@ -327,6 +327,7 @@ fn checked_of(
     let is_linked = reply::yes(next())?;
     let gap = read::maybe_position(next())?;
     let has_errors = reply::yes(next())?;
+    let stamp = reply::stamp(next())?;
     let mut named = BTreeSet::new();
     while let Some(place) = values.next() {
         let (place, text): (usize, _) = (reply::number(place)?, values.next());
@@ -342,6 +343,7 @@ fn checked_of(
     partial.extend(named.into_iter().cloned());
     let collected = Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,

@@ -32,6 +32,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
         gap: read::maybe_position(next())?,
         snapshot: SnapshotId(reply::digits(&reply::bytes(next())?)?),
     };
+    let stamp = reply::stamp(next())?;
     let (mut reads, mut members) = (Vec::new(), Vec::new());
     let (none, mut wanted) = (Fields::Cells(Vec::new()), wanted.iter());
     while let Some(name) = values.next() {
@@ -51,6 +52,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
     }
     let collected = Collected {
         epoch,
+        stamp,
         landed,
         reaches,
         database,

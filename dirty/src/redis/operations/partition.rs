@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::Value;
-use storage_model::{Epoch, Partition, Version};
+use storage_model::{Epoch, Partition, Timestamp, Version};
 
 use super::feed;
 use crate::redis::RedisStore;
+use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
@@ -40,6 +41,12 @@ impl Partitions for RedisStore {
             }
         }
         states
+    }
+
+    async fn times(&self, partitions: &[Partition]) -> Vec<Result<Timestamp, HotError>> {
+        let ask = |at| Command::read("time", self.space.slot(at), redis::cmd("TIME"));
+        self.each_partition("time", partitions, ask, reply::time)
+            .await
     }
 
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>> {
@@ -134,6 +141,7 @@ pub(in crate::redis) fn state_of(value: Value) -> Result<PartitionState, Failure
         landed,
         database,
         collected,
+        stamp,
     ] = reply::array(value)?;
     let incarnation = reply::text(incarnation)?;
     let record = match recorded {
@@ -141,6 +149,7 @@ pub(in crate::redis) fn state_of(value: Value) -> Result<PartitionState, Failure
         recorded => Some(PartitionRecord {
             incarnation: reply::text(recorded)?,
             epoch: reply::epoch(&reply::bytes(epoch)?)?,
+            stamp: reply::stamp(stamp)?,
             generation: reply::epoch(&reply::bytes(generation)?)?,
             source: reply::version(&reply::bytes(source)?)?,
             landed: reply::version(&reply::bytes(landed)?)?,

@@ -15,20 +15,17 @@ use crate::{HotError, HotPaired, HotPairing, MemoryUse, Tier};
 
 #[async_trait]
 impl Tier for RedisStore {
+    fn is_named(&self) -> bool {
+        self.router.is_named()
+    }
+
     async fn time(&self) -> Result<Timestamp, HotError> {
-        let decode = |value| {
-            let [seconds, micros] = reply::array(value)?;
-            let (seconds, micros): (u64, u64) = (reply::number(seconds)?, reply::number(micros)?);
-            Ok(Timestamp(
-                seconds.saturating_mul(1_000_000).saturating_add(micros),
-            ))
-        };
         let slot = slot_of(self.space.keys.meta().as_bytes());
         self.one(
             "time",
             None,
             Command::read("time", slot, redis::cmd("TIME")),
-            decode,
+            reply::time,
         )
         .await
     }

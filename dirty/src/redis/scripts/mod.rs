@@ -656,7 +656,9 @@ pub(crate) fn adopt(space: &Space, adopt: &Adopt) -> Command {
     .arg(u8::from(adopt.landed_here));
     cmd.arg(u8::from(adopt.compare_all));
     cmd.arg(Version::rewind_leap(adopt.epoch))
-        .arg(adopt.feed.to_string());
+        .arg(adopt.feed.to_string())
+        .arg(adopt.stamp.0)
+        .arg(adopt.until.0.min(Version::MAX.get()));
     SCRIPTS.adopt.write(space.slot(adopt.partition), cmd)
 }
 

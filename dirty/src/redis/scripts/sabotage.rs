@@ -398,6 +398,12 @@ const BREAKS: &[Break] = &[
         "",
     ),
     (
+        "R14-adopted-after",
+        "adopt",
+        "if time() > number(ARGV[11], 'the deadline') then return 0 end",
+        "",
+    ),
+    (
         "R14-suspect",
         "update",
         "elseif hash_generation < generation then",

@@ -92,6 +92,8 @@ fn calls() -> Vec<Command> {
         partition,
         seen,
         epoch: Epoch(2),
+        stamp: storage_model::Stamp::NONE,
+        until: storage_model::Timestamp(u64::MAX),
         last_version: version,
         landed_here: false,
         compare_all: false,

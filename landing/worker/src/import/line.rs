@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use storage_model::{LimitError, Limits};
+use storage_model::{LimitError, Limits, Version};
 use storage_sdk::{Bytes, Field, Owner};
 
 use super::json::{self, Json};
@@ -14,7 +14,29 @@ use super::json::{self, Json};
 pub(super) struct Entry {
     pub(super) owner: Owner,
     pub(super) fields: Vec<(Field, Bytes)>,
+    /// Fields that were removed where the owner was exported.
+    pub(super) removed: Vec<Field>,
+    /// How new the owner was, and how far its partition had landed, where it was exported.
+    pub(super) base: Option<Base>,
 }
+
+/// The versions of an owner that had not landed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Base {
+    pub(super) version: Version,
+    pub(super) landed: Version,
+}
+
+impl Base {
+    /// Whether an owner of this version was changed since the export. Changes up to `landed` are part
+    /// of the exported owner, too.
+    pub(super) fn is_changed(&self, found: Version) -> bool {
+        found > self.landed && found != self.version
+    }
+}
+
+/// The keys of a line of `export --unlanded`.
+const VERSIONS: [&str; 2] = ["version", "landed"];
 
 /// The names of an owner, in the order of its parts.
 const NAMES: [&str; 4] = ["app", "region", "logic_type", "owner_id"];
@@ -45,10 +67,36 @@ pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String
     let [app, region, logic_type, id] = NAMES.map(|key| name(key, keys.of(key)));
     let owner =
         Owner::new(&app?, &region?, &logic_type?, &id?).map_err(|error| error.to_string())?;
+    let (mut live, mut removed) = (Vec::new(), Vec::new());
+    for (field, value) in fields(keys.of(FIELDS), limits)? {
+        match value {
+            Some(value) => live.push((field, value)),
+            None => removed.push(field),
+        }
+    }
     Ok(Some(Entry {
         owner,
-        fields: fields(keys.of(FIELDS), limits)?,
+        fields: live,
+        removed,
+        base: base(&keys)?,
     }))
+}
+
+/// The versions of a line that has both.
+fn base(keys: &Keys<'_>) -> Result<Option<Base>, String> {
+    let [version, landed] = VERSIONS.map(|key| match keys.of(key) {
+        "" => Ok(None),
+        text => {
+            let number = text.parse().ok().and_then(Version::new);
+            let wrong = || format!("{key} is not a version: it must be a whole number below 2^53");
+            number.ok_or_else(wrong).map(Some)
+        }
+    });
+    match (version?, landed?) {
+        (Some(version), Some(landed)) => Ok(Some(Base { version, landed })),
+        (None, None) => Ok(None),
+        _ => Err("version and landed belong together: one of them is missing".to_owned()),
+    }
 }
 
 /// The keys of a line with their values. All required keys are present.
@@ -68,7 +116,7 @@ fn keys(pairs: Vec<(String, &str)>) -> Result<Keys<'_>, String> {
     let known = || NAMES.into_iter().chain([FIELDS]);
     if let Some((key, _)) = pairs
         .iter()
-        .find(|(key, _)| known().all(|known| known != key))
+        .find(|(key, _)| known().chain(VERSIONS).all(|known| known != key))
     {
         let keys = "app, region, logic_type, owner_id and fields";
         return Err(format!(
@@ -112,7 +160,10 @@ fn name(key: &str, value: &str) -> Result<String, String> {
     }
 }
 
-fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
+/// The fields of a line. One without a value is removed.
+type Read = (Field, Option<Bytes>);
+
+fn fields(value: &str, limits: &Limits) -> Result<Vec<Read>, String> {
     let pairs = match json::read(value).map_err(|why| format!("fields: {why}"))? {
         Json::Object(pairs) if pairs.is_empty() => {
             return Err("the owner has no fields, so there is nothing to write".to_owned());
@@ -132,14 +183,15 @@ fn fields(value: &str, limits: &Limits) -> Result<Vec<(Field, Bytes)>, String> {
         .collect()
 }
 
-fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), String> {
+fn field(name: &str, value: &str, limits: &Limits) -> Result<Read, String> {
     let field = Field::new(name).map_err(|error| error.to_string())?;
     let value = bytes(value).map_err(|why| format!("field {}: {why}", shown(name)))?;
-    if value.len() > limits.value_bytes_max {
+    let length = value.as_ref().map_or(0, Bytes::len);
+    if length > limits.value_bytes_max {
         let field = shown(name).trim_matches('"').to_owned();
         return Err(LimitError::Value {
             field,
-            bytes: value.len(),
+            bytes: length,
             limit: limits.value_bytes_max,
         }
         .to_string());
@@ -147,13 +199,14 @@ fn field(name: &str, value: &str, limits: &Limits) -> Result<(Field, Bytes), Str
     Ok((field, value))
 }
 
-/// A field's value: text, a number as written, or bytes.
-fn bytes(value: &str) -> Result<Bytes, String> {
+/// A field's value: text, a number as written, or bytes. None if it was removed.
+fn bytes(value: &str) -> Result<Option<Bytes>, String> {
     let advice = match json::read(value)? {
-        Json::Text(text) => return Ok(text.into()),
-        Json::Number(number) => return Ok(number.to_owned().into()),
+        Json::Text(text) => return Ok(Some(text.into())),
+        Json::Number(number) => return Ok(Some(number.to_owned().into())),
         Json::Object(pairs) => match pairs.as_slice() {
-            [(key, value)] if key == "base64" => return base64(value),
+            [(key, value)] if key == "base64" => return base64(value).map(Some),
+            [(key, value)] if key == "removed" && *value == "true" => return Ok(None),
             pairs if pairs.iter().any(|(key, _)| key == "object") => {
                 "an object from export --decode: import only takes files of export without --decode"
             }
@@ -244,6 +297,51 @@ mod tests {
             of(&numbered).unwrap().unwrap().owner.to_string(),
             "a/r/t/42"
         );
+    }
+
+    #[test]
+    fn a_removed_field_is_told_from_a_value() {
+        let entry = of(&line(r#"{"x":1,"gone":{"removed":true}}"#))
+            .unwrap()
+            .unwrap();
+        assert_eq!(entry.fields.len(), 1);
+        assert_eq!(entry.removed, [Field::new("gone").unwrap()]);
+        let error = of(&line(r#"{"gone":{"removed":false}}"#)).unwrap_err();
+        assert!(error.contains("the value is an object"), "{error}");
+    }
+
+    #[test]
+    fn a_line_has_both_versions_or_none() {
+        let with = |versions: &str| of(&line("{\"x\":1}").replace("\"fields\"", versions));
+        assert_eq!(of(&line("{\"x\":1}")).unwrap().unwrap().base, None);
+        let both = with(r#""version":7,"landed":5,"fields""#).unwrap().unwrap();
+        let version = |number| Version::new(number).unwrap();
+        assert_eq!(
+            both.base,
+            Some(Base {
+                version: version(7),
+                landed: version(5)
+            })
+        );
+        for (versions, said) in [
+            (r#""version":7,"fields""#, "belong together"),
+            (r#""landed":7,"fields""#, "belong together"),
+            (
+                r#""version":-1,"landed":5,"fields""#,
+                "version is not a version",
+            ),
+            (
+                r#""version":7,"landed":"5","fields""#,
+                "landed is not a version",
+            ),
+            (
+                r#""version":9007199254740992,"landed":5,"fields""#,
+                "below 2^53",
+            ),
+        ] {
+            let error = with(versions).unwrap_err();
+            assert!(error.contains(said), "{versions}: {error}");
+        }
     }
 
     #[test]

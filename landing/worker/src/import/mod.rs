@@ -56,6 +56,10 @@ pub struct Args {
     /// Begin with this line, to continue an earlier import
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u64).range(1..))]
     from_line: u64,
+    /// Write lines of `export --unlanded` also over owners that have changed since. Without it such
+    /// an owner stays as it is, and its line counts as bad
+    #[arg(long)]
+    overwrite: bool,
     /// Give up after this long, and show the line to continue from
     #[arg(long, default_value = "1day")]
     deadline: Deadline,
@@ -136,6 +140,7 @@ async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Resu
         storage,
         limits: settings.limits,
         call: settings.hot.operation_deadline,
+        overwrite: args.overwrite,
         until,
         hurry: hurried,
         said: Mutex::default(),

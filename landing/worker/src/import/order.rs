@@ -96,6 +96,8 @@ mod tests {
             entry: Entry {
                 owner: Owner::new("a", "r", "t", id).unwrap(),
                 fields: Vec::new(),
+                removed: Vec::new(),
+                base: None,
             },
             bytes,
         }

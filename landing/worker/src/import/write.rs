@@ -4,8 +4,10 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_model::Limits;
-use storage_sdk::{ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Retry, Storage};
+use storage_model::{Limits, Version};
+use storage_sdk::{
+    ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Owner, Retry, Storage, Write,
+};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -31,6 +33,8 @@ pub(super) struct Writer {
     pub(super) limits: Limits,
     /// The longest time of one call.
     pub(super) call: Duration,
+    /// Whether owners that changed since they were exported are overwritten.
+    pub(super) overwrite: bool,
     /// The deadline of the import.
     pub(super) until: Instant,
     /// Whether waiting writes must give up.
@@ -40,8 +44,11 @@ pub(super) struct Writer {
 }
 
 /// Why a call has no success.
+#[derive(Debug)]
 enum Stop {
     NoTime,
+    /// Another program has changed the owner.
+    Changed,
     Failed(Error),
 }
 
@@ -54,41 +61,98 @@ impl Writer {
     /// Writes a line. Its calls follow each other. So a line that is given up is written from its
     /// start up to some field.
     pub(super) async fn write(&self, entry: Entry) -> Ended {
-        let Entry {
-            owner: name,
-            fields,
-        } = entry;
-        let scope = match self.storage.world(name.app(), name.region()) {
-            Ok(scope) => scope,
-            Err(error) => return Ended::Bad(error.to_string()),
-        };
-        let owner = match scope.bytes().owner(name.logic_type(), name.id()) {
+        let name = entry.owner.clone();
+        let owner = match self.owner(&name) {
             Ok(owner) => owner,
             Err(error) => return Ended::Bad(error.to_string()),
         };
-        let (count, mut written) = (fields.len(), 0);
-        for call in calls(fields, &self.limits) {
-            match self.call(&owner, &call).await {
-                Ok(()) => written += call.len(),
-                Err(Stop::NoTime) => return Ended::Waiting,
-                Err(Stop::Failed(error)) if is_hopeless(error.kind()) => {
-                    return Ended::Hopeless(error);
+        let count = entry.fields.len() + entry.removed.len();
+        let mut written = 0;
+        match self.write_calls(&owner, entry, &mut written).await {
+            Ok(()) => Ended::Written(count),
+            Err(stop) => stopped(stop, &name, written, count),
+        }
+    }
+
+    fn owner(&self, name: &Owner) -> storage_sdk::Result<ByteOwner> {
+        let world = self.storage.world(name.app(), name.region())?;
+        world.bytes().owner(name.logic_type(), name.id())
+    }
+
+    async fn write_calls(
+        &self,
+        owner: &ByteOwner,
+        entry: Entry,
+        written: &mut usize,
+    ) -> Result<(), Stop> {
+        let base = entry.base.filter(|_| !self.overwrite);
+        let calls = calls(entry, &self.limits);
+        let mut seen = None;
+        if let Some(base) = base {
+            let found = self.patiently(async || owner.version().await).await?;
+            if base.is_changed(found) {
+                return self.unless_there(owner, &calls).await;
+            }
+            seen = Some(found);
+        }
+        let last = calls.len();
+        for (number, call) in (1..).zip(&calls) {
+            let version = self.call(owner, call, seen).await?;
+            *written += call.len();
+            // Each call needs the version that the one before it left. So it overwrites nothing that
+            // another program changed in between.
+            if seen.is_some() {
+                seen = version;
+                if seen.is_none() && number < last {
+                    return Err(Stop::Changed);
                 }
-                Err(Stop::Failed(error)) if written > 0 => {
-                    return Ended::Bad(format!(
-                        "{error}: {written} of its {count} fields are written"
-                    ));
-                }
-                Err(Stop::Failed(error)) => return Ended::Bad(error.to_string()),
             }
         }
-        Ended::Written(count)
+        Ok(())
+    }
+
+    /// An owner that has changed, but is as the line wants it. An earlier import has written it.
+    async fn unless_there(&self, owner: &ByteOwner, calls: &[Call]) -> Result<(), Stop> {
+        for call in calls {
+            if !self.is_there(owner, call).await? {
+                return Err(Stop::Changed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the owner holds what a call writes.
+    async fn is_there(&self, owner: &ByteOwner, call: &Call) -> Result<bool, Stop> {
+        let read = async || match call {
+            Call::Set(fields) => {
+                owner
+                    .get(fields.iter().map(|(field, _)| field.as_str()))
+                    .await
+            }
+            Call::Remove(fields) => owner.get(fields.iter().map(Field::as_str)).await,
+        };
+        let found = self.patiently(read).await?;
+        Ok(match call {
+            Call::Set(fields) => {
+                let is_same =
+                    |(field, value): &(Field, Bytes)| found.get(field.as_str()) == Some(value);
+                fields.iter().all(is_same)
+            }
+            Call::Remove(_) => found.is_empty(),
+        })
     }
 
     /// Repeats one call until its outcome is known, or no time is left. While the outcome is
-    /// unknown, the repeat has the same id.
-    async fn call(&self, owner: &ByteOwner, call: &[(Field, Bytes)]) -> Result<(), Stop> {
+    /// unknown, the repeat has the same id. Returns the version after it, unless a copy was applied
+    /// that gave no answer.
+    async fn call(
+        &self,
+        owner: &ByteOwner,
+        call: &Call,
+        seen: Option<Version>,
+    ) -> Result<Option<Version>, Stop> {
         let mut sent: Option<OpId> = None;
+        let mut may_be_there = false;
         loop {
             let left = self
                 .until
@@ -97,22 +161,27 @@ impl Writer {
             if left.is_zero() {
                 return Err(Stop::NoTime);
             }
-            let write = owner
-                .update(
-                    call.iter()
-                        .map(|(field, value)| (field.as_str(), value.clone())),
-                )
-                .deadline(left);
             let id = sent.unwrap_or_else(|| self.storage.next_id());
+            let write = call.of(owner, seen).deadline(left);
             let write = if sent.is_some() {
                 write.retry_of(id)
             } else {
                 write.id(id)
             };
-            let Err(error) = write.await else {
-                return Ok(());
+            let error = match write.await {
+                Ok(ack) => return Ok(Some(ack.version())),
+                Err(error) => error,
             };
             let wait = match error.retry() {
+                _ if error.kind() == Kind::Conflict => {
+                    // The version can be that of the copy before.
+                    let is_there = may_be_there && self.is_there(owner, call).await?;
+                    return if is_there {
+                        Ok(None)
+                    } else {
+                        Err(Stop::Changed)
+                    };
+                }
                 _ if is_hopeless(error.kind()) || error.outcome() == Outcome::Applied => {
                     return Err(Stop::Failed(error));
                 }
@@ -124,13 +193,34 @@ impl Writer {
                 // The hot tier has forgotten the id. Setting the same values once more is correct
                 // for an import.
                 Retry::Reread => {
-                    sent = None;
+                    (sent, may_be_there) = (None, true);
                     PAUSE
                 }
                 Retry::After(wait) => wait.max(PAUSE),
             };
             self.say(&error);
             self.wait(wait).await?;
+        }
+    }
+
+    /// Repeats a read that failed, and waits as [`Writer::call`] does.
+    async fn patiently<T>(
+        &self,
+        read: impl AsyncFn() -> storage_sdk::Result<T>,
+    ) -> Result<T, Stop> {
+        loop {
+            let error = match read().await {
+                Ok(read) => return Ok(read),
+                Err(error) => error,
+            };
+            let Retry::After(wait) = error.retry() else {
+                return Err(Stop::Failed(error));
+            };
+            if is_hopeless(error.kind()) || Instant::now() >= self.until {
+                return Err(Stop::Failed(error));
+            }
+            self.say(&error);
+            self.wait(wait.max(PAUSE)).await?;
         }
     }
 
@@ -154,6 +244,30 @@ impl Writer {
     }
 }
 
+/// The fate of a line that was stopped behind some of its fields.
+fn stopped(stop: Stop, name: &Owner, written: usize, count: usize) -> Ended {
+    match stop {
+        Stop::NoTime => Ended::Waiting,
+        Stop::Changed => Ended::Bad(changed(name, written, count)),
+        Stop::Failed(error) if is_hopeless(error.kind()) => Ended::Hopeless(error),
+        Stop::Failed(error) if written > 0 => Ended::Bad(format!(
+            "{error}: {written} of its {count} fields are written"
+        )),
+        Stop::Failed(error) => Ended::Bad(error.to_string()),
+    }
+}
+
+/// The message for an owner that is not overwritten.
+fn changed(owner: &Owner, written: usize, count: usize) -> String {
+    let stays = match written {
+        0 => "so it stays as it is".to_owned(),
+        written => format!("so only {written} of {count} fields are written"),
+    };
+    format!(
+        "{owner} has changed since it was exported, {stays}: compare both, and overwrite it with --overwrite if the line is right"
+    )
+}
+
 /// Whether no line can be written until an operator acts. Waiting does not help then.
 fn is_hopeless(kind: Kind) -> bool {
     matches!(
@@ -162,8 +276,48 @@ fn is_hopeless(kind: Kind) -> bool {
     )
 }
 
+/// One write.
+#[derive(Debug, PartialEq, Eq)]
+enum Call {
+    Set(Vec<(Field, Bytes)>),
+    Remove(Vec<Field>),
+}
+
+impl Call {
+    fn len(&self) -> usize {
+        match self {
+            Self::Set(fields) => fields.len(),
+            Self::Remove(fields) => fields.len(),
+        }
+    }
+
+    /// The write of an owner, if it still has the seen version.
+    fn of(&self, owner: &ByteOwner, seen: Option<Version>) -> Write {
+        let write = match self {
+            Self::Set(fields) => owner.update(
+                fields
+                    .iter()
+                    .map(|(field, value)| (field.as_str(), value.clone())),
+            ),
+            Self::Remove(fields) => owner.remove(fields.iter().map(Field::as_str)),
+        };
+        match seen {
+            Some(version) => write.if_version(version),
+            None => write,
+        }
+    }
+}
+
+/// The writes of a line. Removed fields follow the others.
+fn calls(entry: Entry, limits: &Limits) -> Vec<Call> {
+    let removed = entry.removed.chunks(limits.fields_max.max(1));
+    let removed = removed.map(|fields| Call::Remove(fields.to_vec()));
+    let sets = divided(entry.fields, limits).into_iter().map(Call::Set);
+    sets.chain(removed).collect()
+}
+
 /// Divides the fields of one owner, in their order, by the limits of a call.
-fn calls(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)>> {
+fn divided(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)>> {
     let mut calls: Vec<Vec<(Field, Bytes)>> = Vec::new();
     let mut bytes = 0_usize;
     for (name, value) in fields {
@@ -187,6 +341,7 @@ fn calls(fields: Vec<(Field, Bytes)>, limits: &Limits) -> Vec<Vec<(Field, Bytes)
 
 #[cfg(test)]
 mod tests {
+    use super::super::line::Base;
     use super::*;
 
     #[test]
@@ -201,7 +356,7 @@ mod tests {
                 (Field::new(&at.to_string()).unwrap(), vec![0; *bytes].into())
             };
             let fields = bytes.iter().enumerate().map(field);
-            calls(fields.collect(), &limits)
+            divided(fields.collect(), &limits)
                 .iter()
                 .map(|call| call.iter().map(|(_, value)| value.len()).collect())
                 .collect()
@@ -213,5 +368,121 @@ mod tests {
         assert_eq!(sizes(&[4, 4, 2, 1, 0], 9, 10), [vec![4, 4, 2], vec![1, 0]]);
         assert_eq!(sizes(&[1, 11, 1], 9, 10), [vec![1], vec![11], vec![1]]);
         assert!(sizes(&[], 9, 10).is_empty());
+    }
+
+    const MANY: usize = 500;
+
+    fn entry(fields: Vec<(Field, Bytes)>, version: Version) -> Entry {
+        Entry {
+            owner: Owner::new("a", "r", "t", "1").unwrap(),
+            fields,
+            removed: Vec::new(),
+            base: Some(Base {
+                version,
+                landed: Version::ZERO,
+            }),
+        }
+    }
+
+    /// A line of so many fields, for an owner of this version.
+    fn long(version: Version) -> Entry {
+        let field = |at: usize| (Field::new(&format!("f{at}")).unwrap(), "new".into());
+        Entry {
+            removed: vec![Field::new("gone").unwrap()],
+            ..entry((0..MANY).map(field).collect(), version)
+        }
+    }
+
+    /// Writes one field in a call.
+    async fn writer(folder: &tempfile::TempDir) -> (Writer, ByteOwner, watch::Sender<bool>) {
+        let storage = Storage::embedded(folder.path().join("game.db")).await;
+        let (hurry, hurried) = watch::channel(false);
+        let writer = Writer {
+            storage: storage.unwrap(),
+            limits: Limits {
+                fields_max: 1,
+                ..Limits::default()
+            },
+            call: Duration::from_secs(5),
+            overwrite: false,
+            until: Instant::now() + Duration::from_secs(60),
+            hurry: hurried,
+            said: Mutex::default(),
+        };
+        let owner = writer.owner(&entry(Vec::new(), Version::ZERO).owner);
+        (writer, owner.unwrap(), hurry)
+    }
+
+    #[tokio::test]
+    async fn a_line_that_was_written_before_is_not_reported_as_changed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, owner, _hurry) = writer(&folder).await;
+        let version = owner.update([("gone", "1")]).await.unwrap().version();
+        for _ in 0..2 {
+            let ended = writer.write(long(version)).await;
+            assert!(
+                matches!(ended, Ended::Written(fields) if fields == MANY + 1),
+                "{ended:?}"
+            );
+            assert_eq!(owner.get(["gone", "f0"]).await.unwrap().len(), 1);
+        }
+        owner.update([("f7", "other")]).await.unwrap();
+        let ended = writer.write(long(version)).await;
+        assert!(
+            matches!(&ended, Ended::Bad(why) if why.contains("stays as it is")),
+            "{ended:?}"
+        );
+    }
+
+    /// Changes the owner between two calls. Returns whether the last call was still to come.
+    async fn interfere(owner: ByteOwner) -> bool {
+        while owner.get(["f0"]).await.unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        owner.update([("theirs", "1")]).await.unwrap();
+        let last = format!("f{}", MANY - 1);
+        owner.get([last.as_str()]).await.unwrap().is_empty()
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_change_of_another_program_between_two_calls_of_a_line_is_kept() {
+        loop {
+            let folder = tempfile::tempdir().unwrap();
+            let (writer, owner, _hurry) = writer(&folder).await;
+            let version = owner.update([("gone", "1")]).await.unwrap().version();
+            let other = tokio::spawn(interfere(owner));
+            let ended = writer.write(long(version)).await;
+            let is_told =
+                |why: &str| why.contains("has changed") && why.contains("fields are written");
+            match other.await.unwrap() {
+                // It came too late.
+                false if matches!(ended, Ended::Written(_)) => {}
+                _ => {
+                    let is_bad = matches!(&ended, Ended::Bad(why) if is_told(why));
+                    return assert!(is_bad, "{ended:?}");
+                }
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn a_call_that_is_there_is_known_by_its_fields() {
+        let folder = tempfile::tempdir().unwrap();
+        let (writer, owner, _hurry) = writer(&folder).await;
+        owner.update([("f", "1")]).await.unwrap();
+        let field = |name: &str| Field::new(name).unwrap();
+        for (call, there) in [
+            (Call::Set(vec![(field("f"), "1".into())]), true),
+            (Call::Set(vec![(field("f"), "2".into())]), false),
+            (Call::Set(vec![(field("g"), "1".into())]), false),
+            (Call::Remove(vec![field("g")]), true),
+            (Call::Remove(vec![field("f")]), false),
+        ] {
+            assert_eq!(
+                writer.is_there(&owner, &call).await.unwrap(),
+                there,
+                "{call:?}"
+            );
+        }
     }
 }

@@ -11,7 +11,7 @@ use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead, SnapshotId};
 use storage_landing::marks::{self, Faults, Part};
-use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Version};
+use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Stamp, Version};
 
 use crate::shape::{self, ROWS};
 
@@ -96,6 +96,7 @@ fn collected(wanted: &[(Owner, Vec<Field>)]) -> anyhow::Result<Collected> {
     let reads = wanted.iter().map(|(_, fields)| read(fields)).collect();
     Ok(Collected {
         epoch,
+        stamp: Stamp::default(),
         landed: version,
         reaches: version,
         database: None,

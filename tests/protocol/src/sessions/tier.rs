@@ -65,6 +65,8 @@ impl World {
             partition: PARTITION,
             seen,
             epoch: self.epoch,
+            stamp: storage_model::Stamp::NONE,
+            until: storage_model::Timestamp(u64::MAX),
             last_version: self.last_version,
             landed_here: true,
             compare_all: false,

@@ -1,6 +1,7 @@
 //! The searches that fit a test: one module for each model.
 
 mod calls;
+mod copies;
 mod feed;
 mod form;
 mod groups;

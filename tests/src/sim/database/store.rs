@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Epoch, Event, Field, Lead, Owner, Partition, Position, Row, Scope};
+use storage_model::{Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
     Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, Events,
-    FeedEnds, Fence, Hook, HookStore, ItemPage, LandError, Loaded, Pair, PartitionRecord,
-    PurgedPage, Raise, Raised, RowFault, RowKey, SweepStore,
+    FeedEnds, Fence, Hook, HookStore, HotTier, HotTierStore, ItemPage, LandError, Loaded, Pair,
+    PartitionRecord, PurgedPage, Raise, Raised, RowFault, RowKey, SweepStore,
 };
 
 use super::server::Lockable;
+use super::tables::Tables;
 use super::transaction::{Way, unwell};
 
 /// The largest number of bytes of a value.
@@ -366,6 +367,32 @@ impl EventStore for ModelStore {
         _limit: usize,
     ) -> Result<usize, ColdError> {
         Ok(0)
+    }
+}
+
+#[async_trait]
+impl HotTierStore for ModelStore {
+    async fn introduce(&self, hot: HotId, address: &str) -> Result<(), ColdError> {
+        self.read("introduce").await?;
+        let database = &self.way.database;
+        database.change(|tables| tables.introduce(hot, address));
+        Ok(())
+    }
+
+    async fn hot_tiers(&self) -> Result<Vec<HotTier>, ColdError> {
+        self.read("hot_tiers").await?;
+        Ok(self.way.database.tables(Tables::hot_tiers))
+    }
+
+    async fn touch(&self, hot: &[HotId]) -> Result<(), ColdError> {
+        if hot.is_empty() {
+            return Ok(());
+        }
+        self.read("touch").await?;
+        let database = &self.way.database;
+        hot.iter()
+            .for_each(|hot| database.change(|tables| tables.touch(*hot)));
+        Ok(())
     }
 }
 

@@ -1,15 +1,16 @@
 //! The committed data.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use storage_model::sabotage::broken;
 use storage_model::{
-    Cell, Content, DatabaseId, Epoch, Event, Field, Lead, Owner, Partition, Position, Row,
-    SinkName, Version,
+    Cell, Content, DatabaseId, Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row,
+    SinkName, Stamp, Version,
 };
 use storage_sql::{
-    Batch, ColdPairing, Events, Fence, Loaded, Pair, PartitionRecord, Raise, Raised,
+    Batch, ColdPairing, Events, Fence, HotTier, Loaded, Pair, PartitionRecord, Raise, Raised,
 };
+use tokio::time::Instant;
 
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,6 +27,8 @@ struct Record {
     epoch: Epoch,
     last_version: Version,
     landed_epoch: Epoch,
+    stamp: Stamp,
+    hot: HotId,
 }
 
 /// The rows and the partitions' records.
@@ -45,6 +48,8 @@ pub struct Tables {
     pub starts: u64,
     /// The hot tier that it belongs to.
     pub pairing: ColdPairing,
+    /// The hot tiers: address, since when each is known, and when it was last used.
+    hot_tiers: BTreeMap<HotId, (String, Instant, Instant)>,
 }
 
 impl Tables {
@@ -101,12 +106,16 @@ impl Tables {
             epoch,
             last_version,
             landed_epoch,
+            stamp,
+            hot,
         } = self.partitions.get(&partition).copied().unwrap_or_default();
         PartitionRecord {
             partition,
             epoch,
             last_version,
             landed_epoch,
+            stamp,
+            hot,
             database: self.database(),
         }
     }
@@ -116,7 +125,8 @@ impl Tables {
     pub fn matches(&self, fence: &Fence) -> bool {
         let record = self.partitions.get(&fence.partition);
         let landed = record.is_some_and(|record| {
-            (record.epoch, record.last_version) == (fence.epoch, fence.landed)
+            let same = (record.epoch, record.last_version) == (fence.epoch, fence.landed);
+            same && record.stamp == fence.stamp
         }) || broken("R14-fence");
         landed
             && (fence
@@ -129,6 +139,40 @@ impl Tables {
     #[must_use]
     pub fn partition_count(&self) -> u32 {
         self.pairing.partitions.unwrap_or(1)
+    }
+
+    /// Stores a hot tier that is used now, or its present address.
+    pub fn introduce(&mut self, hot: HotId, address: &str) {
+        let now = Instant::now();
+        let known = self.hot_tiers.entry(hot);
+        let known = known.or_insert((String::new(), now, now));
+        (known.0, known.2) = (address.to_owned(), now);
+    }
+
+    /// Stores that a hot tier is used now.
+    pub fn touch(&mut self, hot: HotId) {
+        if let Some((_, _, seen)) = self.hot_tiers.get_mut(&hot) {
+            *seen = Instant::now();
+        }
+    }
+
+    /// The hot tiers.
+    #[must_use]
+    pub fn hot_tiers(&self) -> Vec<HotTier> {
+        let partitions = |hot: &HotId| {
+            let records = self.partitions.values();
+            records.map(|record| u64::from(record.hot == *hot)).sum()
+        };
+        let tiers = self.hot_tiers.iter();
+        tiers
+            .map(|(id, (address, since, seen))| HotTier {
+                id: *id,
+                address: address.clone(),
+                known_for: since.elapsed(),
+                seen_ago: seen.elapsed(),
+                partitions: partitions(id),
+            })
+            .collect()
     }
 
     /// The events of a partition, in their order.
@@ -214,15 +258,10 @@ impl Tables {
     /// Takes a batch whose fences match: the newer rows, and how far each partition has landed.
     pub fn take(&mut self, batch: &Batch) {
         for fence in &batch.fences {
-            let (epoch, last_version) = (fence.epoch, fence.landed.max(fence.reaches));
-            self.partitions.insert(
-                fence.partition,
-                Record {
-                    epoch,
-                    last_version,
-                    landed_epoch: epoch,
-                },
-            );
+            let record = self.partitions.entry(fence.partition).or_default();
+            record.epoch = fence.epoch;
+            record.last_version = fence.landed.max(fence.reaches);
+            record.landed_epoch = fence.epoch;
         }
         self.take_events(batch);
         for row in &batch.rows {
@@ -253,7 +292,11 @@ impl Tables {
                 .partitions
                 .is_none_or(|partitions| partitions == pair.partitions)
             && held.layout.is_none_or(|layout| layout == pair.layout)
-            && held.hot == seen.hot;
+            && held.hot == seen.hot
+            && pair.if_silent.is_none_or(|within| {
+                let mut known = self.hot_tiers().into_iter();
+                !known.any(|hot| hot.id != pair.by && hot.is_heard(within))
+            });
         if fits {
             self.pairing = ColdPairing {
                 address: "model".to_owned(),
@@ -261,33 +304,52 @@ impl Tables {
                 partitions: Some(pair.partitions),
                 layout: Some(pair.layout),
                 hot: Some(pair.hot.clone()),
+                last_raise: pair.stamp,
             };
+            self.introduce(pair.by, &pair.hot.address);
+            self.touch(pair.by);
             for partition in (0..pair.partitions)
                 .map(Partition)
                 .filter(|_| seen.hot.is_some())
             {
                 self.partitions.entry(partition).or_default();
             }
-            self.partitions
-                .values_mut()
-                .for_each(|record| record.epoch.0 += 1);
+            for record in self.partitions.values_mut() {
+                record.epoch.0 += 1;
+                (record.stamp, record.hot) = (pair.stamp, pair.by);
+            }
         }
         fits
     }
 
-    /// Raises the epochs of partitions that still have the one seen. If a partition is named twice,
-    /// the higher one counts.
+    /// Raises the epochs of partitions that still have the record seen.
     pub fn raise(&mut self, raises: &[Raise]) -> Vec<Raised> {
-        let moves = |raise: &Raise| {
-            self.record(raise.partition).epoch == raise.seen || broken("R14-raised-blindly")
+        let fits = |raise: &Raise| {
+            let before = self.record(raise.partition);
+            let same = (before.epoch, before.stamp) == (raise.seen, raise.seen_stamp)
+                && raise.reach.is_none_or(|reach| reach == before.last_version)
+                && raise.if_silent.is_none_or(|within| {
+                    let mut known = self.hot_tiers().into_iter();
+                    !known.any(|hot| {
+                        hot.id == before.hot && hot.id != raise.by && hot.is_heard(within)
+                    })
+                });
+            same || broken("R14-raised-blindly")
         };
+        // Those with a reach are made together or not at all.
+        let mut reaching = raises.iter().filter(|raise| raise.reach.is_some());
+        let all = reaching.all(fits) || broken("R14-whole");
+        let moves = |raise: &Raise| fits(raise) && (raise.reach.is_none() || all);
         let moved: Vec<bool> = raises.iter().map(moves).collect();
-        let mut descending = raises.to_vec();
-        descending.sort_by_key(|raise| std::cmp::Reverse(raise.seen));
-        for raise in descending {
-            let record = self.partitions.entry(raise.partition).or_default();
-            if record.epoch == raise.seen || broken("R14-raised-blindly") {
+        let mut named = BTreeSet::new();
+        for (raise, moves) in raises.iter().zip(&moved) {
+            // A partition that is named twice is raised once.
+            if *moves && named.insert(raise.partition) {
+                let record = self.partitions.entry(raise.partition).or_default();
                 record.epoch = Epoch(raise.seen.max(raise.above).0 + 1);
+                (record.stamp, record.hot) = (raise.stamp, raise.by);
+                self.pairing.last_raise = raise.stamp;
+                self.touch(raise.by);
             }
         }
         let after = raises.iter().map(|raise| self.record(raise.partition));
