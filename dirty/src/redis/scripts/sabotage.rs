@@ -152,7 +152,12 @@ const BREAKS: &[Break] = &[
     // Marks are settled although their hash is gone, or stay in the snapshot under the name of the new
     // hash.
     ("R6-gone", "settle", "if not gone[i] then", "if true then"),
-    ("R6-aside", "mutation", "KEYS[at], KEYS[at + 1],", "KEYS[at],"),
+    (
+        "R6-aside",
+        "mutation",
+        "KEYS[at], KEYS[at + 1],",
+        "KEYS[at],",
+    ),
     ("R6-aside", "fill", "KEYS[at], KEYS[at + 1],", "KEYS[at],"),
     // A fill takes any marker for proof, or ignores whether the hash is there. Or it gives the hash
     // that it makes no number.
