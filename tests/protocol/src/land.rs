@@ -121,6 +121,12 @@ pub(super) fn commit(
     if rows.is_empty() {
         return Ok(true);
     }
+    if let Some(row) = rows.iter().find(|row| world.truth.is_antedated(row)) {
+        return Err(format!(
+            "{} lands with the version of an older write",
+            row.field
+        ));
+    }
     // A restored value stands in the story twice. So the earlier place before is compared with the
     // later place after.
     let before: Vec<_> = world

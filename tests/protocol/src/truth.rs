@@ -1,6 +1,6 @@
 //! The oracle: the applied writes in order, and the part that must be there.
 
-use storage_model::{Applied, Bytes, Cell, Change, Condition, Field, Mutation, Version};
+use storage_model::{Applied, Bytes, Cell, Change, Condition, Field, Mutation, Row, Version};
 
 /// All cells that one field ever had, and the cell that must be seen now.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -26,6 +26,8 @@ enum Deleted {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct Chapter {
     cell: Option<Cell>,
+    /// The version of the write that made it.
+    version: Version,
     /// A failover or a deletion took it, and the story went on without it.
     lost: bool,
 }
@@ -55,7 +57,11 @@ impl Truth {
     pub(super) fn new(fields: impl Iterator<Item = (Option<Cell>, Field)>) -> Self {
         let story = |(cell, field)| Story {
             field,
-            chapters: vec![Chapter { cell, lost: false }],
+            chapters: vec![Chapter {
+                cell,
+                version: Version::ZERO,
+                lost: false,
+            }],
             now: 0,
             deleted: None,
         };
@@ -151,6 +157,15 @@ impl Truth {
                 .iter()
                 .position(|known| is_same(known.cell.as_ref(), cell))
         })
+    }
+
+    /// Whether a row is older than the write that made its cell (R3).
+    pub(super) fn is_antedated(&self, row: &Row) -> bool {
+        let place = self.first_place(&row.field, Some(&row.cell));
+        let story = self.of(&row.field).zip(place);
+        story
+            .and_then(|(story, place)| story.chapters.get(place))
+            .is_some_and(|chapter| row.version < chapter.version)
     }
 
     /// The present place of each field.
@@ -283,6 +298,7 @@ impl Truth {
                 .for_each(|chapter| chapter.lost = true);
             story.chapters.push(Chapter {
                 cell: Some(cell),
+                version: reply.version,
                 lost: false,
             });
             story.now = story.chapters.len() - 1;
