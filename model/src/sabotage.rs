@@ -95,6 +95,7 @@ pub const SWITCHES: &[&str] = &[
     "R14-landed-since",
     "R14-whole",
     "R14-watched",
+    "R14-unnamed",
     "R14-own-raise",
     "R14-unstamped",
     "R14-suspect",

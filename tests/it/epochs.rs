@@ -88,6 +88,7 @@ async fn a_partition_that_an_older_program_raised_is_named_by_the_next_compariso
     tiers.compare_tiers().await?;
     database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
     let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    let here = HotId::of(&seen.incarnation);
     let adopt = Adopt {
         partition: PARTITION,
         seen,
@@ -104,7 +105,6 @@ async fn a_partition_that_an_older_program_raised_is_named_by_the_next_compariso
     let named = |tables: &Tables| tables.record(PARTITION).hot;
     assert_eq!(database.tables(named), HotId::NONE);
     tiers.compare_tiers().await?;
-    let here = HotId::of(&tiers.hot().pairing().await?.incarnation);
     assert_eq!(database.tables(named), here);
     Ok(())
 }

@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use storage_dirty::{HotPairing, PartitionState};
+use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, HotId, Partition, Stamp, Timestamp};
 use storage_sql::{ColdPairing, HotTier, PartitionRecord};
 use tokio::time::{Instant, sleep};
@@ -243,7 +244,7 @@ impl Tiers {
         }
         // An older copy would take a partition that names no hot tier at once. Calls to a partition
         // in order would never name this one.
-        if !seen.unnamed.is_empty() {
+        if !seen.unnamed.is_empty() && is_kept("R14-unnamed") {
             self.prepare_at_home(&seen.unnamed).await?;
         }
         if seen.held.is_empty()
