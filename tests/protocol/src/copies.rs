@@ -930,8 +930,11 @@ impl Copies {
 
     /// Whether a hot tier comes into use from here without faults, if one could.
     fn comes_back(&self, world: &World) -> bool {
-        // A database that forgot a take-over needs a person.
-        if world.forgiven && (self.faults.wipes > 0 || self.faults.blanks > 0) {
+        // A database that forgot a take-over needs a person. So does one that gave the place to a copy
+        // that has died since: to the others, that copy has replaced them.
+        let faults = self.faults;
+        let may_need_a_person = faults.wipes > 0 || faults.blanks > 0 || faults.deaths > 0;
+        if world.forgiven && may_need_a_person {
             return true;
         }
         // A blank hot tier whose program takes over for it has ended meanwhile, and others came back
