@@ -41,7 +41,10 @@ local function gone_hashes()
   for from = 1, count + rows, CHUNK do
     local to = math.min(from + CHUNK - 1, count + rows)
     if call('EXISTS', unpack(KEYS, OWNERS + from, OWNERS + to)) <= to - from then
-      for i = from, to do gone[i] = call('EXISTS', KEYS[OWNERS + i]) == 0 end
+      for i = from, to do
+        local hash = KEYS[OWNERS + i]
+        gone[i] = hash ~= KEYS[EVICT] and call('EXISTS', hash) == 0
+      end
     end
   end
   return gone
