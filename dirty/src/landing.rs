@@ -187,7 +187,8 @@ pub struct LandedRow {
     /// The version of the row.
     pub version: Version,
     /// The birth of the hash that the row was read from, since the hash proves nothing about earlier
-    /// writes (R6). Zero if a mark of this hash names the field.
+    /// writes (R6). Zero if a mark of this hash names the field. Error marks from before the birth of
+    /// the present hash stay in any case.
     pub from: Version,
 }
 

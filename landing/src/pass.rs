@@ -17,7 +17,7 @@ use storage_tiers::bisect::WAITS;
 
 /// The shortest time between two checks that the tiers still belong together. Game servers use the
 /// same.
-const COMPARE_EVERY: Duration = Duration::from_secs(2);
+pub(crate) const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The time between two looks for events that have been in the database for long enough.
 const DROP_EVERY: Duration = Duration::from_secs(10);
@@ -112,8 +112,7 @@ impl Worker {
         away.map_or(Ok(()), |error| Err(error.into()))
     }
 
-    /// Compares the tiers at intervals, before anything lands. A worker without work does so, too: it
-    /// tells the database that the hot tier is used.
+    /// Compares the tiers at intervals, before anything lands.
     async fn compare(&self) -> Result<(), TierError> {
         let last = *self.compared.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {

@@ -19,6 +19,7 @@ use crate::hooks::{LOOK_EVERY, Permit};
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::notes::LandedNotes;
+use crate::pass::COMPARE_EVERY;
 use crate::pulse::Pulse;
 use crate::relay::Relay;
 use crate::rescue::{self, Rescued};
@@ -183,7 +184,8 @@ impl LandingWorker {
             shutdown,
             self.watch_hooks(ended.clone()),
             self.keep(ended.clone()),
-            self.watch_holders(ended),
+            self.watch_holders(ended.clone()),
+            self.watch_tiers(ended),
             work
         );
         let Worker {
@@ -333,6 +335,24 @@ impl LandingWorker {
                 }
             }
             wait(*lease / 4, &mut ended).await;
+        }
+    }
+
+    /// Compares the tiers all the time. That tells the database that the hot tier is used, however long
+    /// a pass or a pause takes (R14).
+    async fn watch_tiers(&self, mut ended: watch::Receiver<bool>) {
+        let Worker { tiers, metrics, .. } = &*self.worker;
+        loop {
+            wait(COMPARE_EVERY, &mut ended).await;
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                compared = caught(&metrics.panics, tiers.compare_tiers()) => {
+                    if let Err(error) = compared {
+                        tracing::debug!(%error, "the tiers could not be compared");
+                    }
+                }
+            }
         }
     }
 

@@ -47,6 +47,7 @@ pub const SWITCHES: &[&str] = &[
     "R6-birth",
     "R6-gone",
     "R6-aside",
+    "R6-before",
     "R6-null",
     "R7-marker",
     "R7-absent",

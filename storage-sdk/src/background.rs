@@ -20,8 +20,8 @@ use crate::unheard;
 
 /// The time between two calls that refresh owners after reads, and the pause after a panic.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// The time between two looks whether the tiers still belong together. Each look is one statement
-/// to the database.
+/// The time between two looks whether the tiers still belong together. Each look is two statements to
+/// the database.
 const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The tasks of a storage. They end when it is closed, or when the last handle of any kind is

@@ -129,9 +129,7 @@ impl Tiers {
         // replaced.
         let (here, cold) = self.paired().await?;
         let known = match self.places.known() {
-            Some(known)
-                if known.last_raise == cold.last_raise && self.has_still(&known).await? =>
-            {
+            Some(known) if known.last_raise == cold.last_raise && self.has_still(&known).await => {
                 known
             }
             _ => self.look_at_all(look, &here, &cold).await?,
@@ -219,12 +217,15 @@ impl Tiers {
         Ok(others)
     }
 
-    async fn has_still(&self, known: &Known) -> Result<bool, TierError> {
+    async fn has_still(&self, known: &Known) -> bool {
         let partitions: Vec<_> = known.held.iter().map(|held| held.partition).collect();
-        let states = self.states(&partitions).await?;
+        // If a server does not answer, the look at all partitions passes it over and goes on.
+        let Ok(states) = self.states(&partitions).await else {
+            return false;
+        };
         let now = partitions.iter().zip(&states);
         let now = now.map(|(partition, state)| Held::of(state, *partition));
-        Ok(now.eq(known.held.iter().copied().map(Some)))
+        now.eq(known.held.iter().copied().map(Some))
     }
 
     /// Looks at all partitions, and remembers what it finds.

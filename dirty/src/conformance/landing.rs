@@ -451,6 +451,34 @@ pub async fn a_hash_that_is_made_anew_puts_the_mark_in_the_snapshot_aside(h: &Ha
     }
 }
 
+/// R6: its rows can be those that a load brought.
+pub async fn a_hash_that_is_made_anew_clears_no_error_mark_of_the_one_before(h: &Harness) {
+    let ann = owner("ann");
+    let partition = h.partition(&ann);
+    let lost = h.set(&ann, "gold", "1").await;
+    let lock = h.lock(partition).await;
+    h.snapshot(partition, &lock).await;
+    let rejected = Rejected {
+        leaves: Vec::new(),
+        source: h.scan(partition).await.pop(),
+        owner: Some(ann.clone()),
+        faults: vec![fault("gold", lost, "too long")],
+    };
+    h.reject(partition, &lock, vec![rejected]).await.unwrap();
+    h.rig().lose(&ann).await;
+    let old = vec![("gold", live("0"), Version::new(5).unwrap())];
+    let load = all_rows(&ann, h.observe(&ann).await, old);
+    let version = accepted(h.fill(&load).await).header.unwrap().version;
+    let rows = vec![(ann.clone(), field("gold"), version)];
+    let settle = Settle {
+        landed: version,
+        rows: landed_rows(rows),
+        ..h.settling(partition, Some(&lock))
+    };
+    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 0);
+    assert!(h.is_marked(&ann).await);
+}
+
 /// R6: any other hash has none.
 pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &Harness) {
     let (ann, _) = h.cold("ann").await;

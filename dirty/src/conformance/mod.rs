@@ -229,6 +229,7 @@ macro_rules! hot_conformance {
                     a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_stays_apart,
                     marks_of_a_hash_that_is_gone_stay_until_they_are_told,
                     a_hash_that_is_made_anew_puts_the_mark_in_the_snapshot_aside,
+                    a_hash_that_is_made_anew_clears_no_error_mark_of_the_one_before,
                     a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth,
                     collect_returns_tombstones_and_purged_fields,
                     collect_of_an_evicted_owner_has_no_header,

@@ -326,6 +326,20 @@ fn has_hash(state: &PartState, owner: &Owner) -> bool {
     keeps("R6-gone", state.hashes.get(owner).is_some())
 }
 
+/// The row, as it clears error marks. A hash that was made anew can have rows that no write has changed.
+/// They prove nothing about a write that went with the hash before (R6).
+fn since_birth(state: &PartState, row: &LandedRow) -> LandedRow {
+    let hash = state
+        .hashes
+        .get(&row.owner)
+        .filter(|_| is_kept("R6-before"));
+    let born = hash.map(|hash| hash.born).unwrap_or_default();
+    LandedRow {
+        from: row.from.max(born),
+        ..row.clone()
+    }
+}
+
 /// Clears marks whose rows were committed (R5).
 ///
 /// # Errors
@@ -364,6 +378,7 @@ pub fn settle(
         if !has_hash(state, owner) {
             continue;
         }
+        let row = &since_birth(state, row);
         if let Some((refused, partners)) = state.marks.clear_error(row) {
             settled.errors_cleared += 1;
             touched.insert(owner);

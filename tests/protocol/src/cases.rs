@@ -194,6 +194,11 @@ const DELETED: Bounds = Bounds {
     deletes: 1,
     ..LEAST
 };
+const DELETED_REFUSED: Bounds = Bounds {
+    fields: 1,
+    refusals: 1,
+    ..DELETED
+};
 const REFILLED: Bounds = Bounds {
     stored: true,
     fields: 2,
@@ -434,10 +439,16 @@ pub const LOSSES: Group = Group {
 
 /// Hashes that are deleted by hand.
 pub const DELETIONS: Group = Group {
-    cases: &[Case {
-        name: "deleted hash",
-        bounds: DELETED,
-    }],
+    cases: &[
+        Case {
+            name: "deleted hash",
+            bounds: DELETED,
+        },
+        Case {
+            name: "deleted hash of a rejected field",
+            bounds: DELETED_REFUSED,
+        },
+    ],
     large: &[Case {
         name: "deleted hash, crash",
         bounds: Bounds {
@@ -621,6 +632,10 @@ pub const BROKEN: &[Case] = &[
     Case {
         name: "R6-aside",
         bounds: DELETED,
+    },
+    Case {
+        name: "R6-before",
+        bounds: DELETED_REFUSED,
     },
     Case {
         name: "R7-refill",

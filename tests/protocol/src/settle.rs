@@ -131,8 +131,10 @@ impl Working<'_, '_> {
     }
 }
 
-/// An error mark that the committed rows should have cleared.
+/// An error mark that the committed rows should have cleared. Without the hash that the field was
+/// written to, a mark stays.
 fn kept(world: &World, rows: &[LandedRow]) -> Option<String> {
+    let born = world.read().header?.born;
     reject::errors(&world.hot, 0, usize::MAX)
         .entries
         .into_iter()
@@ -141,7 +143,7 @@ fn kept(world: &World, rows: &[LandedRow]) -> Option<String> {
             let newer = rows.iter().find(|row| {
                 (&row.owner, &row.field) == (&owner, &field)
                     && error.version <= row.version
-                    && row.from <= error.version
+                    && row.from.max(born) <= error.version
             })?;
             Some(format!(
                 "{field} was landed at version {}, and its error mark of version {} stays",

@@ -21,7 +21,7 @@
 -- ARGV[8..] name of each mark. Then of each committed row the owner's name, field, version, and the
 --   version below which error marks stay.
 -- Reply: {marks cleared, error marks cleared}.
--- Invariant: nothing is added to a snapshot, and marks are cleared only under its number (R5). An
+-- Invariant: no mark is added to a snapshot, and marks are cleared only under its number (R5). An
 --   owner that a map names keeps its hash (R2). Marks without a hash stay (R6). A mark that goes on
 --   probation is always in a map (H33).
 expect(#KEYS >= OWNERS and #ARGV >= 7)
@@ -83,7 +83,10 @@ local function landed_errors()
       order[#order + 1] = name
     end
     local line = entry.fields[field]
-    if line and error_version(line) <= version and error_version(line) >= from and not gone[count + i] then
+    -- A hash that was made anew can have rows that no write has changed. They prove nothing about a
+    -- write that went with the hash before (R6).
+    local born = line and tonumber(call('HGET', KEYS[OWNERS + count + i], ':b') or '0')
+    if line and error_version(line) <= version and error_version(line) >= math.max(from, born) and not gone[count + i] then
       entry.fields[field] = nil
       entry.changed, cleared = true, cleared + 1
       owners.add(name, KEYS[OWNERS + count + i])
@@ -116,7 +119,9 @@ each_chunk('HDEL', KEYS[ERRORS], drops)
 -- The owners of all marks. If a mark was gone already, another map names its owner, or the hash may
 -- expire.
 if #marks > 0 then
-  for i = 1, count do owners.add(ARGV[7 + i], KEYS[OWNERS + i]) end
+  for i = 1, count do
+    if not gone[i] then owners.add(ARGV[7 + i], KEYS[OWNERS + i]) end
+  end
 end
 -- Cleared marks are gone from the snapshot. But the snapshot may name an owner that lost an error
 -- mark.

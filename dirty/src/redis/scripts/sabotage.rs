@@ -151,7 +151,13 @@ const BREAKS: &[Break] = &[
     ("R6-birth", "fill", "if is_reborn then\n", "if false then\n"),
     // Marks are settled although their hash is gone, or stay in the snapshot under the name of the new
     // hash.
-    ("R6-gone", "settle", "if not gone[i] then", "if true then"),
+    (
+        "R6-gone",
+        "settle",
+        "if not gone[i] then names",
+        "if true then names",
+    ),
+    ("R6-before", "settle", "math.max(from, born)", "from"),
     (
         "R6-aside",
         "mutation",
@@ -600,8 +606,8 @@ const BREAKS: &[Break] = &[
     (
         "R6-settled",
         "settle",
-        "error_version(line) >= from and",
-        "true and",
+        "error_version(line) >= math.max(from, born) and",
+        "error_version(line) >= born and",
     ),
     ("H123-room", "mutation", "#held < MARK_MAX", "true"),
     ("G1-epoch", "links", "in_epoch(KEYS[PART], ARGV[1])\n", ""),
