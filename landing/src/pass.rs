@@ -79,11 +79,8 @@ impl Worker {
                 Err(error) => drop(away.get_or_insert(error)),
             }
         }
-        let compared = self.compare().await;
         if !(work.marked.is_empty() && work.rejected.is_empty() && work.lost.is_empty()) {
-            compared?;
-        } else if let Err(error) = compared {
-            tracing::debug!(%error, "the tiers could not be compared");
+            self.compare().await?;
         }
         let round = Arc::new(Round::of(work.marked));
         for partition in work.lost {

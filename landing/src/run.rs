@@ -435,7 +435,8 @@ impl LandingWorker {
                     self.note_pass(Err(&error));
                     failures = failures.saturating_add(1);
                     let wait = match error {
-                        TierError::Behind(_) => backoff.wait().min(WATCH_EVERY),
+                        // Another hot tier may fall silent.
+                        TierError::Behind(_) => backoff.wait().min(COMPARE_EVERY),
                         _ => backoff.wait(),
                     };
                     self.report(&error, failures, wait);
@@ -466,10 +467,6 @@ impl LandingWorker {
 
 /// The interval of a worker in a hurry.
 const HURRY: Duration = Duration::from_millis(20);
-
-/// The longest pause while another hot tier may fall silent. A process that looks more seldom does
-/// not count that as silence.
-const WATCH_EVERY: Duration = Duration::from_secs(2);
 
 /// The pause after a pass of this length. Marks gather in the pause, so a field that is written all
 /// the time lands once a pass.
