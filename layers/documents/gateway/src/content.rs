@@ -78,10 +78,10 @@ async fn document(
 ) -> Result<Response, Problem> {
     let revision = query.number(&["revision"])?;
     query.finish("a document takes revision")?;
+    let conditions = conditions(headers)?;
     if let Some(revision) = revision {
         return kept(shared, path, revision).await;
     }
-    let conditions = conditions(headers)?;
     let found = shared.documents.get(path).await?;
     let tag = found.as_ref().map(Document::tag);
     if let Some(unchanged) = unchanged(&conditions, tag)? {
@@ -92,7 +92,7 @@ async fn document(
     Ok(with_revision(with_tag(response, tag), document.revision))
 }
 
-/// A document or item as it was at a revision.
+/// A document or item as it was at a revision. It has no tag, so conditions say nothing about it.
 async fn kept(shared: &Shared, path: &Path, revision: usize) -> Result<Response, Problem> {
     let revision = u64::try_from(revision).unwrap_or(u64::MAX);
     let found = shared.documents.get_revision(path, revision).await?;

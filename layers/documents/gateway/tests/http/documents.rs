@@ -322,6 +322,13 @@ pub(crate) async fn earlier_versions_are_kept(place: Place) -> Result<()> {
     assert_eq!(at("kept/b~/y", 1).await?.0, 404);
     let none = place.get("other/x?revision=1").await?;
     assert_eq!(refused(none).await?, (400, "query".to_owned()));
+    let no_tag = place
+        .call(Method::GET, "kept/a?revision=5")
+        .header("if-match", "G");
+    assert_eq!(
+        refused(no_tag.send().await?).await?,
+        (400, "request".to_owned())
+    );
     place.close().await
 }
 
