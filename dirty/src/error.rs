@@ -68,4 +68,10 @@ impl HotError {
             message: message.into(),
         }
     }
+
+    /// Whether the connection broke, or there was none.
+    #[must_use]
+    pub const fn is_cut_off(&self) -> bool {
+        matches!(self.kind, HotKind::Interrupted | HotKind::Unavailable)
+    }
 }

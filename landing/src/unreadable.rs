@@ -1,7 +1,6 @@
 //! Owners that the hot tier can't hand over: each read of one breaks the connection, for example because it is larger than a limit
 //! of the server or of a proxy. The other owners of its batch land without it.
 
-use storage_dirty::{HotError, HotKind};
 use storage_tiers::TierError;
 
 use crate::marks::{self, Faults, Part, Rows};
@@ -17,10 +16,7 @@ const REASON: &str = "unreadable: the connection breaks whenever this owner is r
 impl Worker {
     /// Whether a read broke its connection although the hot tier answers.
     pub(crate) async fn is_broken_by_reading(&self, error: &TierError, parts: &[Part]) -> bool {
-        let TierError::Hot(HotError { kind, .. }) = error else {
-            return false;
-        };
-        if !matches!(kind, HotKind::Interrupted | HotKind::Unavailable) {
+        if !error.is_cut_off() {
             return false;
         }
         let partitions: Vec<_> = parts.iter().map(|part| part.partition).collect();

@@ -77,6 +77,12 @@ impl TierError {
         }
     }
 
+    /// Whether the connection to the hot tier broke, or there was none.
+    #[must_use]
+    pub const fn is_cut_off(&self) -> bool {
+        matches!(self, Self::Hot(error) if error.is_cut_off())
+    }
+
     /// Whether waiting does not help. A tier rejects the call until an operator acts, for example
     /// on a password, a right or a full disk.
     #[must_use]

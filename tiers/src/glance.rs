@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
+use storage_dirty::{Header, HotError, HotKind, HotRead};
 use storage_model::{Cell, Epoch, Field, Owner, Position, Row, Version, tries};
 
 use crate::load::contended;
@@ -38,34 +38,31 @@ impl Tiers {
         Err(contended(owner))
     }
 
-    /// The owner's hash, whatever rows the database has. Empty if the hot tier has no record of the
-    /// partition, because nothing in such a partition counts.
+    /// The owner's hash, whatever rows the database has, and whatever incarnation of the server
+    /// recorded its partition. Empty if the hot tier has no record of the partition, because nothing
+    /// in such a partition counts.
     ///
     /// # Errors
-    /// The hot tier is away.
+    /// The hot tier is away, or can't hand the hash over.
     ///
     /// # Cancel safety
     /// Only reads.
-    pub async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, HotError> {
-        let read = Read {
-            owner: owner.clone(),
-            fields: Fields::All,
-        };
-        match self.hot.read(&[read]).await.pop() {
-            Some(Err(error))
-                if matches!(error.kind, HotKind::Unprepared(_))
-                    && !self.is_there(owner).await? =>
-            {
-                Ok(HotRead::default())
+    pub async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, TierError> {
+        match self.whole_hash(owner).await {
+            Err(TierError::Hot(error)) if matches!(error.kind, HotKind::Unprepared(_)) => {
+                if self.has_record(owner).await? {
+                    Ok(self.hot.read_recorded(owner).await?)
+                } else {
+                    Ok(HotRead::default())
+                }
             }
-            Some(read) => read,
-            None => Ok(HotRead::default()),
+            read => read,
         }
     }
 
     /// Whether the hot tier has a record of the owner's partition, and so may hold data that the
     /// database lacks.
-    async fn is_there(&self, owner: &Owner) -> Result<bool, HotError> {
+    async fn has_record(&self, owner: &Owner) -> Result<bool, HotError> {
         let partition = owner.partition(self.hot.partition_count());
         let state = self
             .hot

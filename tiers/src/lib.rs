@@ -7,7 +7,7 @@
 //! | [`verdict`], [`place`] | which step a partition needs; the hot tier that has the partitions, while it is used |
 //! | [`load`] | hot-loads: an owner's rows into the hot tier, once for all callers |
 //! | [`suspect`] | owners from before a rewind are compared with their rows |
-//! | [`glance`] | reads that write to neither tier |
+//! | [`glance`], `whole` | reads that write to neither tier; a hash that is larger than a reply may be |
 //! | [`together`] | owners that must land together, since one transaction wrote them |
 //! | [`flush`], [`bisect`] | landing one owner at once; halving a batch that the database rejects |
 //! | `prepare_together` | partitions that are prepared together, for all calls that wait for them |
@@ -40,6 +40,7 @@ pub mod together;
 pub mod verdict;
 pub mod verify;
 mod watch;
+mod whole;
 
 pub use epoch::landed_here;
 pub use error::TierError;

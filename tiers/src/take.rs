@@ -138,7 +138,11 @@ impl Tiers {
                 }
             }
         };
-        known.retain(|tier| tier.is_heard(within));
+        let (mut watch, now) = (self.places.watch(), Instant::now());
+        known.retain(|tier| {
+            let saw_use = watch.saw_use(tier, now, within);
+            tier.is_heard(within) || (tier.partitions > 0 && saw_use)
+        });
         Ok(known)
     }
 

@@ -157,13 +157,27 @@ impl Tiers {
             whole.push(match readable(answer) {
                 Ok(found) => found,
                 Err(error) => {
-                    self.prepare_after(error).await?;
-                    let again = self.hot.read(std::slice::from_ref(read)).await.pop();
-                    again.map(readable).transpose()?.flatten()
+                    if !error.is_cut_off() {
+                        self.prepare_after(error).await?;
+                    }
+                    self.read_again(&read.owner).await?
                 }
             });
         }
         Ok(whole)
+    }
+
+    /// The hash of an owner that could not be read beside others. Another owner may have broken the
+    /// connection.
+    async fn read_again(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
+        match self.whole_hash(owner).await {
+            Err(error) if error.is_cut_off() && self.answers_for(owner).await => {
+                tracing::warn!(%owner, %error, "the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy");
+                Ok(None)
+            }
+            Err(TierError::Hot(error)) => Ok(readable(Err(error))?),
+            read => read.map(Some),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::StreamExt as _;
-use storage_dirty::{Fields, HotError, HotRead, Read};
+use storage_dirty::{Fields, HotRead, Read};
 use storage_landing::rescue::marked_owners;
 use storage_model::Partition;
 use storage_sdk::{Kind, Owner, Storage};
@@ -61,7 +61,7 @@ struct Written {
 async fn entity(
     storage: &Storage,
     owner: &Owner,
-    hot: Result<HotRead, HotError>,
+    hot: Option<HotRead>,
     decode: bool,
 ) -> anyhow::Result<Option<Entity>> {
     let whole = |read: &HotRead| {
@@ -69,7 +69,7 @@ async fn entity(
             .is_some_and(|header| header.complete && !header.suspect)
     };
     let read = match hot {
-        Ok(read) if whole(&read) => Ok(read),
+        Some(read) if whole(&read) => Ok(read),
         _ => storage.tiers().glance(owner).await,
     };
     if let Ok(read) = read {
@@ -95,24 +95,24 @@ async fn entity_alone(
     owner: &Owner,
     decode: bool,
 ) -> anyhow::Result<Option<Option<Entity>>> {
-    let read = Read {
-        owner: owner.clone(),
-        fields: Fields::All,
-    };
-    let hot = storage.tiers().hot().read(&[read]).await.remove(0);
-    let error = match entity(storage, owner, hot, decode).await {
+    let hot = storage.tiers().whole_hash(owner).await;
+    let error = match entity(storage, owner, hot.ok(), decode).await {
         Ok(entity) => return Ok(Some(entity)),
         Err(error) => error,
     };
-    let partition = owner.partition(storage.tiers().hot().partition_count());
-    if !is_cut_off(&error) || !storage.tiers().answers(&[partition]).await {
+    if !is_cut_off(&error) || !storage.tiers().answers_for(owner).await {
         return Err(error);
     }
+    report_unreadable(owner, &error);
+    Ok(None)
+}
+
+/// Says that an owner is left out.
+fn report_unreadable(owner: &Owner, error: &anyhow::Error) {
     tracing::error!(
         %owner,
         "the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: it is left out ({error:#})"
     );
-    Ok(None)
 }
 
 /// Whether an error tells of a connection that broke.
@@ -151,7 +151,14 @@ async fn write_unlanded(
         let record = state.transpose()?.and_then(|state| state.record);
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
-            let read = tiers.hash_as_it_is(&owner).await?;
+            let read = match tiers.hash_as_it_is(&owner).await {
+                Err(error) if error.is_cut_off() && tiers.answers_for(&owner).await => {
+                    report_unreadable(&owner, &error.into());
+                    written.unreadable += 1;
+                    continue;
+                }
+                read => read?,
+            };
             let version = read.header.map(|header| header.version.get());
             let base = Base {
                 version: version.unwrap_or_default(),
@@ -193,7 +200,7 @@ async fn write_all(
                 .collect();
             let hot = storage.tiers().hot().read(&reads).await;
             let entities = owners.iter().zip(hot).map(async |(owner, hot)| {
-                let entity = entity(storage, owner, hot, decode).await;
+                let entity = entity(storage, owner, hot.ok(), decode).await;
                 (owner, entity)
             });
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);

@@ -71,6 +71,10 @@ async fn a_replaced_redis_is_exported_and_imported() -> Result<()> {
     );
     assert!(lines.contains("{\"removed\":true}"), "{lines}");
     assert!(!lines.contains("\"ann\""), "ann has landed: {lines}");
+    restart(&first).await?;
+    let export = program(&old, &["export", "--unlanded", "--output", file]).await?;
+    assert!(export.status.success(), "{}", text(&export.stderr));
+    assert_eq!(std::fs::read_to_string(file)?, lines);
 
     // Eve has changed on the second one, too. Bob has not.
     let import = program(&new, &["import", file]).await?;

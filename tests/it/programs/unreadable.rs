@@ -32,22 +32,35 @@ async fn an_owner_that_breaks_the_connection_is_named_and_the_others_land_and_ar
             .call(&["CONFIG", "SET", "client-output-buffer-limit", &limit])
             .await
     };
-    set("1000000").await?;
-
     let file = folder.path().join("all.jsonl");
-    let exported = program(
-        &config,
-        &["export", "--output", file.to_str().unwrap_or_default()],
-    )
-    .await?;
-    let (out, said) = (text(&exported.stdout), text(&exported.stderr));
-    assert_eq!(exported.status.code(), Some(1), "{out}{said}");
-    assert!(
-        said.contains("player/whale") && said.contains("client-output-buffer-limit"),
-        "{said}"
-    );
-    assert!(said.contains("40 owners\n1 owners are missing"), "{said}");
-    assert!(!file.exists(), "it is not complete");
+    let export = async |unlanded: &[&str]| -> Result<(Option<i32>, String)> {
+        let output = ["export", "--output", file.to_str().unwrap_or_default()];
+        let exported = program(&config, &[&output, unlanded].concat()).await?;
+        let said = text(&exported.stdout) + &text(&exported.stderr);
+        Ok((exported.status.code(), said))
+    };
+    // Each value fits into a reply, and the whole owner does not.
+    set("1000000").await?;
+    for unlanded in [&[][..], &["--unlanded"]] {
+        let (code, said) = export(unlanded).await?;
+        assert_eq!(code, Some(0), "{said}");
+        assert!(said.contains("41 owners"), "{said}");
+        let lines = std::fs::read_to_string(&file)?;
+        assert_eq!(lines.matches(&large).count(), 4);
+        std::fs::remove_file(&file)?;
+    }
+    // No value fits.
+    set("500000").await?;
+    for unlanded in [&[][..], &["--unlanded"]] {
+        let (code, said) = export(unlanded).await?;
+        assert_eq!(code, Some(1), "{said}");
+        assert!(
+            said.contains("player/whale") && said.contains("client-output-buffer-limit"),
+            "{said}"
+        );
+        assert!(said.contains("40 owners\n1 owners are missing"), "{said}");
+        assert!(!file.exists(), "it is not complete");
+    }
 
     let drained = program(&config, &["drain"]).await?;
     let (out, said) = (text(&drained.stdout), text(&drained.stderr));
@@ -63,5 +76,14 @@ async fn an_owner_that_breaks_the_connection_is_named_and_the_others_land_and_ar
     let retried = program(&config, &["errors", "--retry"]).await?;
     assert_eq!(retried.status.code(), Some(0), "{}", text(&retried.stderr));
     assert_eq!(rows(&stack.database).await?.len(), 44);
+
+    set("500000").await?;
+    let verified = program(&config, &["verify"]).await?;
+    let (out, said) = (text(&verified.stdout), text(&verified.stderr));
+    assert_eq!(verified.status.code(), Some(1), "{out}{said}");
+    assert!(
+        out.contains("player/whale: the hash can't be read"),
+        "{out}{said}"
+    );
     Ok(())
 }
