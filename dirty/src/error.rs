@@ -69,7 +69,8 @@ impl HotError {
         }
     }
 
-    /// Whether the connection broke, or there was none.
+    /// Whether the server did not answer: the connection broke, or its time was up, or there was no
+    /// server that answers.
     #[must_use]
     pub const fn is_cut_off(&self) -> bool {
         matches!(self.kind, HotKind::Interrupted | HotKind::Unavailable)

@@ -243,10 +243,6 @@ pub trait Owners: Send + Sync {
     /// Reads hashes as they are. Never waits for the cold tier, never writes.
     async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>>;
 
-    /// Reads a whole hash, whatever incarnation recorded its partition: for commands that show what
-    /// a server holds that no program uses. All other reads ask for the present incarnation (R14).
-    async fn read_recorded(&self, owner: &Owner) -> Result<HotRead, HotError>;
-
     /// Applies mutations, each with the loads that it builds on, if it needs some.
     ///
     /// A mutation can change several owners of a partition. Then all below holds for each of them,

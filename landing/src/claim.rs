@@ -131,6 +131,13 @@ impl Claims {
     ) {
         let share = share(&self.lock.holder, workers, hot.partition_count());
         let surplus = self.take_idle(|partition| !share.contains(partition));
+        if !surplus.is_empty() {
+            tracing::info!(
+                partitions = surplus.len(),
+                workers = workers.len(),
+                "gives partitions to another worker"
+            );
+        }
         if let Err(error) = self.give_back(hot, &surplus).await {
             note(failed, error);
         }
@@ -152,6 +159,16 @@ impl Claims {
             .map(|(partition, _)| *partition)
             .collect();
         let got = those(&missing, locked, true, failed);
+        // A lone worker takes all of them when it begins, which is no news.
+        let is_news = workers.len() > 1 || !self.state().held.is_empty();
+        if is_news && !got.is_empty() {
+            tracing::info!(
+                partitions = got.len(),
+                of = hot.partition_count(),
+                workers = workers.len(),
+                "took partitions over"
+            );
+        }
         self.state().held.extend(got);
         self.namesakes
             .look(hot, &self.lock.holder, settings.lock_ttl, &refused)

@@ -1,14 +1,11 @@
 //! Owners that the hot tier can't hand over: each read of one breaks the connection, for example because it is larger than a limit
 //! of the server or of a proxy. The other owners of its batch land without it.
 
-use storage_tiers::TierError;
+use storage_tiers::{BREAKS, TierError};
 
 use crate::marks::{self, Faults, Part, Rows};
 use crate::transaction::{Source, reject};
 use crate::worker::Worker;
-
-/// How often one owner is read before it counts as unreadable. A connection also breaks by chance.
-const TRIES: u32 = 3;
 
 /// What the error map says of such an owner.
 const REASON: &str = "unreadable: the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: raise it, then call landing-worker errors --retry";
@@ -47,7 +44,7 @@ impl Worker {
                 continue;
             }
             tries += 1;
-            if tries < TRIES {
+            if tries < BREAKS {
                 waiting.push(part);
             } else {
                 tries = 0;
@@ -60,7 +57,7 @@ impl Worker {
                     "land the notes of partition {} beside an owner that can't be read",
                     part.partition
                 ),
-                tries: TRIES,
+                tries: BREAKS,
             }),
             None => Ok(()),
         }

@@ -33,7 +33,7 @@ names! {
     Counter FENCED_TRANSACTIONS "fenced_transactions" "Landing transactions that the fence of their partition rejected";
     Counter LANDED_NOTES "landed_notes" "Notes that reached the feed";
     Counter SWEPT_ROWS "swept_rows" "Deleted rows of fields that were purged long ago";
-    Counter TORN_OWNERS "torn_owners" "Owners that landed apart from others of their transaction";
+    Counter TORN_OWNERS "torn_owners" "Owners that landed in parts, or apart from others of their transaction";
     Counter REQUEUED_MARKS "requeued_marks" "Landed marks that were requeued, since the database had forgotten their rows";
     Counter EXPIRED_MARKS "expired_marks" "Landed marks whose probation ended";
     Counter LANDING_FAILURES "landing_failures" "Passes over the partitions that a failure of a tier ended";

@@ -473,6 +473,9 @@ impl From<TierError> for Error {
                 ),
             )
             .of(&owner.clone()),
+            TierError::Unreadable { ref owner } => {
+                Self::new(Kind::HotUnavailable, error.to_string()).of(&owner.clone())
+            }
             TierError::Behind(ref why) => Self::new(Kind::HotUnavailable, why.to_string()),
             TierError::Unpaired(ref why) => Self::new(Kind::Unpaired, why.to_string()),
             other => Self::new(Kind::Contended, other.to_string()),

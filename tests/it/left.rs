@@ -1,4 +1,4 @@
-//! Owners that were loaded once and left take no memory of Redis for good (H110). The long form loads a
+//! Owners that were loaded once and left take no memory of Redis for good (H118). The long form loads a
 //! million owners and waits until they are gone: `./scripts/long left::`.
 
 use std::time::{Duration, Instant};

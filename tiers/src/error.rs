@@ -42,6 +42,15 @@ pub enum TierError {
         /// How many attempts.
         tries: u32,
     },
+    /// The connection to the hot tier breaks whenever the owner is read, although the hot tier
+    /// answers. The other owners are not affected.
+    #[error(
+        "{owner}: the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: raise it"
+    )]
+    Unreadable {
+        /// The owner.
+        owner: Owner,
+    },
     /// Transactions that have not landed link an owner with more than one transaction of the database
     /// takes. The worker lands them apart.
     #[error(
@@ -77,7 +86,7 @@ impl TierError {
         }
     }
 
-    /// Whether the connection to the hot tier broke, or there was none.
+    /// Whether the hot tier did not answer, as [`HotError::is_cut_off`] says.
     #[must_use]
     pub const fn is_cut_off(&self) -> bool {
         matches!(self, Self::Hot(error) if error.is_cut_off())

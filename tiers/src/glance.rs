@@ -38,9 +38,8 @@ impl Tiers {
         Err(contended(owner))
     }
 
-    /// The owner's hash, whatever rows the database has, and whatever incarnation of the server
-    /// recorded its partition. Empty if the hot tier has no record of the partition, because nothing
-    /// in such a partition counts.
+    /// The owner's hash, whatever rows the database has. Empty if the hot tier has no record of the
+    /// partition, because nothing in such a partition counts.
     ///
     /// # Errors
     /// The hot tier is away, or can't hand the hash over.
@@ -49,12 +48,11 @@ impl Tiers {
     /// Only reads.
     pub async fn hash_as_it_is(&self, owner: &Owner) -> Result<HotRead, TierError> {
         match self.whole_hash(owner).await {
-            Err(TierError::Hot(error)) if matches!(error.kind, HotKind::Unprepared(_)) => {
-                if self.has_record(owner).await? {
-                    Ok(self.hot.read_recorded(owner).await?)
-                } else {
-                    Ok(HotRead::default())
-                }
+            Err(TierError::Hot(error))
+                if matches!(error.kind, HotKind::Unprepared(_))
+                    && !self.has_record(owner).await? =>
+            {
+                Ok(HotRead::default())
             }
             read => read,
         }

@@ -56,3 +56,4 @@ pub use tiers::{Noted, Tiers};
 pub use together::{Together, Units};
 pub use verdict::{Need, SILENCE, need};
 pub use verify::{Compared, Conflict, Difference};
+pub use whole::BREAKS;

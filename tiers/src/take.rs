@@ -138,11 +138,7 @@ impl Tiers {
                 }
             }
         };
-        let (mut watch, now) = (self.places.watch(), Instant::now());
-        known.retain(|tier| {
-            let saw_use = watch.saw_use(tier, now, within);
-            tier.is_heard(within) || (tier.partitions > 0 && saw_use)
-        });
+        known.retain(|tier| tier.is_heard(within));
         Ok(known)
     }
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-use storage_dirty::{Fields, Header, HotError, HotKind, HotRead, Read};
+use storage_dirty::{Fields, Header, HotKind, HotRead, Read};
 use storage_model::{Cell, Field, Owner, Row, Version, tries};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
@@ -40,6 +40,8 @@ pub enum Difference {
     NotCold,
     /// No version of this program writes such a hash.
     HotUnreadable,
+    /// The connection breaks whenever the hash is read, perhaps at a limit of the server.
+    HotTooLarge,
     /// No version of this program writes such a row.
     ColdUnreadable,
 }
@@ -61,6 +63,9 @@ impl fmt::Display for Conflict {
             }
             Difference::NotCold => f.write_str(": the hash has landed, but there is no row"),
             Difference::HotUnreadable => f.write_str(": the hash can't be read"),
+            Difference::HotTooLarge => f.write_str(
+                ": the connection breaks whenever the hash is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: raise it",
+            ),
             Difference::ColdUnreadable => f.write_str(": a row can't be read"),
         }
     }
@@ -123,7 +128,7 @@ impl Tiers {
                     field,
                     difference,
                 };
-                match look(before.as_ref(), loaded, after, is_marked)? {
+                match look(before, loaded, after, is_marked)? {
                     Look::Moves => moving.push(owner.clone()),
                     Look::Cold => compared.cold += 1,
                     Look::Unreadable(difference) => compared.conflicts.push(of((None, difference))),
@@ -143,8 +148,8 @@ impl Tiers {
         Ok(compared)
     }
 
-    /// The owners' hashes. `None` for an unreadable hash.
-    async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<Option<HotRead>>, TierError> {
+    /// The owners' hashes.
+    async fn read_whole(&self, owners: &[Owner]) -> Result<Vec<Whole>, TierError> {
         let reads: Vec<Read> = owners
             .iter()
             .map(|owner| Read {
@@ -153,54 +158,56 @@ impl Tiers {
             })
             .collect();
         let mut whole = Vec::with_capacity(reads.len());
-        for (read, answer) in reads.iter().zip(self.hot.read(&reads).await) {
-            whole.push(match readable(answer) {
-                Ok(found) => found,
-                Err(error) => {
-                    if !error.is_cut_off() {
-                        self.prepare_after(error).await?;
-                    }
-                    self.read_again(&read.owner).await?
+        for (owner, answer) in owners.iter().zip(self.hot.read(&reads).await) {
+            let first = match answer {
+                // Another owner may have broken the connection.
+                Err(error) if error.is_cut_off() => self.whole_hash(owner).await,
+                Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {
+                    self.prepare_after(error).await?;
+                    self.whole_hash(owner).await
                 }
-            });
+                answer => answer.map_err(TierError::from),
+            };
+            whole.push(judged(first)?);
         }
         Ok(whole)
     }
-
-    /// The hash of an owner that could not be read beside others. Another owner may have broken the
-    /// connection.
-    async fn read_again(&self, owner: &Owner) -> Result<Option<HotRead>, TierError> {
-        match self.whole_hash(owner).await {
-            Err(error) if error.is_cut_off() && self.answers_for(owner).await => {
-                tracing::warn!(%owner, %error, "the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy");
-                Ok(None)
-            }
-            Err(TierError::Hot(error)) => Ok(readable(Err(error))?),
-            read => read.map(Some),
-        }
-    }
 }
 
-/// The result of a read. `None` for an unreadable hash.
-fn readable(answer: Result<HotRead, HotError>) -> Result<Option<HotRead>, HotError> {
-    match answer {
-        Err(error) if error.kind == HotKind::Corrupt => {
+/// A hash, as a comparison sees it.
+#[derive(Debug, PartialEq, Eq)]
+enum Whole {
+    Hash(HotRead),
+    /// It can't be read.
+    Unreadable(Difference),
+    /// It was written while it was read in parts.
+    Moves,
+}
+
+fn judged(read: Result<HotRead, TierError>) -> Result<Whole, TierError> {
+    match read {
+        Err(TierError::Hot(error)) if error.kind == HotKind::Corrupt => {
             tracing::warn!(%error, "a hash can't be read");
-            Ok(None)
+            Ok(Whole::Unreadable(Difference::HotUnreadable))
         }
-        answer => answer.map(Some),
+        Err(TierError::Unreadable { .. }) => Ok(Whole::Unreadable(Difference::HotTooLarge)),
+        Err(TierError::Contended { .. }) => Ok(Whole::Moves),
+        read => read.map(Whole::Hash),
     }
 }
 
 /// Judges an owner by its hash before and after its rows were loaded.
 fn look(
-    before: Option<&HotRead>,
+    before: Whole,
     loaded: Result<Loaded, ColdError>,
-    after: Option<HotRead>,
+    after: Whole,
     is_marked: bool,
 ) -> Result<Look, ColdError> {
-    let Some(hot) = after else {
-        return Ok(Look::Unreadable(Difference::HotUnreadable));
+    let is_same = before == after;
+    let hot = match after {
+        Whole::Hash(hot) => hot,
+        Whole::Unreadable(difference) => return Ok(Look::Unreadable(difference)),
+        Whole::Moves => return Ok(Look::Moves),
     };
     let rows = match loaded {
         Err(error) if error.kind == ColdKind::Unreadable => {
@@ -209,7 +216,7 @@ fn look(
         }
         loaded => loaded?.rows,
     };
-    if before != Some(&hot) {
+    if !is_same {
         return Ok(Look::Moves);
     }
     let Some(header) = hot.header.filter(|header| !header.suspect) else {

@@ -1,13 +1,14 @@
 //! The whole hash of one owner, also if it is larger than a reply of the server may be.
 
 use storage_dirty::{Fields, HotError, HotRead, Read};
-use storage_model::{Field, Owner};
+use storage_model::{Field, Owner, tries};
 
 use crate::load::contended;
 use crate::{TierError, Tiers};
 
-/// How often an owner is read at which the connection breaks. It also breaks by chance.
-const TRIES: u32 = 3;
+/// How often the connection breaks on one owner before that owner counts as unreadable. A connection
+/// also breaks by chance.
+pub const BREAKS: u32 = 3;
 
 impl Tiers {
     /// The owner's whole hash. If the connection breaks on it, as it does at
@@ -15,29 +16,33 @@ impl Tiers {
     /// they belong to one moment.
     ///
     /// # Errors
-    /// The hot tier is away, or the connection breaks on one field alone. Or each try was cut off by
-    /// a concurrent write.
+    /// `Unreadable`: the connection breaks on one field, or on the names of the fields, although the
+    /// hot tier answers. `Contended`: the owner was written during each try. `Hot`: the hot tier is
+    /// away.
     ///
     /// # Cancel safety
     /// Only reads.
     pub async fn whole_hash(&self, owner: &Owner) -> Result<HotRead, TierError> {
-        let mut broken = None;
-        for _ in 0..TRIES {
-            let error = match self.read_alone(owner, Fields::All).await {
-                Err(error) if error.is_cut_off() => error,
-                read => return Ok(read?),
-            };
-            if !self.answers_for(owner).await {
-                return Err(error.into());
-            }
-            match self.hash_in_parts(owner).await {
-                Err(error) if error.is_cut_off() => broken = Some(error),
-                Err(error) => return Err(error.into()),
-                Ok(None) => {}
+        let mut read = match self.read_alone(owner, Fields::All).await {
+            Err(error) if error.is_cut_off() => Err(error),
+            read => return Ok(read?),
+        };
+        let mut breaks = 0;
+        for _ in 0..tries::OWNER {
+            match read {
                 Ok(Some(hash)) => return Ok(hash),
+                Ok(None) => {}
+                Err(error) if error.is_cut_off() && self.answers_for(owner).await => breaks += 1,
+                Err(error) => return Err(error.into()),
             }
+            if breaks > BREAKS {
+                return Err(TierError::Unreadable {
+                    owner: owner.clone(),
+                });
+            }
+            read = self.hash_in_parts(owner).await;
         }
-        Err(broken.map_or_else(|| contended(owner), TierError::from))
+        Err(contended(owner))
     }
 
     /// The owner's hash in parts that get smaller, down to single fields. `None` if it was written
@@ -46,18 +51,15 @@ impl Tiers {
         let names = self.read_alone(owner, Fields::Names).await?;
         let fields: Vec<Field> = names.cells.into_iter().map(|(field, _)| field).collect();
         let mut cells = Vec::with_capacity(fields.len());
-        let mut parts = vec![fields];
-        while let Some(mut part) = parts.pop() {
+        let mut parts = halves(fields);
+        while let Some(part) = parts.pop() {
             match self.read_alone(owner, Fields::Cells(part.clone())).await {
                 Ok(read) if read.header != names.header => return Ok(None),
                 Ok(read) => cells.extend(read.cells),
-                Err(error) if error.is_cut_off() && part.len() > 1 => {
-                    if !self.answers_for(owner).await {
-                        return Err(error);
-                    }
-                    // ORDER: the first half is read first, so the fields stay sorted.
-                    parts.push(part.split_off(part.len() / 2));
-                    parts.push(part);
+                Err(error)
+                    if error.is_cut_off() && part.len() > 1 && self.answers_for(owner).await =>
+                {
+                    parts.extend(halves(part));
                 }
                 Err(error) => return Err(error),
             }
@@ -77,10 +79,16 @@ impl Tiers {
         reads.pop().unwrap_or_else(|| Ok(HotRead::default()))
     }
 
-    /// Whether the hot tier answers about the partition of an owner, so that a read of the owner
-    /// itself broke the connection.
-    pub async fn answers_for(&self, owner: &Owner) -> bool {
+    /// Whether the hot tier answers about the owner's partition. A read of the owner that broke its
+    /// connection was the cause then.
+    async fn answers_for(&self, owner: &Owner) -> bool {
         let partition = owner.partition(self.hot.partition_count());
         self.answers(&[partition]).await
     }
+}
+
+/// Both halves of some fields. The first half is the last one, since the last one is read first.
+fn halves(mut fields: Vec<Field>) -> Vec<Vec<Field>> {
+    let second = fields.split_off(fields.len() / 2);
+    vec![second, fields]
 }

@@ -11,7 +11,7 @@ use super::partition::in_epoch;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
 use super::{fill, observe, read};
-use crate::{Evicted, Fields, Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
+use crate::{Evicted, Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
 
 #[async_trait]
 impl Owners for MemoryStore {
@@ -22,12 +22,6 @@ impl Owners for MemoryStore {
             })
         };
         reads.iter().map(one).collect()
-    }
-
-    async fn read_recorded(&self, owner: &Owner) -> Result<HotRead, HotError> {
-        self.run_for(owner, "read", |state, _, _| {
-            read::read(state, owner, &Fields::All)
-        })
     }
 
     async fn mutate(&self, mutations: &[(Mutation, Vec<Load>)]) -> Vec<Result<Mutated, HotError>> {

@@ -12,6 +12,7 @@ use storage_dirty::{Fields, HotRead, Read};
 use storage_landing::rescue::marked_owners;
 use storage_model::Partition;
 use storage_sdk::{Kind, Owner, Storage};
+use storage_tiers::TierError;
 
 use crate::config_args::ConfigArgs;
 use crate::entity::{Base, Entity};
@@ -24,7 +25,7 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Write to this file instead of stdout. The old content of the file stays until the export is
+    /// Write to this file instead of stdout, which is also named -. The old content of the file stays until the export is
     /// complete
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -96,23 +97,11 @@ async fn entity_alone(
     decode: bool,
 ) -> anyhow::Result<Option<Option<Entity>>> {
     let hot = storage.tiers().whole_hash(owner).await;
-    let error = match entity(storage, owner, hot.ok(), decode).await {
-        Ok(entity) => return Ok(Some(entity)),
-        Err(error) => error,
-    };
-    if !is_cut_off(&error) || !storage.tiers().answers_for(owner).await {
-        return Err(error);
+    if let Err(error @ TierError::Unreadable { .. }) = hot {
+        tracing::error!("{error}. It is left out");
+        return Ok(None);
     }
-    report_unreadable(owner, &error);
-    Ok(None)
-}
-
-/// Says that an owner is left out.
-fn report_unreadable(owner: &Owner, error: &anyhow::Error) {
-    tracing::error!(
-        %owner,
-        "the connection breaks whenever this owner is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: it is left out ({error:#})"
-    );
+    entity(storage, owner, hot.ok(), decode).await.map(Some)
 }
 
 /// Whether an error tells of a connection that broke.
@@ -152,8 +141,8 @@ async fn write_unlanded(
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
             let read = match tiers.hash_as_it_is(&owner).await {
-                Err(error) if error.is_cut_off() && tiers.answers_for(&owner).await => {
-                    report_unreadable(&owner, &error.into());
+                Err(error @ (TierError::Unreadable { .. } | TierError::Contended { .. })) => {
+                    tracing::error!("{error}. It is left out");
                     written.unreadable += 1;
                     continue;
                 }
@@ -280,7 +269,8 @@ async fn export(args: Args) -> anyhow::Result<Exit> {
         unlanded: args.unlanded,
         decode: args.decode,
     };
-    let written = match &args.output {
+    let file = args.output.filter(|path| path != Path::new("-"));
+    let written = match &file {
         Some(path) => write_file(&storage, path, form)
             .await
             .with_context(|| format!("the export to {}", path.display()))?,

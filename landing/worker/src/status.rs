@@ -272,15 +272,15 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     } else {
         print(&status, &mut out)?;
     }
-    let until = compared.as_ref().err().and_then(|why| why.downcast_ref());
-    let until = match until {
+    let why = compared.as_ref().err().and_then(|why| why.downcast_ref());
+    let outlook = match why {
         Some(TierError::Unpaired(_)) => Some("land nowhere"),
         Some(TierError::Behind(_)) => Some("do not land until this hot tier is used"),
         _ => None,
     };
-    if let Some(until) = until {
+    if let Some(outlook) = outlook {
         let marks = backlog.marks();
-        writeln!(io::stderr(), "{marks} marks wait here, and {until}")?;
+        writeln!(io::stderr(), "{marks} marks wait here, and {outlook}")?;
     }
     // After the table, which is worth reading in any case. If a part of the hot tier is away, the table
     // says so, and a comparison that fails for the same reason adds nothing.

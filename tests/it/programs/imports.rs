@@ -26,7 +26,7 @@ fn begin(config: &Path, args: &[&str]) -> Result<Child> {
     command
         .args(["import", "--config"])
         .arg(config)
-        .arg("/dev/stdin")
+        .arg("-")
         .args(args)
         .kill_on_drop(true);
     Ok(command
@@ -356,6 +356,92 @@ async fn an_import_whose_redis_was_replaced_ends_with_6_and_calls_no_line_bad() 
     assert!(
         said.contains(", 0 bad") && said.contains("go on with --from-line"),
         "{said}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dash_is_standard_input_and_a_bad_line_of_it_is_named_so() -> Result<()> {
+    let (_folder, config, world) = config().await?;
+    let mut import = begin(&config, &[])?;
+    let mut input = import.stdin.take().context("an input")?;
+    let lines = format!("{}not json\n", line("ann", &json!({"gold": 10})));
+    input.write_all(lines.as_bytes()).await?;
+    drop(input);
+    let ended = bounded("it ends", async { Ok(import.wait_with_output().await?) }).await?;
+    assert_eq!(ended.status.code(), Some(1), "{}", text(&ended.stderr));
+    assert!(
+        text(&ended.stderr).contains("standard input:2: "),
+        "{}",
+        text(&ended.stderr)
+    );
+    assert_eq!(
+        text(&ended.stdout),
+        "1 lines written (1 fields), 0 waiting, 1 bad\n"
+    );
+    let stack = Stack::with(world).await?;
+    let gold = stack.player("ann").get(["gold"]).await?;
+    assert_eq!(gold["gold"].as_deref(), Some(&b"10"[..]));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_file_that_is_no_list_of_owners_is_refused_before_a_write_with_the_way_out() -> Result<()>
+{
+    let (folder, config, world) = config().await?;
+    let file = folder.path().join("lines");
+    let path = file.to_str().unwrap_or_default();
+    let one = line("ann", &json!({"gold": 10}));
+    // Each holds a line that could be written.
+    let cases = [
+        (
+            [&b"\x1f\x8b\x08\n"[..], one.as_bytes()].concat(),
+            "is compressed by gzip: unpack it by gzip -dc FILE | landing-worker import -",
+        ),
+        (
+            format!("\n[\n{one}]\n").into_bytes(),
+            "line 2 begins a JSON array: convert it by jq -c '.[]' FILE | landing-worker import -",
+        ),
+        (
+            format!("{{\n{one}}}\n").into_bytes(),
+            "line 1 ends in the middle of an object: convert it by jq -c . FILE | landing-worker import -",
+        ),
+    ];
+    for (bytes, way) in cases {
+        std::fs::write(&file, bytes)?;
+        let import = program(&config, &["import", path]).await?;
+        let (said, why) = (text(&import.stdout), text(&import.stderr));
+        assert_eq!(import.status.code(), Some(2), "{said}{why}");
+        assert!(why.contains(way), "{why}");
+        assert!(
+            said.starts_with("0 lines written (0 fields), 0 waiting, 0 bad\n"),
+            "{said}"
+        );
+    }
+    assert_eq!(Stack::with(world).await?.backlog().await?.marks(), 0);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_bad_lines_the_first_are_printed_and_the_further_ones_are_counted() -> Result<()> {
+    let (folder, config, _world) = config().await?;
+    let file = folder.path().join("lines");
+    let one = line("ann", &json!({"gold": 10}));
+    std::fs::write(&file, format!("{}{one}", "not json\n".repeat(30)))?;
+    let import = program(&config, &["import", file.to_str().unwrap_or_default()]).await?;
+    let why = text(&import.stderr);
+    assert_eq!(import.status.code(), Some(1), "{why}");
+    assert!(
+        why.contains("lines:20: ") && !why.contains("lines:21: "),
+        "{why}"
+    );
+    assert!(
+        why.contains("lines: further bad lines, which are not printed: 10\n"),
+        "{why}"
+    );
+    assert_eq!(
+        text(&import.stdout),
+        "1 lines written (1 fields), 0 waiting, 30 bad\n"
     );
     Ok(())
 }

@@ -82,7 +82,7 @@ async fn an_owner_that_breaks_the_connection_is_named_and_the_others_land_and_ar
     let (out, said) = (text(&verified.stdout), text(&verified.stderr));
     assert_eq!(verified.status.code(), Some(1), "{out}{said}");
     assert!(
-        out.contains("player/whale: the hash can't be read"),
+        out.contains("player/whale: the connection breaks whenever the hash is read"),
         "{out}{said}"
     );
     Ok(())

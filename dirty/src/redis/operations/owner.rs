@@ -19,10 +19,6 @@ impl Owners for RedisStore {
         self.read_all(reads).await
     }
 
-    async fn read_recorded(&self, owner: &Owner) -> Result<HotRead, HotError> {
-        self.read_unverified(owner).await
-    }
-
     async fn mutate(&self, mutations: &[(Mutation, Vec<Load>)]) -> Vec<Result<Mutated, HotError>> {
         self.mutate_all(mutations).await
     }

@@ -37,20 +37,6 @@ impl RedisStore {
         )
     }
 
-    pub(in crate::redis) async fn read_unverified(
-        &self,
-        owner: &Owner,
-    ) -> Result<HotRead, HotError> {
-        let partition = self.space.partition(owner);
-        let command = self.read_command(partition, owner, &Fields::All);
-        let mut answers = self
-            .each("read", &[partition], vec![command], |value| {
-                decode(&Fields::All, value)
-            })
-            .await;
-        answers.pop().unwrap_or_else(|| Ok(HotRead::default()))
-    }
-
     async fn read_several(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>> {
         let partitions: Vec<_> = reads
             .iter()

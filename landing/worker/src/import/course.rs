@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{self, Exit};
 
-use super::file::{LINE_BYTES_MAX, Line, Lines, foreign_encoding};
+use super::file::{LINE_BYTES_MAX, Line, Lines, unfit};
 use super::line;
 use super::order::{Job, Order};
 use super::total::Total;
@@ -29,7 +29,7 @@ pub(super) enum End {
     Deadline,
     /// Reading the file failed.
     Unreadable(std::io::Error),
-    /// The file is in another encoding, or too short.
+    /// The file is in another encoding or form, or too short.
     Unfit(anyhow::Error),
     /// An operator must act first.
     Hopeless(Error),
@@ -94,7 +94,12 @@ impl<R: AsyncBufRead + Unpin> Course<R> {
             total,
             bar,
         } = self;
-        let mut progress = Progress { name, total, bar };
+        let mut progress = Progress {
+            name,
+            total,
+            bar,
+            is_known: false,
+        };
         let mut writing = FuturesUnordered::new();
         let mut end = None;
         while end.is_none() || !writing.is_empty() {
@@ -156,6 +161,8 @@ struct Progress<'a> {
     name: &'a str,
     total: &'a mut Total,
     bar: &'a ProgressBar,
+    /// Whether a line that is not blank was read, so that the file is known to be fit.
+    is_known: bool,
 }
 
 impl Progress<'_> {
@@ -168,20 +175,17 @@ impl Progress<'_> {
         bytes: u64,
         writer: &Writer,
     ) -> anyhow::Result<Option<Job>> {
-        if number == 1
-            && let Line::Whole(text) = &line
-            && let Some(encoding) = foreign_encoding(text)
-        {
-            let message = format!(
-                "{} is in {encoding}, as its byte order mark says: convert it to UTF-8",
-                self.name
-            );
-            return Err(exit::error(Exit::Usage, message));
+        if !self.is_known {
+            // Nothing is written yet.
+            if let Some(why) = unfit(number, &line) {
+                return Err(exit::error(Exit::Usage, format!("{} {why}", self.name)));
+            }
+            self.is_known = !line.is_blank();
         }
         let entry = match line {
             _ if number < first => Ok(None),
             Line::Whole(text) => line::read(&text, &writer.limits),
-            Line::TooLong => Err(format!(
+            Line::TooLong(_) => Err(format!(
                 "the line is longer than {LINE_BYTES_MAX} bytes: divide its fields among several lines of the same owner"
             )),
         };
@@ -236,7 +240,9 @@ impl Progress<'_> {
     }
 
     fn bad(&mut self, number: u64, why: &str) {
-        self.total.bad += 1;
+        if !self.total.count_bad() {
+            return;
+        }
         let say = || writeln!(std::io::stderr(), "{}:{number}: {why}", self.name);
         // A failure does not matter here, because the count reports bad lines, too.
         let _ = self.bar.suspend(say);

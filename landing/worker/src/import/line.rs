@@ -42,7 +42,7 @@ const VERSIONS: [&str; 2] = ["version", "landed"];
 const NAMES: [&str; 4] = ["app", "region", "logic_type", "owner_id"];
 const FIELDS: &str = "fields";
 /// Can stand at the start of a file, also of one that was appended to another.
-const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
 /// How many characters of a name a message shows.
 const SHOWN: usize = 40;
 

@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | `file` | the lines of a file |
+//! | `file` | the lines of a file, or why it holds no owners |
 //! | `line`, `json` | one line: an owner and its fields, or a fault |
 //! | `order` | the lines that can be written concurrently |
 //! | `write` | the writes of one line, repeated until their outcome is known |
@@ -18,6 +18,7 @@ mod total;
 mod write;
 
 use std::io::Write as _;
+use std::os::fd::AsFd as _;
 use std::path::PathBuf;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -48,7 +49,7 @@ pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
     /// JSON lines: {"app","region","logic_type","owner_id","fields":{name: text, a number, or
-    /// {"base64": …}}}
+    /// {"base64": …}}}. With -, standard input
     file: PathBuf,
     /// Lines under way at the same time. Lines of one owner follow each other
     #[arg(long, default_value = "256", value_parser = clap::value_parser!(u32).range(1..))]
@@ -65,6 +66,21 @@ pub struct Args {
     deadline: Deadline,
 }
 
+impl Args {
+    fn is_standard_input(&self) -> bool {
+        self.file.as_os_str() == "-"
+    }
+
+    /// The file's name in messages.
+    fn named(&self) -> String {
+        if self.is_standard_input() {
+            "standard input".to_owned()
+        } else {
+            self.file.display().to_string()
+        }
+    }
+}
+
 /// The buffer for reading the file, in bytes.
 const READ: usize = 256 << 10;
 /// The minimum time for landing in embedded mode, even after the deadline. Unlanded data is lost
@@ -75,12 +91,13 @@ const CLOSE_MIN: Duration = Duration::from_secs(5);
 /// away or rejects writes, until the deadline or a signal. Then finishes the writes under way and
 /// reports the line to continue from.
 ///
-/// A bad line is reported with its number, and the others go on. Ends with 1 if there was a bad
-/// line, or if data is missing in the database and nobody is left to land it.
+/// A bad line is reported with its number, and the others go on. Of many bad lines only the first
+/// are printed. Ends with 1 if there was a bad line, or if data is missing in the database and
+/// nobody is left to land it.
 ///
 /// # Errors
-/// The file can't be read, the storage can't be opened, or an operator must act before any write
-/// succeeds. The lines before the error are written.
+/// The file can't be read or does not hold one owner a line, the storage can't be opened, or an
+/// operator must act before any write succeeds. The lines before the error are written.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let until = args.deadline.from_now();
@@ -126,12 +143,9 @@ struct Begun {
 }
 
 async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<Begun> {
-    let named = || args.file.display().to_string();
-    // Opening a pipe waits for a writer.
-    let opened = timeout_at(until, File::open(&args.file))
-        .await
-        .map_err(|_| args.deadline.passed());
-    let file = opened?.with_context(named)?;
+    let named = || args.named();
+    let file = opened(args, until).await?;
+    // It is 0 for a pipe.
     let length = file.metadata().await.with_context(named)?.len();
     let storage = open::storage_by(settings.clone(), until).await?;
     let (hurry, hurried) = watch::channel(false);
@@ -157,8 +171,26 @@ async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Resu
     Ok(Begun { course, hurry, bar })
 }
 
+async fn opened(args: &Args, until: Instant) -> anyhow::Result<File> {
+    let named = || args.named();
+    if args.is_standard_input() {
+        // It is open already. Opening its path again fails for a socket.
+        let input = std::io::stdin().as_fd().try_clone_to_owned();
+        return Ok(File::from_std(input.with_context(named)?.into()));
+    }
+    // Opening a pipe waits for a writer.
+    let opened = timeout_at(until, File::open(&args.file))
+        .await
+        .map_err(|_| args.deadline.passed());
+    opened?.with_context(named)
+}
+
 /// Reports the fate of the lines.
 fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyhow::Result<Exit> {
+    if let Some(unprinted) = total.unprinted() {
+        // A failure does not matter here, because the total counts all bad lines.
+        let _ = writeln!(std::io::stderr(), "{}: {unprinted}", args.named());
+    }
     writeln!(std::io::stdout(), "{total}")?;
     if let Some(left) = left(report) {
         let _ = writeln!(std::io::stderr(), "error: {left}");
@@ -168,7 +200,7 @@ fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyho
     match end {
         End::Signal => Ok(Exit::Signal),
         End::Deadline => Err(args.deadline.passed()),
-        End::Unreadable(error) => Err(error).with_context(|| args.file.display().to_string()),
+        End::Unreadable(error) => Err(error).with_context(|| args.named()),
         End::Hopeless(error) => Err(error.into()),
         End::Unfit(error) => Err(error),
         End::OfFile if report.unlanded.is_some_and(|owners| owners > 0) => Ok(Exit::Late),

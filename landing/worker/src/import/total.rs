@@ -3,6 +3,9 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
+/// How many bad lines are printed. One cause often makes all lines bad.
+const BAD_PRINTED_MAX: u64 = 20;
+
 /// Counts of an import.
 ///
 /// Each line that was read ends as written, waiting or bad. A blank line is none of them. A waiting
@@ -44,6 +47,18 @@ impl Total {
         while self.done.remove(&self.next) {
             self.next += 1;
         }
+    }
+
+    /// Counts a bad line. Returns whether it is to be printed.
+    pub(super) fn count_bad(&mut self) -> bool {
+        self.bad += 1;
+        self.bad <= BAD_PRINTED_MAX
+    }
+
+    /// The number of bad lines that were not printed, in words. `None` if all were.
+    pub(super) fn unprinted(&self) -> Option<String> {
+        let further = self.bad.saturating_sub(BAD_PRINTED_MAX);
+        (further > 0).then(|| format!("further bad lines, which are not printed: {further}"))
     }
 
     /// The line up to which all is done, and the line to continue from.
@@ -109,5 +124,18 @@ mod tests {
             total.done.is_empty(),
             "no line is remembered for longer than needed"
         );
+    }
+
+    #[test]
+    fn twenty_bad_lines_are_printed_and_the_further_ones_are_counted() {
+        let mut total = Total::new(1);
+        let printed = (0..20).filter(|_| total.count_bad()).count();
+        assert_eq!((printed, total.unprinted()), (20, None));
+        assert!(!total.count_bad() && !total.count_bad());
+        assert_eq!(
+            total.unprinted().as_deref(),
+            Some("further bad lines, which are not printed: 2")
+        );
+        assert_eq!(total.bad, 22);
     }
 }

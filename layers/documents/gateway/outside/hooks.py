@@ -25,13 +25,13 @@ def before_call(ctx, case, kwargs):
         mend_query(case.query)
         mend_patch(case.body)
     if case.meta and case.meta.phase.name == TestPhase.STATEFUL:
-        as_it_is_now(case.query)
+        forget_revision(case.query)
     if case.path.endswith("/feed"):
         one_place(case.query, case.headers)
     shorten(case.query)
 
 
-def as_it_is_now(query):
+def forget_revision(query):
     """Kept versions outlive their document. Behind a DELETE, schemathesis expects that nothing is left of it."""
     (query or {}).pop("revision", None)
 

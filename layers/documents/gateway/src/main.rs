@@ -1,4 +1,4 @@
-//! Serves documents over HTTP until SIGTERM or SIGINT.
+//! Serves documents over HTTP until SIGTERM, SIGINT or SIGHUP.
 
 use std::process::ExitCode;
 
@@ -28,9 +28,10 @@ async fn serve() -> anyhow::Result<()> {
         .with_writer(std::io::stderr)
         .init();
     let args = Args::parse();
-    let (mut term, mut int) = (
+    let (mut term, mut int, mut hangup) = (
         signal(SignalKind::terminate())?,
         signal(SignalKind::interrupt())?,
+        signal(SignalKind::hangup())?,
     );
     let gateway = Gateway::open(&args).await?;
     println!(
@@ -44,6 +45,7 @@ async fn serve() -> anyhow::Result<()> {
     tokio::select! {
         _ = term.recv() => {}
         _ = int.recv() => {}
+        _ = hangup.recv() => {}
     }
     gateway.close().await
 }

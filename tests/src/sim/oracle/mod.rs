@@ -27,6 +27,7 @@
 //! | V6 linearizable | `answers`: a read is the state of its version |
 //! | V7 deletes | the same: a removed or purged field is a state |
 //! | V8 liveness | the run: everything lands after the last fault |
+//! | R16 whole owners | `book`, after each commit: the rows of an owner are a state that it had |
 //! | S1 to S8, of sessions | `sessions` |
 //! | F1 to F5, of the feed | `feed`: each event is of a noted write, and each change that has landed is told |
 //! | V9 honest answers | `answers`: a write that was reported as not applied never is applied |
