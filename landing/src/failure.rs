@@ -10,7 +10,6 @@ pub(crate) fn is_confined(error: &TierError) -> bool {
         TierError::Hot(error) => error.kind == HotKind::Corrupt || is_lost(error),
         TierError::Cold(error) => error.kind == ColdKind::Unreadable,
         TierError::Contended { .. }
-        | TierError::Unreadable { .. }
         | TierError::Linked { .. }
         | TierError::TooLarge { .. }
         | TierError::Panicked { .. } => true,

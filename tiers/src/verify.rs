@@ -41,7 +41,7 @@ pub enum Difference {
     /// No version of this program writes such a hash.
     HotUnreadable,
     /// The connection breaks whenever the hash is read, perhaps at a limit of the server.
-    HotTooLarge,
+    HotBreaks,
     /// No version of this program writes such a row.
     ColdUnreadable,
 }
@@ -63,7 +63,7 @@ impl fmt::Display for Conflict {
             }
             Difference::NotCold => f.write_str(": the hash has landed, but there is no row"),
             Difference::HotUnreadable => f.write_str(": the hash can't be read"),
-            Difference::HotTooLarge => f.write_str(
+            Difference::HotBreaks => f.write_str(
                 ": the connection breaks whenever the hash is read, perhaps at client-output-buffer-limit of the server or a limit of a proxy: raise it",
             ),
             Difference::ColdUnreadable => f.write_str(": a row can't be read"),
@@ -190,7 +190,7 @@ fn judged(read: Result<HotRead, TierError>) -> Result<Whole, TierError> {
             tracing::warn!(%error, "a hash can't be read");
             Ok(Whole::Unreadable(Difference::HotUnreadable))
         }
-        Err(TierError::Unreadable { .. }) => Ok(Whole::Unreadable(Difference::HotTooLarge)),
+        Err(TierError::Unreadable { .. }) => Ok(Whole::Unreadable(Difference::HotBreaks)),
         Err(TierError::Contended { .. }) => Ok(Whole::Moves),
         read => read.map(Whole::Hash),
     }

@@ -1,14 +1,16 @@
 //! The whole hash of one owner, also if it is larger than a reply of the server may be.
 
 use storage_dirty::{Fields, HotError, HotRead, Read};
-use storage_model::{Field, Owner, tries};
+use storage_model::{Field, Owner};
 
-use crate::load::contended;
 use crate::{TierError, Tiers};
 
 /// How often the connection breaks on one owner before that owner counts as unreadable. A connection
 /// also breaks by chance.
 pub const BREAKS: u32 = 3;
+
+/// How often an owner is read in parts that is written meanwhile.
+const TRIES: u32 = 8;
 
 impl Tiers {
     /// The owner's whole hash. If the connection breaks on it, as it does at
@@ -28,21 +30,24 @@ impl Tiers {
             read => return Ok(read?),
         };
         let mut breaks = 0;
-        for _ in 0..tries::OWNER {
+        for _ in 0..=TRIES {
             match read {
                 Ok(Some(hash)) => return Ok(hash),
                 Ok(None) => {}
                 Err(error) if error.is_cut_off() && self.answers_for(owner).await => breaks += 1,
                 Err(error) => return Err(error.into()),
             }
-            if breaks > BREAKS {
+            if breaks >= BREAKS {
                 return Err(TierError::Unreadable {
                     owner: owner.clone(),
                 });
             }
             read = self.hash_in_parts(owner).await;
         }
-        Err(contended(owner))
+        Err(TierError::Contended {
+            what: format!("read {owner} in parts"),
+            tries: TRIES,
+        })
     }
 
     /// The owner's hash in parts that get smaller, down to single fields. `None` if it was written
@@ -89,6 +94,9 @@ impl Tiers {
 
 /// Both halves of some fields. The first half is the last one, since the last one is read first.
 fn halves(mut fields: Vec<Field>) -> Vec<Vec<Field>> {
+    if fields.len() < 2 {
+        return vec![fields];
+    }
     let second = fields.split_off(fields.len() / 2);
     vec![second, fields]
 }

@@ -25,7 +25,7 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Write to this file instead of stdout, which is also named -. The old content of the file stays until the export is
+    /// Write to this file instead of stdout. - is stdout, too. The old content of the file stays until the export is
     /// complete
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -56,6 +56,14 @@ struct Written {
     unreadable: u64,
 }
 
+impl Written {
+    /// Counts an owner that can't be read, and names it.
+    fn leave_out(&mut self, error: &anyhow::Error) {
+        tracing::error!("{error}. It is left out");
+        self.unreadable += 1;
+    }
+}
+
 /// The present state of an owner, given its hash. `None` if it has no fields left. A cold owner
 /// stays cold, because an export of all owners would fill the hot tier with owners that nobody
 /// plays.
@@ -73,12 +81,16 @@ async fn entity(
         Some(read) if whole(&read) => Ok(read),
         _ => storage.tiers().glance(owner).await,
     };
-    if let Ok(read) = read {
-        let live = read
-            .cells
-            .iter()
-            .filter_map(|(field, cell)| Some((field, cell.live()?)));
-        return Ok(Entity::new(owner, live, decode));
+    match read {
+        Ok(read) => {
+            let live = read
+                .cells
+                .iter()
+                .filter_map(|(field, cell)| Some((field, cell.live()?)));
+            return Ok(Entity::new(owner, live, decode));
+        }
+        Err(error @ TierError::Unreadable { .. }) => return Err(error.into()),
+        Err(_) => {}
     }
     // Reads as a game server does: waits a little for a tier that is away, and reports the fault.
     let bytes = storage.world(owner.app(), owner.region())?.bytes();
@@ -89,25 +101,34 @@ async fn entity(
     Ok(Entity::new(owner, record.iter(), decode))
 }
 
-/// The present state of an owner that could not be read beside others. Another owner may have broken
-/// the connection. `None` if it breaks whenever this owner is read, although the tiers answer.
+/// The present state of an owner that could not be read beside others.
 async fn entity_alone(
     storage: &Storage,
     owner: &Owner,
     decode: bool,
-) -> anyhow::Result<Option<Option<Entity>>> {
+) -> anyhow::Result<Option<Entity>> {
     let hot = storage.tiers().whole_hash(owner).await;
-    if let Err(error @ TierError::Unreadable { .. }) = hot {
-        tracing::error!("{error}. It is left out");
-        return Ok(None);
+    if let Err(error) = &hot
+        && is_of_owner(error)
+    {
+        return Err(error.clone().into());
     }
-    entity(storage, owner, hot.ok(), decode).await.map(Some)
+    entity(storage, owner, hot.ok(), decode).await
+}
+
+/// Whether an error concerns one owner, which is left out of the export.
+const fn is_of_owner(error: &TierError) -> bool {
+    matches!(
+        error,
+        TierError::Unreadable { .. } | TierError::Contended { .. }
+    )
 }
 
 /// Whether an error tells of a connection that broke.
 fn is_cut_off(error: &anyhow::Error) -> bool {
-    let error = error.downcast_ref::<storage_sdk::Error>();
-    error.is_some_and(|error| matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout))
+    let of_sdk = error.downcast_ref::<storage_sdk::Error>();
+    of_sdk.is_some_and(|error| matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout))
+        || error.downcast_ref().is_some_and(is_of_owner)
 }
 
 /// The owners to write, and their form.
@@ -141,9 +162,8 @@ async fn write_unlanded(
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
             let read = match tiers.hash_as_it_is(&owner).await {
-                Err(error @ (TierError::Unreadable { .. } | TierError::Contended { .. })) => {
-                    tracing::error!("{error}. It is left out");
-                    written.unreadable += 1;
+                Err(error) if is_of_owner(&error) => {
+                    written.leave_out(&error.into());
                     continue;
                 }
                 read => read?,
@@ -195,12 +215,16 @@ async fn write_all(
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
             while let Some((owner, entity)) = entities.next().await {
                 let entity = match entity {
-                    Err(error) if is_cut_off(&error) => {
-                        let alone = entity_alone(storage, owner, decode).await?;
-                        written.unreadable += u64::from(alone.is_none());
-                        alone.flatten()
+                    // Another owner may have broken the connection.
+                    Err(error) if is_cut_off(&error) => entity_alone(storage, owner, decode).await,
+                    entity => entity,
+                };
+                let entity = match entity {
+                    Err(error) if error.downcast_ref().is_some_and(is_of_owner) => {
+                        written.leave_out(&error);
+                        continue;
                     }
-                    other => other?,
+                    entity => entity?,
                 };
                 let Some(entity) = entity else { continue };
                 serde_json::to_writer(&mut out, &entity)?;

@@ -198,7 +198,11 @@ impl Progress<'_> {
                 }));
             }
             Ok(None) => {}
-            Err(why) => self.bad(number, &why),
+            Err(why) => {
+                if self.total.count_unread() {
+                    self.say(number, &why);
+                }
+            }
         }
         self.done(number, bytes);
         Ok(None)
@@ -222,7 +226,11 @@ impl Progress<'_> {
                 self.total.written += 1;
                 self.total.fields += fields as u64;
             }
-            Ended::Bad(why) => self.bad(number, &why),
+            Ended::Bad(why) => {
+                // Always told, since nothing else names the owner.
+                self.total.bad += 1;
+                self.say(number, &why);
+            }
             Ended::Waiting | Ended::Hopeless(_) => {
                 self.total.waiting += 1 + order.given_up(&owner, bytes).len() as u64;
                 return if let Ended::Hopeless(error) = ended {
@@ -239,10 +247,7 @@ impl Progress<'_> {
         None
     }
 
-    fn bad(&mut self, number: u64, why: &str) {
-        if !self.total.count_bad() {
-            return;
-        }
+    fn say(&self, number: u64, why: &str) {
         let say = || writeln!(std::io::stderr(), "{}:{number}: {why}", self.name);
         // A failure does not matter here, because the count reports bad lines, too.
         let _ = self.bar.suspend(say);

@@ -133,12 +133,12 @@ pub(super) fn unfit(number: u64, line: &Line) -> Option<String> {
         && let Some((format, unpack)) = compression(start)
     {
         return Some(format!(
-            "is compressed by {format}: unpack it by {unpack} FILE | landing-worker import -"
+            "is compressed by {format}: unpack it by {unpack} FILE, and pipe that to this command with - for the file"
         ));
     }
     let (shape, convert) = foreign_shape(start)?;
     Some(format!(
-        "does not hold one owner a line, as line {number} {shape}: convert it by {convert} FILE | landing-worker import -"
+        "does not hold one owner a line, as line {number} {shape}: convert it by {convert} FILE, and pipe that to this command with - for the file"
     ))
 }
 
@@ -262,12 +262,14 @@ mod tests {
         let unfit = |number, line: &[u8]| unfit(number, &Line::Whole(line.to_vec()));
         assert_eq!(
             unfit(1, b"\x1f\x8b").as_deref(),
-            Some("is compressed by gzip: unpack it by gzip -dc FILE | landing-worker import -")
+            Some(
+                "is compressed by gzip: unpack it by gzip -dc FILE, and pipe that to this command with - for the file"
+            )
         );
         assert_eq!(
             unfit(3, b"[").as_deref(),
             Some(
-                "does not hold one owner a line, as line 3 begins a JSON array: convert it by jq -c '.[]' FILE | landing-worker import -"
+                "does not hold one owner a line, as line 3 begins a JSON array: convert it by jq -c '.[]' FILE, and pipe that to this command with - for the file"
             )
         );
         assert_eq!(unfit(2, b"BZh"), None, "only the first bytes tell");

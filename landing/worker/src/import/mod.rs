@@ -194,7 +194,7 @@ fn conclude(args: &Args, total: &Total, end: End, report: &CloseReport) -> anyho
     writeln!(std::io::stdout(), "{total}")?;
     if let Some(left) = left(report) {
         let _ = writeln!(std::io::stderr(), "error: {left}");
-    } else if !matches!(end, End::OfFile) {
+    } else if !matches!(end, End::OfFile | End::Unfit(_)) {
         writeln!(std::io::stdout(), "{}", total.so_far())?;
     }
     match end {

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-/// How many bad lines are printed. One cause often makes all lines bad.
-const BAD_PRINTED_MAX: u64 = 20;
+/// How many lines that hold no owner are printed. One cause often makes all lines bad.
+const UNREAD_PRINTED_MAX: u64 = 20;
 
 /// Counts of an import.
 ///
@@ -17,6 +17,8 @@ pub(super) struct Total {
     pub(super) fields: u64,
     pub(super) waiting: u64,
     pub(super) bad: u64,
+    /// The bad lines that hold no owner.
+    unread: u64,
     /// The first line of the import.
     first: u64,
     /// The first line that is not done.
@@ -32,6 +34,7 @@ impl Total {
             fields: 0,
             waiting: 0,
             bad: 0,
+            unread: 0,
             first,
             next: first,
             done: BTreeSet::new(),
@@ -49,16 +52,17 @@ impl Total {
         }
     }
 
-    /// Counts a bad line. Returns whether it is to be printed.
-    pub(super) fn count_bad(&mut self) -> bool {
+    /// Counts a line that holds no owner. Returns whether it is to be printed.
+    pub(super) fn count_unread(&mut self) -> bool {
         self.bad += 1;
-        self.bad <= BAD_PRINTED_MAX
+        self.unread += 1;
+        self.unread <= UNREAD_PRINTED_MAX
     }
 
-    /// The number of bad lines that were not printed, in words. `None` if all were.
+    /// The number of lines without an owner that were not printed, in words. `None` if all were.
     pub(super) fn unprinted(&self) -> Option<String> {
-        let further = self.bad.saturating_sub(BAD_PRINTED_MAX);
-        (further > 0).then(|| format!("further bad lines, which are not printed: {further}"))
+        let more = self.unread.saturating_sub(UNREAD_PRINTED_MAX);
+        (more > 0).then(|| format!("{more} more lines that hold no owner are not printed"))
     }
 
     /// The line up to which all is done, and the line to continue from.
@@ -129,12 +133,12 @@ mod tests {
     #[test]
     fn twenty_bad_lines_are_printed_and_the_further_ones_are_counted() {
         let mut total = Total::new(1);
-        let printed = (0..20).filter(|_| total.count_bad()).count();
+        let printed = (0..20).filter(|_| total.count_unread()).count();
         assert_eq!((printed, total.unprinted()), (20, None));
-        assert!(!total.count_bad() && !total.count_bad());
+        assert!(!total.count_unread() && !total.count_unread());
         assert_eq!(
             total.unprinted().as_deref(),
-            Some("further bad lines, which are not printed: 2")
+            Some("2 more lines that hold no owner are not printed")
         );
         assert_eq!(total.bad, 22);
     }
