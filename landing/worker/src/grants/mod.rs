@@ -21,6 +21,18 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
+    /// Print the statements of one tier alone
+    #[arg(long, value_enum, value_name = "TIER")]
+    only: Option<Tier>,
+}
+
+/// A tier whose users need rights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub enum Tier {
+    /// SQL for MySQL and MariaDB.
+    Database,
+    /// Lines for redis-cli.
+    Redis,
 }
 
 /// The user in the statements if the settings name none.
@@ -28,10 +40,22 @@ const USER: &str = "game";
 /// The placeholder for a password.
 const PASSWORD: &str = "PASSWORD";
 
-/// All statements for these settings, with comments on their purpose. They hold no password.
+/// The statements for these settings, with comments on their purpose. They hold no password.
 #[must_use]
-pub fn statements(settings: &Settings) -> String {
-    let database = match &settings.sql.url {
+pub fn statements(settings: &Settings, only: Option<Tier>) -> String {
+    match only {
+        Some(Tier::Database) => of_database(settings),
+        Some(Tier::Redis) => redis::lines(&settings.redis),
+        None => format!(
+            "{}\n{}",
+            of_database(settings),
+            redis::lines(&settings.redis)
+        ),
+    }
+}
+
+fn of_database(settings: &Settings) -> String {
+    match &settings.sql.url {
         ColdUrl::Mysql { database, .. } => database::statements(
             settings.sql.login().user.as_deref().unwrap_or(USER),
             database,
@@ -45,8 +69,7 @@ pub fn statements(settings: &Settings) -> String {
         ColdUrl::SqliteMemory => {
             "-- The database lives in the memory of the program and needs no rights.\n".to_owned()
         }
-    };
-    format!("{database}\n{}", redis::lines(&settings.redis))
+    }
 }
 
 /// Prints the statements. Asks no server.
@@ -55,7 +78,7 @@ pub fn statements(settings: &Settings) -> String {
 /// The settings are wrong, or the output can't be written.
 pub fn run(args: &Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    std::io::stdout().write_all(statements(&settings).as_bytes())?;
+    std::io::stdout().write_all(statements(&settings, args.only).as_bytes())?;
     Ok(Exit::Fine)
 }
 
@@ -68,7 +91,10 @@ mod tests {
     #[test]
     fn the_operators_document_shows_the_statements_that_are_printed() {
         let text = "[redis]\nurl = \"redis://127.0.0.1:6379/0\"\n[sql]\nurl = \"mysql://game@127.0.0.1:3306/game\"\n";
-        let said = statements(&Settings::from_toml(text, "test").unwrap());
+        let settings = Settings::from_toml(text, "test").unwrap();
+        let said = statements(&settings, None);
+        let of = |tier| statements(&settings, Some(tier));
+        assert_eq!(said, [of(Tier::Database), of(Tier::Redis)].join("\n"));
         assert!(
             OPERATIONS.contains(&said),
             "book/src/operations.md must hold:\n{said}"
