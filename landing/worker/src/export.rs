@@ -25,8 +25,8 @@ use crate::open;
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Write to this file instead of stdout. - is stdout, too. The old content of the file stays until the export is
-    /// complete
+    /// Write to this file instead of stdout. - is stdout, too. The old content of the file stays
+    /// until the export is complete
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Only owners with changes that have not landed from this Redis, each with its version. Import
@@ -124,8 +124,8 @@ const fn is_of_owner(error: &TierError) -> bool {
     )
 }
 
-/// Whether an error tells of a connection that broke.
-fn is_cut_off(error: &anyhow::Error) -> bool {
+/// Whether another owner may be the cause of an error, so that the owner must be read alone.
+fn must_be_read_alone(error: &anyhow::Error) -> bool {
     let of_sdk = error.downcast_ref::<storage_sdk::Error>();
     of_sdk.is_some_and(|error| matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout))
         || error.downcast_ref().is_some_and(is_of_owner)
@@ -215,8 +215,9 @@ async fn write_all(
             let mut entities = futures::stream::iter(entities).buffered(COLD_AT_ONCE);
             while let Some((owner, entity)) = entities.next().await {
                 let entity = match entity {
-                    // Another owner may have broken the connection.
-                    Err(error) if is_cut_off(&error) => entity_alone(storage, owner, decode).await,
+                    Err(error) if must_be_read_alone(&error) => {
+                        entity_alone(storage, owner, decode).await
+                    }
                     entity => entity,
                 };
                 let entity = match entity {

@@ -91,9 +91,9 @@ const CLOSE_MIN: Duration = Duration::from_secs(5);
 /// away or rejects writes, until the deadline or a signal. Then finishes the writes under way and
 /// reports the line to continue from.
 ///
-/// A bad line is reported with its number, and the others go on. Of many bad lines only the first
-/// are printed. Ends with 1 if there was a bad line, or if data is missing in the database and
-/// nobody is left to land it.
+/// A bad line is reported with its number, and the others go on. Of many lines that hold no owner
+/// only the first are printed. Ends with 1 if there was a bad line, or if data is missing in the
+/// database and nobody is left to land it.
 ///
 /// # Errors
 /// The file can't be read or does not hold one owner a line, the storage can't be opened, or an
