@@ -404,7 +404,7 @@ fn report_torn(worker: &Worker, ready: &[Ready<'_>]) {
             partition = one.part.partition.0,
             owners = torn.len(),
             first = names.join(", "),
-            "owners landed in parts, or apart from those of their transaction, because the database has rejected a field for landing.torn_after, or because they have more than 8,192 rows or 8 MiB"
+            "owners landed in parts, or apart from those of their transaction, because the database has rejected a field for landing.torn_after, or because more than 8,192 rows or 8 MiB of them waited in several marks"
         );
     }
 }

@@ -1,5 +1,6 @@
 //! The way from a write to a row, and the faults on it.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -41,6 +42,58 @@ async fn a_write_lands_and_a_cold_read_brings_it_back() -> Result<()> {
     );
     assert_eq!(cold.version(), ack.version());
     worker.stop().await
+}
+
+/// What one mark names lands as a whole, however much it is. What several maps name is read again in
+/// one step, which has a bound. Behind it the values land all the same, and the operator sees it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_owner_lands_whole_from_one_mark_and_in_parts_that_are_counted_from_several()
+-> Result<()> {
+    for (half, value) in [(4_097, vec![b'1']), (5, vec![b'1'; 1 << 20])] {
+        let stack = Stack::open().await?;
+        let fill = async |id: &str, fields: Range<usize>| {
+            let names: Vec<_> = fields.map(|n| format!("f{n:04}")).collect();
+            // As much as one call takes.
+            for names in names.chunks(if value.len() > 1 { 5 } else { 1_000 }) {
+                stack
+                    .player(id)
+                    .update(names.iter().map(|name| (name, &value)))
+                    .await?;
+            }
+            anyhow::Ok(())
+        };
+        fill("whole", 0..2 * half).await?;
+        let worker = stack.worker();
+        stack.landed().await?;
+        assert_eq!(worker.counts().torn, 0);
+        worker.stop().await?;
+        assert_eq!(rows(&stack.database).await?.len(), 2 * half);
+
+        fill("parts", 0..half).await?;
+        let hot = stack.storage.tiers().hot();
+        let partition = stack
+            .player("parts")
+            .owner()
+            .partition(hot.partition_count());
+        let lock = Lock {
+            holder: "dead".into(),
+            token: "t".into(),
+        };
+        let taken = hot.lock(&[partition], &lock, Duration::from_secs(30)).await;
+        assert_eq!(taken, [Ok(true)]);
+        let snapshot = hot.snapshot(partition, &lock).await?;
+        assert!(matches!(snapshot, Snapshot::Taken(_)));
+        assert_eq!(hot.unlock(&[partition], &lock).await, [Ok(())]);
+        fill("parts", half..2 * half).await?;
+        let worker = stack.worker();
+        stack.landed().await?;
+        assert!(worker.counts().torn > 0);
+        worker.stop().await?;
+        let stored = rows(&stack.database).await?;
+        assert_eq!(stored.len(), 4 * half);
+        assert!(stored.iter().all(|row| row.value == value));
+    }
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -193,7 +193,8 @@ impl Tiers {
     /// that other marks of them name, and the owners of their transactions. A unit that has been
     /// rejected for `torn_after` is taken apart. The caller has read the marks of the snapshot `known`.
     ///
-    /// An owner of more than 8,192 rows or 8 MiB is read as the caller names it, and lands in parts.
+    /// An owner with more than 8,192 marked fields or 8 MiB in them is read as the caller names it, and lands
+    /// in parts.
     ///
     /// # Errors
     /// As [`Marks::collect`](storage_dirty::Marks::collect).

@@ -171,27 +171,49 @@ impl Limits {
         self.note("transact.lua: 1,000 fields of two owners").await;
     }
 
-    async fn load(&mut self) {
-        let owner = owner("cold");
-        let observed = self
-            .store
-            .observe(std::slice::from_ref(&owner))
-            .await
-            .remove(0)
-            .unwrap();
+    /// Loads 4,096 rows of an owner. The version of the first row is one above `below`.
+    async fn load(&self, owner: &Owner, below: u64) {
+        let observed = self.store.observe(std::slice::from_ref(owner)).await;
         let row = |n: u64| {
-            let value = Cell::Live(Bytes::from_static(VALUE.as_bytes()));
-            (field(&format!("f{n:04}")), value, Version::new(n).unwrap())
+            let value = Cell::Live(Bytes::from(format!("{below}{VALUE}")));
+            let version = Version::new(below + n).unwrap();
+            (field(&format!("f{n:04}")), value, version)
         };
         let load = Load {
-            owner,
-            observed,
+            owner: owner.clone(),
+            observed: observed.into_iter().next().unwrap().unwrap(),
             rows: (1..=4_096).map(row).collect(),
             complete: true,
         };
         let filled = self.store.fill(&[load]).await.remove(0).unwrap();
         assert!(matches!(filled, Filled::Accepted(_)));
+    }
+
+    async fn loads(&mut self) {
+        let cold = owner("cold");
+        self.load(&cold, 0).await;
         self.note("fill_part.lua: 512 rows of 4,096").await;
+        let record = "slug-part:{0}";
+        self.server
+            .call(&["HINCRBY", record, "gen", "1"])
+            .await
+            .unwrap();
+        self.load(&cold, 10_000).await;
+        self.note("fill.lua: 4,096 newer rows of a hash from before a rewind")
+            .await;
+        self.server
+            .call(&["HINCRBY", record, "gen", "1"])
+            .await
+            .unwrap();
+        self.load(&cold, 0).await;
+        self.note("fill.lua: 4,096 older rows of a hash from before a rewind")
+            .await;
+        let hash = "slug-data:{0}:game:eu:player:cold";
+        let gone = self.server.call(&["DEL", hash]).await.unwrap();
+        assert_eq!(gone, Reply::Integer(1));
+        self.load(&cold, 0).await;
+        self.note("fill.lua: 4,096 rows of an owner whose unlanded hash was lost")
+            .await;
     }
 
     /// Marks on their way to the database.
@@ -322,7 +344,7 @@ async fn no_script_takes_long_at_the_limits_of_the_book() {
         took: Vec::new(),
     };
     limits.writes().await;
-    limits.load().await;
+    limits.loads().await;
     limits.landing().await;
     for (what, took) in &limits.took {
         println!("{what}: {:.1} ms", took.as_secs_f64() * 1_000.0);

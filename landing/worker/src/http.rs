@@ -223,3 +223,80 @@ async fn health(State(work): State<Shared>) -> Response {
 fn away(why: impl std::fmt::Display) -> Response {
     (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error;
+
+    use axum::body::to_bytes;
+    use storage_config::{
+        ColdUrl, HotSettings, HotUrl, LandingSettings, RedisSettings, SessionSettings, SqlSettings,
+    };
+    use storage_dirty::memory::MemoryStore;
+    use storage_model::{RandomIds, SystemClock};
+    use tokio::time::{advance, pause, resume};
+
+    use super::*;
+
+    const STATEMENT: Duration = Duration::from_secs(2);
+
+    /// A worker that does not run yet, on tiers of this process.
+    async fn work() -> Result<Shared, Box<dyn Error>> {
+        let redis = RedisSettings::new(HotUrl::Memory);
+        let hot = MemoryStore::new(&redis, &HotSettings::default(), Arc::new(SystemClock));
+        let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory)).await?;
+        let tiers = Tiers::new(Arc::new(hot), cold, 100);
+        let (landing, sessions) = (LandingSettings::default(), SessionSettings::default());
+        let worker = Arc::new(LandingWorker::new(
+            tiers.clone(),
+            &landing,
+            &sessions,
+            &RandomIds,
+        ));
+        let work = Work {
+            worker,
+            tiers,
+            statement_timeout: STATEMENT,
+        };
+        Ok(Arc::new(OnceLock::from(work)))
+    }
+
+    async fn told(answer: Response) -> Result<(u16, String), Box<dyn Error>> {
+        let status = answer.status().as_u16();
+        let body = to_bytes(answer.into_body(), 1 << 10).await?;
+        Ok((status, String::from_utf8(body.to_vec())?))
+    }
+
+    #[tokio::test]
+    async fn a_worker_whose_loop_stands_still_is_not_alive() -> Result<(), Box<dyn Error>> {
+        let work = work().await?;
+        // The clock stands from here on, so that nothing but this test moves it.
+        pause();
+        advance(STEP_MAX + STATEMENT).await;
+        let in_time = live(&work);
+        advance(STATEMENT * STATEMENTS).await;
+        let late = live(&work);
+        resume();
+        assert_eq!(told(in_time).await?, (200, "ok\n".to_owned()));
+        let (status, why) = told(late).await?;
+        assert_eq!(status, 503);
+        assert!(why.contains("restart the worker"), "{why}");
+        Ok(())
+    }
+
+    #[tokio::test]
+    async fn a_worker_that_stops_is_not_ready() -> Result<(), Box<dyn Error>> {
+        let shared = work().await?;
+        let before = told(ready(State(Arc::clone(&shared))).await).await?;
+        assert_eq!(before, (200, "ok\n".to_owned()));
+        shared
+            .get()
+            .ok_or("no work")?
+            .worker
+            .run(std::future::ready(()))
+            .await;
+        let after = told(ready(State(shared)).await).await?;
+        assert_eq!(after, (503, "the worker stops\n".to_owned()));
+        Ok(())
+    }
+}

@@ -453,6 +453,40 @@ async fn the_ids_of_redis_change_as_the_book_says() -> Result<()> {
     first.promote().await?;
     let back = ids(&first).await?;
     assert!(back.0 == leader.0 && back.1 != leader.1 && back.1 != promoted.1);
+
+    second.follow(&first).await?;
+    restart(&second).await?;
+    second.follow(&first).await?;
+    let resumed = ids(&second).await?;
+    assert!(
+        resumed.0 != promoted.0 && resumed.1 == back.1,
+        "a replica that restarts"
+    );
+
+    first.call(&["REPLICAOF", "127.0.0.1", "1"]).await?;
+    first.promote().await?;
+    let left = ids(&first).await?;
+    assert!(
+        left.0 == back.0 && left.1 != back.1,
+        "it followed a server that is away"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_restarts_with_its_log_has_new_ids() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
+    redis.call(&["SET", "a", "1"]).await?;
+    let before = ids(&redis).await?;
+    redis.kill()?;
+    redis.restart().await?;
+    let after = ids(&redis).await?;
+    assert!(after.0 != before.0 && after.1 != before.1);
+    assert_eq!(redis.call(&["GET", "a"]).await?.text()?, "1");
     Ok(())
 }
 
