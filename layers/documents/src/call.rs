@@ -20,8 +20,8 @@ pub struct Call {
     /// The time until the document ends by itself, as if it were deleted. Each put sets it anew, and
     /// other changes leave it as it is unless they name one.
     pub lives: Option<Duration>,
-    /// The key of the call. A repeat with the same key changes nothing, and is answered as the first
-    /// one was.
+    /// The key of the call. A repeat with the same key changes nothing for a day. It is answered as the
+    /// first one was, once the change is as safe as the repeat asks.
     pub once: Option<Once>,
 }
 
@@ -44,13 +44,15 @@ pub struct Changed {
     pub path: Path,
     /// The revision since then. For an item, it is that of its collection.
     pub revision: u64,
-    /// The version since then. `None` of a call that was carried out before.
-    pub version: Option<Version>,
+    /// The version since then.
+    pub version: Version,
     /// Whether there was no document before.
     pub created: bool,
     /// The number of items of the collection since then.
     pub count: Option<u64>,
-    /// The partition and the place of the event in the feed. `None` of a call that was carried out
-    /// before.
+    /// The partition and the place of the event in the feed. `None` of a call that changed nothing, and
+    /// of a repeat of a call whose process died before it kept its answer.
     pub event: Option<(u32, Position)>,
+    /// Whether an earlier call with the same key has made the change.
+    pub is_repeat: bool,
 }

@@ -1,11 +1,12 @@
-//! The sweeper: ends documents whose time to live is over, and removes items of deleted collections.
+//! The sweeper: ends documents whose time to live is over, removes items of deleted collections, and
+//! forgets idempotency keys.
 
 use storage_model::{Field, Row};
 use storage_sql::ItemPage;
 
 use crate::collection::{Landed, path_of};
 use crate::edit::Edit;
-use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
+use crate::stored::{BODY, DOCUMENT, ITEM, KEY, document_of};
 use crate::{Call, Documents, Kind, Result};
 
 /// The least and the most rows of one step, and about how many bytes it reads. A sweeper passes over
@@ -35,6 +36,8 @@ pub struct Swept {
     pub ended: u64,
     /// Items of deleted collections that were removed.
     pub removed: u64,
+    /// Idempotency keys that were forgotten.
+    pub forgotten: u64,
     /// Whether the pass is at its end. The next step begins another one.
     pub is_whole: bool,
 }
@@ -50,9 +53,11 @@ impl Documents {
             page: ItemPage {
                 scope: self.world.scope().clone(),
                 logic_type: DOCUMENT.to_owned(),
+                // Documents, items and entries of keys have it.
                 field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
                 from: String::new(),
                 before: "\u{10ffff}".to_owned(),
+                removed: false,
                 backwards: false,
                 limit: *ROWS.start(),
             },
@@ -94,19 +99,34 @@ impl Sweeper {
         failed.map(|()| swept)
     }
 
-    /// Goes on with the other kind of owners. Returns whether that begins another pass.
+    /// Goes on with the next kind of owners. Returns whether that begins another pass.
     fn turn(&mut self) -> bool {
-        let is_whole = self.page.logic_type == ITEM;
-        let next = if is_whole { DOCUMENT } else { ITEM };
-        self.page.logic_type = next.to_owned();
-        self.page.from = String::new();
-        is_whole
+        let page = &mut self.page;
+        // What was forgotten has landed as removed some time later.
+        let (next, removed) = match page.logic_type.as_str() {
+            DOCUMENT => (ITEM, false),
+            ITEM => (KEY, false),
+            _ if !page.removed => (KEY, true),
+            _ => (DOCUMENT, false),
+        };
+        (page.logic_type, page.removed, page.from) = (next.to_owned(), removed, String::new());
+        next == DOCUMENT
     }
 
     async fn sweep(&mut self, row: &Row, swept: &mut Swept) -> Result<()> {
         let id = row.owner.id();
+        if row.owner.logic_type() == KEY {
+            let owner = self.documents.bytes.owner(KEY, id)?;
+            if row.cell.live().is_some() {
+                swept.forgotten += u64::from(self.documents.forget(&owner).await?);
+            } else {
+                self.documents.give_up(&owner).await?;
+            }
+            return Ok(());
+        }
         if !self.landed.is_present(&self.documents, id).await? {
-            let owner = self.documents.bytes.owner(ITEM, row.owner.id())?;
+            let owner = self.documents.bytes.owner(ITEM, id)?;
+            self.documents.versions_of(&owner)?.delete_owner().await?;
             // The row of one that was removed before has not landed yet.
             if owner.delete_owner().await? > 0 {
                 swept.removed += 1;

@@ -6,9 +6,10 @@ use storage_sdk::{
     ByteOwner, ByteStorage, Bytes, Clock, Storage, SystemClock, Timestamp, Version, World,
 };
 
-use crate::collection::{Generations, Turns};
+use crate::collection::{Generations, Turns, head_id};
 use crate::history::{self, History};
-use crate::stored::{BODY, DOCUMENT, Found, REPEATS, REVISION};
+use crate::missed::Pages;
+use crate::stored::{BODY, DOCUMENT, Found, REVISION};
 use crate::{Call, Changed, Edit, Error, Kind, Path, Place, Result, Tag};
 
 /// The most bytes of a body. With its frame it fits in a value of the storage.
@@ -55,6 +56,7 @@ pub struct Documents {
     pub(crate) generations: Arc<Generations>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) history: Arc<[History]>,
+    pub(crate) pages: Arc<Pages>,
 }
 
 impl Documents {
@@ -72,6 +74,7 @@ impl Documents {
             generations: Arc::default(),
             turns: Arc::default(),
             history: Arc::default(),
+            pages: Arc::default(),
         })
     }
 
@@ -170,11 +173,12 @@ impl Documents {
     }
 
     pub(crate) fn owner(&self, path: &Path) -> Result<ByteOwner> {
-        Ok(self.bytes.owner(DOCUMENT, path.as_str())?)
+        // In a group of its own, with its kept versions and the entries of its keys.
+        Ok(self.bytes.owner(DOCUMENT, head_id(path.as_str()))?)
     }
 
     pub(crate) async fn find(&self, owner: &ByteOwner) -> Result<Found> {
-        let record = owner.get([BODY, REVISION, REPEATS, history::FIELD]).await?;
+        let record = owner.get([BODY, REVISION, history::FIELD]).await?;
         Found::of(&record, self.clock.now())
     }
 }

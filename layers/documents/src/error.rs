@@ -29,6 +29,9 @@ pub enum Kind {
     Key,
     /// The idempotency key was used for another request. Choose a new key.
     KeyReused,
+    /// An earlier call of the key has made the change, and it is not as safe yet as this call asks. Send
+    /// it again.
+    Unsafe,
     /// A filter, a sort or a cursor can't be used. Correct it.
     Query,
     /// The query needs more rows than it may read. Narrow it, or raise its limit.
@@ -48,7 +51,8 @@ pub enum Kind {
     Storage(Box<storage_sdk::Error>),
 }
 
-/// The failure of a call. Unless it is of kind [`Storage`](Kind::Storage), nothing has changed.
+/// The failure of a call. Unless it is of kind [`Storage`](Kind::Storage) or [`Unsafe`](Kind::Unsafe),
+/// nothing has changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     kind: Kind,

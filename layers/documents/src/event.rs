@@ -126,9 +126,7 @@ impl Event {
         };
         let mut event = Self {
             method: body.m,
-            path: Path::new(note.owner.id())
-                .ok()
-                .or_else(|| of_collection(note, &body))?,
+            path: path_of(note, &body)?,
             revision: body.r.unwrap_or_default(),
             count: None,
             version: note.version,
@@ -196,8 +194,8 @@ pub fn id_of(partition: u32, position: Position) -> String {
     format!("{partition}.{}.{}", position.epoch.0, position.number)
 }
 
-/// The path of a collection or an item whose note is one of the collection's head.
-fn of_collection(note: &CoreNote, body: &Note<'_>) -> Option<Path> {
+/// The path of a document, or of a collection or an item, whose note is one of the collection's head.
+fn path_of(note: &CoreNote, body: &Note<'_>) -> Option<Path> {
     let collection = collection_of(note.owner.id())?;
     match &body.i {
         Some(id) => Path::item(collection, id).ok(),

@@ -1,22 +1,21 @@
-//! The landed feed, what a follower has missed, and the state of one change.
+//! The landed feed, and the state of one change.
 
-use std::collections::BTreeMap;
+use std::time::Duration;
 
+use storage_sdk::ByteOwner;
 use storage_sdk::feed::{Content, Cursor, Event as Told, Partition, Position};
+use tokio::time::{Instant, sleep};
 
 use crate::{Documents, Error, Event, Kind, Path, Result};
 
 /// The most events of a page.
 pub const CHANGES_MAX: usize = 1_000;
-/// About how many bytes of bodies a page has at most, and what a follower gets anew.
+/// About how many bytes of bodies a page has at most.
 const PAGE_BYTES: usize = 8 << 20;
-const MISSED_BYTES: usize = 16 << 20;
 /// The most events of all paths that a page looks at.
 const READ_MAX: usize = 100_000;
-/// The most events that a follower gets anew.
-const MISSED_MAX: usize = 10_000;
-/// How often a follower's events are looked for in both tiers, while they land.
-const LOOKS: usize = 4;
+/// How often the end of a wait is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What the feed tells.
 #[derive(Debug, Clone)]
@@ -94,17 +93,19 @@ impl Documents {
     /// back. Without a cursor, the page begins with the oldest change that is kept.
     ///
     /// # Errors
-    /// `Storage`: the database is away, or changes behind the cursor were dropped for their age.
+    /// `Storage`: the database is away, changes behind the cursor were dropped for their age, or the
+    /// cursor is of another database or of a state that this one lost.
     ///
     /// # Cancel safety
     /// Nothing changes.
     pub async fn changes(&self, since: Cursor, prefix: &str, most: usize) -> Result<Changes> {
+        let mut reader = self.storage.changes(since);
         let mut page = Changes {
             changes: Vec::new(),
-            next: since.clone(),
+            next: reader.begin().await?.clone(),
             more: false,
         };
-        let (mut reader, mut read, mut bytes) = (self.storage.changes(since), 0_usize, 0_usize);
+        let (mut read, mut bytes) = (0_usize, 0_usize);
         loop {
             let events = reader.try_next().await?;
             if events.is_empty() {
@@ -131,21 +132,20 @@ impl Documents {
         }
     }
 
-    /// Checks a cursor that somebody gives. One that lies ahead of the feed is none that the feed
-    /// gave. Or the database is older than the cursor.
+    /// Waits until all changes of an owner are in the database, with all events that came before.
     ///
     /// # Errors
-    /// `Query`: the cursor lies ahead of the feed. `Storage`: the database is away.
-    pub async fn check_cursor(&self, since: &Cursor) -> Result<()> {
-        let end = self.storage.feed_end().await?;
-        for (partition, place) in since.positions() {
-            let last = end.of(partition);
-            if last.is_none_or(|last| place.number > last.number) {
-                let message = format!(
-                    "the cursor lies ahead of the feed at {partition}:{place}; begin without a cursor, and read the documents again"
-                );
-                return Err(Error::new(Kind::Query, message));
+    /// `Contended`: they are not there in time. `Storage`.
+    pub(crate) async fn land(&self, owner: &ByteOwner, within: Duration) -> Result<()> {
+        let until = Instant::now() + within;
+        owner.flush(within).await?;
+        let end = self.storage.live([owner.partition()]).await?.cursor();
+        while !self.has_landed(&end).await? {
+            if Instant::now() >= until {
+                let message = "the change is in the database, but its event is not yet";
+                return Err(Error::new(Kind::Contended, message));
             }
+            sleep(LOOK_EVERY).await;
         }
         Ok(())
     }
@@ -166,58 +166,6 @@ impl Documents {
         let count = self.storage.tiers().hot().partition_count();
         let live = self.storage.live((0..count).map(Partition)).await?;
         Ok(live.cursor())
-    }
-
-    /// The changes below a prefix between two places of the feed, from both tiers, and the places
-    /// behind them. `None` if some can't be had any more, or if they are too many. Then the follower
-    /// begins anew.
-    ///
-    /// # Errors
-    /// `Storage`: a tier can't be read.
-    pub async fn missed(
-        &self,
-        (since, until): (&Cursor, &Cursor),
-        prefix: &str,
-    ) -> Result<Option<(Vec<Told>, Cursor)>> {
-        let mut missed = Missed {
-            documents: self,
-            prefix,
-            at: BTreeMap::new(),
-            events: Vec::new(),
-            bytes: 0,
-        };
-        for (partition, end) in until.positions() {
-            let from = since.of(partition).unwrap_or(end);
-            let is_ahead = from > end && !self.was_written(partition, from).await?;
-            if from.epoch != end.epoch || is_ahead {
-                return Ok(None);
-            }
-            missed.at.insert(partition, from);
-        }
-        for _ in 0..LOOKS {
-            if !missed.read_landed().await? {
-                return Ok(None);
-            }
-            missed.read_unlanded(until).await?;
-            if missed.is_too_much() {
-                return Ok(None);
-            }
-            let at = &missed.at;
-            let is_whole = |(partition, end): (Partition, Position)| {
-                at.get(&partition).is_some_and(|at| *at >= end)
-            };
-            if until.positions().all(is_whole) {
-                let end = cursor_of(&missed.at);
-                return Ok(Some((missed.events, end)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Whether the hot tier has reached a place. Another gateway can have told of it first.
-    async fn was_written(&self, partition: Partition, place: Position) -> Result<bool> {
-        let notes = self.storage.unlanded(partition, place).await?;
-        Ok(notes.last >= place)
     }
 
     /// The state of the change at a place of the feed. `None` if there is no such change, or if it
@@ -260,81 +208,10 @@ impl Documents {
     }
 }
 
-/// The events that a follower has missed.
-struct Missed<'a> {
-    documents: &'a Documents,
-    prefix: &'a str,
-    /// How far the events were read.
-    at: BTreeMap<Partition, Position>,
-    events: Vec<Told>,
-    bytes: usize,
-}
-
-impl Missed<'_> {
-    fn is_too_much(&self) -> bool {
-        self.events.len() > MISSED_MAX || self.bytes > MISSED_BYTES
-    }
-
-    fn add(&mut self, event: Told) {
-        self.at.insert(event.partition, event.position);
-        let change = self.documents.change_of(&event);
-        if change.is_some_and(|change| change.concerns(self.prefix)) {
-            self.bytes = self.bytes.saturating_add(bytes_of(&event));
-            self.events.push(event);
-        }
-    }
-
-    /// Reads landed events. Returns false if some were dropped for their age.
-    async fn read_landed(&mut self) -> Result<bool> {
-        let mut reader = self.documents.storage.changes(cursor_of(&self.at));
-        while !self.is_too_much() {
-            let events = match reader.try_next().await {
-                Err(error)
-                    if matches!(
-                        error.kind(),
-                        storage_sdk::Kind::CursorTooOld | storage_sdk::Kind::CursorForeign
-                    ) =>
-                {
-                    return Ok(false);
-                }
-                // A place can be ahead of the landed feed. The stream has the events behind it.
-                events => events?,
-            };
-            if events.is_empty() {
-                break;
-            }
-            events.into_iter().for_each(|event| self.add(event));
-        }
-        Ok(true)
-    }
-
-    /// Reads notes behind the landed events, as long as none is missing in between.
-    async fn read_unlanded(&mut self, until: &Cursor) -> Result<()> {
-        for (partition, end) in until.positions() {
-            while !self.is_too_much() {
-                let place = self.at.get(&partition).copied().unwrap_or(end);
-                let notes = self.documents.storage.unlanded(partition, place).await?;
-                if place >= end || !self.add_notes(notes.events, place) {
-                    break;
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Adds notes that follow a place without a gap. Returns whether all of them do.
-    fn add_notes(&mut self, notes: Vec<Told>, mut place: Position) -> bool {
-        let mut is_next = false;
-        for event in notes {
-            is_next = event.follows(place);
-            if !is_next {
-                return false;
-            }
-            place = event.position;
-            self.add(event);
-        }
-        is_next
-    }
+/// Whether a cursor can't be used any more.
+pub(crate) fn is_of_another_feed(error: &storage_sdk::Error) -> bool {
+    use storage_sdk::Kind::{CursorForeign, CursorTooOld};
+    matches!(error.kind(), CursorTooOld | CursorForeign)
 }
 
 /// The bytes of an event's body.
@@ -344,12 +221,4 @@ pub fn bytes_of(told: &Told) -> usize {
         Content::Note(note) => note.body.len(),
         _ => 0,
     }
-}
-
-fn cursor_of(at: &BTreeMap<Partition, Position>) -> Cursor {
-    let mut cursor = Cursor::default();
-    for (partition, position) in at {
-        cursor.move_to(*partition, *position);
-    }
-    cursor
 }

@@ -1,7 +1,9 @@
-//! Kept versions: the last bodies of a document, beside it.
+//! Kept versions: the last bodies of a document, in an owner beside it.
 //!
 //! Each change writes the new body into the next slot of a ring, in the same step. So a version is
-//! kept if and only if its change was made. It costs the bytes of each kept body, in both tiers.
+//! kept if and only if its change was made. It costs the bytes of each kept body in the database, and in
+//! the hot tier until it has landed. The owner of the document does not grow, so it loads as fast as one
+//! without kept versions.
 //!
 //! Versions are numbered. A change that keeps none leaves its number out, so a hole is seen: a
 //! gateway can run without kept versions for a while, or keep fewer.
@@ -13,10 +15,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use storage_sdk::{Bytes, Record, Timestamp, Version};
+use storage_sdk::{ByteOwner, Bytes, Part, Record, Timestamp, Transaction, Version};
 
 use crate::documents::Document;
-use crate::stored::counter;
+use crate::edit::Texts;
+use crate::stored::{Found, HISTORY, counter};
 use crate::{Documents, Error, Kind, Path, Place, Result};
 
 /// The most versions of a document that can be kept.
@@ -73,13 +76,13 @@ impl History {
         )
     }
 
-    /// The fields that keep a version beside the body.
-    pub(crate) fn keep(
+    /// The slot that keeps a version, and its value.
+    fn keep(
         &self,
         written: u64,
         (revision, created, now): (u64, Timestamp, Timestamp),
         body: Option<&RawValue>,
-    ) -> Result<Vec<(String, Vec<u8>)>> {
+    ) -> Result<(String, Vec<u8>)> {
         let unwritable = |error: serde_json::Error| Error::new(Kind::Body, error.to_string());
         let kept = Kept {
             s: written,
@@ -89,11 +92,16 @@ impl History {
             b: body.map(ToOwned::to_owned),
         };
         let value = serde_json::to_vec(&kept).map_err(unwritable)?;
-        Ok(vec![(self.slot(written), value), next(written)])
+        Ok((self.slot(written), value))
     }
 
     /// The version that was the present one at a revision.
-    fn find(&self, record: &Record, wanted: u64, now: Timestamp) -> Result<Option<Document>> {
+    fn find(
+        &self,
+        record: &Record,
+        written: u64,
+        (wanted, now): (u64, Timestamp),
+    ) -> Result<Option<Document>> {
         let mut versions = Vec::new();
         for slot in 0..self.versions {
             if let Some(value) = record.get(&self.slot(slot.into())) {
@@ -114,7 +122,7 @@ impl History {
         // A version between the two was not kept, and may be the one that is wanted.
         let is_hole = match next {
             Some(next) => next.s != kept.s.saturating_add(1),
-            None => written(record)? != kept.s.saturating_add(1),
+            None => written != kept.s.saturating_add(1),
         };
         if next.is_some_and(is_old) || is_hole && kept.r != wanted {
             return Ok(None);
@@ -130,17 +138,29 @@ impl History {
     }
 }
 
-/// The field that counts one more version.
-fn next(written: u64) -> (String, Vec<u8>) {
-    let next = written.saturating_add(1).to_string();
-    (WRITTEN.to_owned(), next.into_bytes())
+/// What a change keeps beside the document.
+pub(crate) struct Keeping {
+    /// The number of versions that were written, with this one. `None` if none was ever kept.
+    count: Option<u64>,
+    /// The owner of the versions, the slot, and its value.
+    version: Option<(ByteOwner, String, Vec<u8>)>,
 }
 
-/// The fields of a change whose version is not kept.
-pub(crate) fn left_out(written: u64) -> Vec<(String, Vec<u8>)> {
-    match written {
-        0 => Vec::new(),
-        _ => vec![next(written)],
+impl Keeping {
+    /// The part of the document, which counts the versions.
+    pub(crate) fn count(&self, part: Part) -> Part {
+        match self.count {
+            Some(count) => part.set(WRITTEN, count.to_string()),
+            None => part,
+        }
+    }
+
+    /// Adds the owner of the versions to the step of the change.
+    pub(crate) fn join(self, step: Transaction) -> Transaction {
+        match self.version {
+            Some((owner, slot, value)) => step.owner(&owner, |part| part.set(&slot, value)),
+            None => step,
+        }
     }
 }
 
@@ -185,25 +205,61 @@ impl Documents {
             let message = format!("no versions of {path} are kept; see --history");
             return Err(Error::new(Kind::Query, message));
         };
-        let (owner, present) = match path.place() {
+        let (owner, found, present) = match path.place() {
             Place::Document => {
                 let owner = self.owner(path)?;
-                let present = self.find(&owner).await?.revision;
-                (owner, present)
+                let found = self.find(&owner).await?;
+                let present = found.revision;
+                (owner, found, present)
             }
             Place::Item { collection, id } => {
-                let head = self.head(&collection).await?;
+                let (head, found) = self.find_item(&collection, &id).await?;
                 let owner = self.item_owner(&collection, head.present(), &id)?;
-                (owner, head.revision)
+                (owner, found, head.revision)
             }
             Place::Collection => return Ok(None),
         };
         if revision > present {
             return Ok(None);
         }
-        let slots = (0..history.versions).map(|slot| history.slot(slot.into()));
-        let fields: Vec<String> = slots.chain([WRITTEN.to_owned()]).collect();
-        let record = owner.get(fields.iter().map(String::as_str)).await?;
-        history.find(&record, revision, self.clock.now())
+        let slots: Vec<String> = (0..history.versions)
+            .map(|slot| history.slot(slot.into()))
+            .collect();
+        let versions = self.versions_of(&owner)?;
+        let record = versions.get(slots.iter().map(String::as_str)).await?;
+        history.find(&record, found.written, (revision, self.clock.now()))
+    }
+
+    /// The owner of the kept versions of a document or an item.
+    pub(crate) fn versions_of(&self, owner: &ByteOwner) -> Result<ByteOwner> {
+        Ok(self.bytes.owner(HISTORY, owner.owner().id())?)
+    }
+
+    /// What a change of an owner keeps, if versions of the path are kept.
+    pub(crate) fn keeping(
+        &self,
+        (path, owner): (&Path, &ByteOwner),
+        found: &Found,
+        texts: &Texts,
+        (revision, now): (u64, Timestamp),
+    ) -> Result<Keeping> {
+        let Some(history) = self.history_of(path) else {
+            // A version that is left out leaves a hole.
+            let count = Some(found.written.saturating_add(1)).filter(|_| found.written > 0);
+            return Ok(Keeping {
+                count,
+                version: None,
+            });
+        };
+        let created = found
+            .document
+            .as_ref()
+            .map_or(now, |document| document.created);
+        let kept = (revision, created, now);
+        let (slot, value) = history.keep(found.written, kept, texts.body.as_deref())?;
+        Ok(Keeping {
+            count: Some(found.written.saturating_add(1)),
+            version: Some((self.versions_of(owner)?, slot, value)),
+        })
     }
 }

@@ -34,8 +34,9 @@
 //! | [`once`] | [`Once`](once::Once): calls that are carried out once, however often they are sent |
 //! | [`event`] | [`Event`], [`Method`]: the changes that the feed tells |
 //! | [`history`] | [`History`](history::History): kept versions |
-//! | [`clean`] | [`Sweeper`](clean::Sweeper): ends documents, and removes items of deleted collections |
-//! | [`feed`] | [`Change`], pages of landed changes, and what a follower has missed |
+//! | [`clean`] | [`Sweeper`](clean::Sweeper): ends documents, removes items of deleted collections, forgets keys |
+//! | [`feed`] | [`Change`], pages of landed changes, and the state of one |
+//! | [`missed`] | [`Missed`](missed::Missed): what a follower has missed |
 //! | [`json`], [`json_patch`] | bodies whose numbers keep their digits, and patches |
 //! | [`lines`] | [`Export`](lines::Export): documents as lines of JSON, to copy them |
 //! | [`error`] | [`Error`], [`Kind`] |
@@ -57,6 +58,7 @@ pub mod json;
 pub mod json_patch;
 pub mod lines;
 pub mod list;
+pub mod missed;
 mod number;
 pub mod once;
 pub mod path;

@@ -54,6 +54,7 @@ impl Documents {
             }
             sleep(EVERY).await;
         }
+        let group = group_of(prefix);
         Ok(Export {
             documents: self.clone(),
             prefix: prefix.to_owned(),
@@ -61,8 +62,9 @@ impl Documents {
                 scope: self.world.scope().clone(),
                 logic_type: DOCUMENT.to_owned(),
                 field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
-                from: prefix.to_owned(),
-                before: behind(prefix),
+                before: behind(&group),
+                from: group,
+                removed: false,
                 backwards: false,
                 limit: ROWS,
             },
@@ -71,7 +73,7 @@ impl Documents {
         })
     }
 
-    async fn has_landed(&self, until: &Cursor) -> Result<bool> {
+    pub(crate) async fn has_landed(&self, until: &Cursor) -> Result<bool> {
         let landed = self.storage.feed_end().await?;
         // Numbers go on in later epochs. The end of a partition without a note has number 0.
         let mut places = until.positions();
@@ -108,6 +110,11 @@ impl Documents {
             .await
             .map(Some)
     }
+}
+
+/// The beginning of the ids of owners below a prefix.
+fn group_of(prefix: &str) -> String {
+    format!("{{{prefix}")
 }
 
 /// The text behind all that begin with a prefix.
@@ -159,7 +166,7 @@ impl Export {
             Some((collection, id)) if !id.contains('/') => format!("{collection}~"),
             _ => self.prefix.clone(),
         };
-        let from = format!("{{{collection}");
+        let from = group_of(&collection);
         self.page.logic_type = ITEM.to_owned();
         self.page.before = behind(&from);
         self.page.from = from;

@@ -1,24 +1,32 @@
 //! Calls that are carried out once, however often they are sent.
 //!
-//! A call with a key leaves an entry beside the change, in the same step. So a repeat finds the entry
-//! if and only if the change was made, even after Redis was lost or the process has ended.
+//! A call with a key leaves an entry, in the step of its change. So a repeat finds the entry if and only
+//! if the change was made, even after Redis was lost or the process has ended. Each entry is an owner of
+//! its own, in the group of what has changed. So no other call pushes it out, and it lands with its
+//! document and with no other one.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
-use storage_sdk::{Bytes, Timestamp};
+use storage_sdk::feed::Position;
+use storage_sdk::{ByteOwner, Durability, Record, Timestamp, Transaction, Version};
 
-use crate::{Error, Kind, Result};
+use crate::collection::{head_id, id_of};
+use crate::stored::{BODY, KEY};
+use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
-/// The most calls that a document or an item remembers. The oldest is forgotten first.
-pub const REMEMBERED_MAX: usize = 16;
-/// The most calls that a collection remembers.
-pub const REMEMBERED_BY_COLLECTIONS_MAX: usize = 64;
 /// How long a call is remembered.
 pub const REMEMBERED_FOR: Duration = Duration::from_hours(24);
 /// The most bytes of a key.
 pub const KEY_BYTES_MAX: usize = 255;
+
+/// The field of an entry. The sweeper finds entries as it finds documents.
+const DONE: &str = BODY;
+/// The field of the answer, which is known only behind the step.
+const ANSWER: &str = "a";
+/// The time for the answer to be written. A repeat without it has no transaction.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
 /// The key of a call, and what the call asks for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,90 +56,62 @@ impl Once {
     }
 }
 
-/// The first half of SHA-256 over parts, each behind its length.
-fn digest(parts: &[&[u8]]) -> String {
+/// SHA-256 over parts, each behind its length.
+fn hash(parts: &[&[u8]]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update(u64::try_from(part.len()).unwrap_or(u64::MAX).to_be_bytes());
         hash.update(part);
     }
-    let hash = hash.finalize();
-    let half = hash.iter().take(16);
+    hash.finalize().into()
+}
+
+/// The first half of [`hash`].
+fn digest(parts: &[&[u8]]) -> String {
+    let half = hash(parts).into_iter().take(16);
     half.map(|byte| format!("{byte:02x}")).collect()
 }
 
+impl Once {
+    /// A number that the key gives to a path.
+    pub(crate) fn number(&self, path: &Path) -> u64 {
+        let hash = hash(&[path.as_str().as_bytes(), self.key.as_bytes()]);
+        let first = hash.first_chunk().copied().unwrap_or_default();
+        // As many bits as an id has.
+        u64::from_be_bytes(first) >> 9
+    }
+}
+
 /// A call that was carried out.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Done {
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+struct Done {
     /// The digest of the key, and that of the request.
     k: String,
     q: String,
     /// When it was carried out: milliseconds since 1970.
     t: u64,
     /// Whether it created the document.
-    pub(crate) c: bool,
-    /// The revision that it made, if that was known.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) r: Option<u64>,
-    /// The id that it gave to an item.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) i: Option<String>,
+    c: bool,
+    /// The id that it gave.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    i: Option<String>,
 }
 
-/// The calls that an owner remembers.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Repeats(Vec<Done>);
-
-impl Repeats {
-    /// The calls in the value of a field.
-    pub(crate) fn of(value: Option<&Bytes>) -> Result<Self> {
-        let Some(value) = value else {
-            return Ok(Self::default());
-        };
-        let calls = serde_json::from_slice(value);
-        let calls = calls.map_err(|error| Error::new(Kind::Corrupt, error.to_string()))?;
-        Ok(Self(calls))
-    }
-
-    /// The earlier call of this key, if there is one.
-    ///
-    /// # Errors
-    /// `KeyReused`: the earlier call asked for something else.
-    pub(crate) fn find(&self, once: &Once, now: Timestamp) -> Result<Option<&Done>> {
-        let is_same = |done: &&Done| done.k == once.key && !done.is_old(now);
-        let Some(done) = self.0.iter().find(is_same) else {
-            return Ok(None);
-        };
-        if done.q == once.request {
-            return Ok(Some(done));
-        }
-        let message = "the idempotency key was used for another request; choose a new key";
-        Err(Error::new(Kind::KeyReused, message))
-    }
-
-    /// The value of the field with one more call.
-    pub(crate) fn with(
-        &self,
-        once: &Once,
-        now: Timestamp,
-        created: bool,
-        (revision, id): (Option<u64>, Option<&str>),
-        most: usize,
-    ) -> Result<Vec<u8>> {
-        let mut calls: Vec<&Done> = self.0.iter().filter(|done| !done.is_old(now)).collect();
-        let old = calls.len().saturating_sub(most.saturating_sub(1));
-        calls.drain(..old);
-        let done = Done {
-            k: once.key.clone(),
-            q: once.request.clone(),
-            t: now.0 / 1_000,
-            c: created,
-            r: revision,
-            i: id.map(ToOwned::to_owned),
-        };
-        calls.push(&done);
-        serde_json::to_vec(&calls).map_err(|error| Error::new(Kind::Corrupt, error.to_string()))
-    }
+/// What the answer of a call had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Answer {
+    /// The time of the call. An answer of another time is that of an earlier call.
+    t: u64,
+    /// The version and the revision.
+    v: u64,
+    r: u64,
+    /// The number of items.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n: Option<u64>,
+    /// The place of the event: epoch and number.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    e: Option<(u64, u64)>,
 }
 
 impl Done {
@@ -141,42 +121,244 @@ impl Done {
     }
 }
 
+/// The entry of a call.
+pub(crate) struct Entry<'a> {
+    call: &'a Call,
+    once: &'a Once,
+    /// The path that was called.
+    path: &'a Path,
+    owner: ByteOwner,
+}
+
+impl Documents {
+    /// The entry of a call, in the group of what changes. `None` if the call has no key.
+    pub(crate) fn entry<'a>(
+        &self,
+        group: &str,
+        path: &'a Path,
+        call: &'a Call,
+    ) -> Result<Option<Entry<'a>>> {
+        let Some(once) = &call.once else {
+            return Ok(None);
+        };
+        let id = head_id(group) + &id_of(once.number(path));
+        let owner = self.bytes.owner(KEY, id)?;
+        Ok(Some(Entry {
+            call,
+            once,
+            path,
+            owner,
+        }))
+    }
+
+    /// The answer of an earlier call, if this one is its repeat. The change is as safe as this call asks.
+    ///
+    /// The caller has read what it changes before, with its revision. So of two calls that find no entry,
+    /// one finds another version.
+    ///
+    /// # Errors
+    /// `KeyReused`: the earlier call asked for something else. `Unsafe`.
+    pub(crate) async fn repeat(
+        &self,
+        entry: Option<&Entry<'_>>,
+        (changed, revision): (&ByteOwner, u64),
+        left: Duration,
+    ) -> Result<Option<Changed>> {
+        let Some(entry) = entry else {
+            return Ok(None);
+        };
+        let record = entry.owner.get([DONE, ANSWER]).await?;
+        let Some(done) = entry.done(&record, self.clock.now())? else {
+            return Ok(None);
+        };
+        // Repeats are rare, so the futures of writes stay small without this one.
+        Box::pin(self.secure(changed, entry.call.durability, left)).await?;
+        entry.answered(&record, &done, revision).map(Some)
+    }
+
+    /// Makes all earlier changes of an owner as safe as a call asks.
+    ///
+    /// # Errors
+    /// `Unsafe`: they are not that safe in time. `Storage`: the storage can't give this durability.
+    pub(crate) async fn secure(
+        &self,
+        owner: &ByteOwner,
+        durability: Durability,
+        left: Duration,
+    ) -> Result<()> {
+        let sent = match durability {
+            Durability::Cached => return Ok(()),
+            Durability::Landed { timeout } => self.land(owner, timeout.min(left)).await,
+            // What the server has copied or synced, it has with all that came before.
+            _ => self.write_behind(owner, durability, left).await,
+        };
+        sent.map_err(|error| match error.kind() {
+            Kind::Storage(storage) if storage.kind() == storage_sdk::Kind::Durability => error,
+            _ => Error::new(Kind::Unsafe, format!("an earlier call has made the change, which is not as safe yet as this one asks: {error}")),
+        })
+    }
+
+    /// Writes into the partition of an owner.
+    async fn write_behind(
+        &self,
+        owner: &ByteOwner,
+        durability: Durability,
+        left: Duration,
+    ) -> Result<()> {
+        let group = owner.owner().group().unwrap_or_default();
+        let behind = self.bytes.owner(KEY, head_id(group))?;
+        let done = Done {
+            t: self.clock.now().0 / 1_000,
+            ..Done::default()
+        };
+        let write = behind.update([(DONE, text_of(&done)?)]);
+        write.durability(durability).deadline(left).await?;
+        Ok(())
+    }
+
+    /// Forgets an entry that is old. Returns whether it was.
+    pub(crate) async fn forget(&self, owner: &ByteOwner) -> Result<bool> {
+        let record = owner.get([DONE]).await?;
+        let Some(value) = record.get(DONE) else {
+            return Ok(false);
+        };
+        let done: Done = serde_json::from_slice(value).map_err(unreadable)?;
+        if !done.is_old(self.clock.now()) {
+            return Ok(false);
+        }
+        let removed = owner.remove([DONE, ANSWER]).if_version(record.version());
+        match removed.await {
+            // The key serves another call by now.
+            Err(error) if error.is_conflict() => Ok(false),
+            removed => Ok(removed.map(|_| true)?),
+        }
+    }
+
+    /// Gives up the values of an entry that was forgotten, so that its rows can leave the database.
+    pub(crate) async fn give_up(&self, owner: &ByteOwner) -> Result<()> {
+        match owner.purge([DONE, ANSWER]).await {
+            // A later pass finds it again.
+            Err(error) if error.kind() == storage_sdk::Kind::NotLanded => Ok(()),
+            purged => Ok(purged.map(drop)?),
+        }
+    }
+}
+
+impl Entry<'_> {
+    /// Writes the entry in the step of a change. `path` is that of what was created, if it is another
+    /// one than was called.
+    pub(crate) fn join(
+        &self,
+        step: Transaction,
+        path: &Path,
+        (now, created): (Timestamp, bool),
+    ) -> Result<Transaction> {
+        let id = path.as_str().rsplit('/').next();
+        let done = Done {
+            k: self.once.key.clone(),
+            q: self.once.request.clone(),
+            t: now.0 / 1_000,
+            c: created,
+            i: id.filter(|_| path != self.path).map(ToOwned::to_owned),
+        };
+        let done = text_of(&done)?;
+        Ok(step.owner(&self.owner, |part| part.set(DONE, done)))
+    }
+
+    /// Keeps the answer for repeats. Without it they have no transaction.
+    pub(crate) async fn keep(&self, changed: &Changed, now: Timestamp) {
+        let answer = Answer {
+            t: now.0 / 1_000,
+            v: changed.version.get(),
+            r: changed.revision,
+            n: changed.count,
+            e: changed
+                .event
+                .map(|(_, place)| (place.epoch.0, place.number)),
+        };
+        let Ok(answer) = text_of(&answer) else { return };
+        let write = self.owner.update([(ANSWER, answer)]);
+        // The change is made, whatever comes of its answer.
+        let _ = write.deadline(ANSWER_WITHIN).await;
+    }
+
+    /// The earlier call of this key, if there is one.
+    fn done(&self, record: &Record, now: Timestamp) -> Result<Option<Done>> {
+        let Some(value) = record.get(DONE) else {
+            return Ok(None);
+        };
+        let done: Done = serde_json::from_slice(value).map_err(unreadable)?;
+        if done.is_old(now) {
+            return Ok(None);
+        }
+        if done.k == self.once.key && done.q == self.once.request {
+            return Ok(Some(done));
+        }
+        let message = "the idempotency key was used for another request; choose a new key";
+        Err(Error::new(Kind::KeyReused, message))
+    }
+
+    /// The answer of the earlier call.
+    fn answered(&self, record: &Record, done: &Done, revision: u64) -> Result<Changed> {
+        let answer = record
+            .get(ANSWER)
+            .map(|value| serde_json::from_slice(value));
+        let answer: Option<Answer> = answer.transpose().map_err(unreadable)?;
+        // Only the answer is written behind the step, so without it the entry has the step's version.
+        let answer = answer.filter(|answer| answer.t == done.t);
+        let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
+        let place = answer.as_ref().and_then(|answer| answer.e);
+        let place = place.map(|(epoch, number)| Position::new(epoch, number));
+        let path = match &done.i {
+            Some(id) => Path::item(self.path.as_str(), id)?,
+            None => self.path.clone(),
+        };
+        Ok(Changed {
+            path,
+            revision: answer.as_ref().map_or(revision, |answer| answer.r),
+            version: version.unwrap_or(record.version()),
+            created: done.c,
+            count: answer.and_then(|answer| answer.n),
+            event: place.map(|place| (self.owner.partition().0, place)),
+            is_repeat: true,
+        })
+    }
+}
+
+fn text_of(value: &impl Serialize) -> Result<Vec<u8>> {
+    serde_json::to_vec(value).map_err(unreadable)
+}
+
+fn unreadable(error: serde_json::Error) -> Error {
+    Error::new(
+        Kind::Corrupt,
+        format!("the entry of an idempotency key: {error}"),
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn once(key: &str, request: &str) -> Once {
-        Once::new(key, &[request.as_bytes()]).unwrap()
+    #[test]
+    fn a_key_gives_each_path_a_number_of_its_own() {
+        let once = |key: &str| Once::new(key, &[]).unwrap();
+        let path = |path: &str| Path::new(path).unwrap();
+        let number = once("a").number(&path("x"));
+        assert_eq!(number, once("a").number(&path("x")));
+        assert_ne!(number, once("b").number(&path("x")));
+        assert_ne!(number, once("a").number(&path("y")));
+        assert!(number < 1 << 55);
     }
 
     #[test]
-    fn a_call_is_remembered_for_a_day_and_its_key_serves_no_other() {
+    fn a_call_is_remembered_for_a_day() {
         let (now, hour) = (Timestamp(1_700_000_000_000_000), Duration::from_hours(1));
-        let value = Repeats::default().with(&once("a", "put"), now, true, (Some(3), None), 16);
-        let calls = Repeats::of(Some(&Bytes::from(value.unwrap()))).unwrap();
-        let found = calls.find(&once("a", "put"), now.plus(hour * 23)).unwrap();
-        assert_eq!(found.and_then(|done| done.r), Some(3));
-        assert_eq!(calls.find(&once("b", "put"), now), Ok(None));
-        assert_eq!(calls.find(&once("a", "put"), now.plus(hour * 25)), Ok(None));
-        let reused = calls.find(&once("a", "delete"), now).unwrap_err();
-        assert_eq!(reused.kind(), &Kind::KeyReused);
-    }
-
-    #[test]
-    fn an_owner_remembers_its_last_calls() {
-        let (now, mut calls) = (Timestamp(1_700_000_000_000_000), Repeats::default());
-        for number in 0..=REMEMBERED_MAX {
-            let value = calls.with(
-                &once(&number.to_string(), ""),
-                now,
-                false,
-                (None, None),
-                REMEMBERED_MAX,
-            );
-            calls = Repeats::of(Some(&Bytes::from(value.unwrap()))).unwrap();
-        }
-        let is_known = |number: usize| calls.find(&once(&number.to_string(), ""), now).unwrap();
-        assert!(is_known(0).is_none() && is_known(1).is_some());
-        assert!(is_known(REMEMBERED_MAX).is_some());
+        let done = Done {
+            t: now.0 / 1_000,
+            ..Done::default()
+        };
+        assert!(!done.is_old(now.plus(hour * 23)));
+        assert!(done.is_old(now.plus(hour * 25)));
     }
 }

@@ -4,11 +4,9 @@ use std::fmt;
 
 use crate::{Error, Kind, Result};
 
-/// The most bytes of a document's path.
-pub const PATH_BYTES_MAX: usize = 253;
-/// The most bytes of the path of a collection or an item. With braces and the number of the
-/// collection's generation, it fits in an owner's id.
-pub const ITEM_PATH_BYTES_MAX: usize = 240;
+/// The most bytes of a path. With braces, the number of a collection's generation or that of an
+/// idempotency key, it fits in an owner's id.
+pub const PATH_BYTES_MAX: usize = 240;
 
 /// The characters of a path beside letters and digits.
 const MARKS: &str = "-._~:/[]@!$&'()*+,;=";
@@ -73,21 +71,15 @@ impl Path {
         Ok(path)
     }
 
-    /// Checks the length of the path of a collection or an item, and that an item is no collection.
+    /// Checks that an item is no collection.
     fn check_place(&self) -> Result<()> {
         let path = &self.0;
-        if self.place() == Place::Document {
-            return Ok(());
-        }
         let mut last = path.rsplit('/').take(2);
         if last.all(|segment| segment.ends_with('~')) && path.contains('/') {
             return Err(refused(
                 path,
                 "names an item whose id ends in ~; choose another id",
             ));
-        }
-        if path.len() > ITEM_PATH_BYTES_MAX {
-            return Err(too_long(path, ITEM_PATH_BYTES_MAX));
         }
         Ok(())
     }
@@ -229,16 +221,13 @@ mod tests {
         ] {
             assert_eq!(place(path), expected, "{path}");
         }
-        let long = format!("{}~", "a".repeat(ITEM_PATH_BYTES_MAX));
-        assert_eq!(Path::new(&long).unwrap_err().kind(), &Kind::PathTooLong);
-        assert!(Path::new(&long[1..]).is_ok());
     }
 
     #[test]
-    fn a_path_of_253_bytes_is_the_longest() {
+    fn a_path_of_240_bytes_is_the_longest() {
         assert!(Path::new(&"a".repeat(PATH_BYTES_MAX)).is_ok());
         let error = Path::new(&"a".repeat(PATH_BYTES_MAX + 1)).unwrap_err();
         assert_eq!(error.kind(), &Kind::PathTooLong);
-        assert!(error.to_string().contains("254") && error.to_string().contains("253"));
+        assert!(error.to_string().contains("241") && error.to_string().contains("240"));
     }
 }

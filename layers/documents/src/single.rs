@@ -1,13 +1,14 @@
 //! Writes of single documents.
 
-use storage_sdk::{ByteOwner, Part, Timestamp};
+use std::time::Duration;
+
+use storage_sdk::{ByteOwner, Timestamp};
 
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
-use crate::history;
-use crate::once::REMEMBERED_MAX;
-use crate::stored::{BODY, Found, REPEATS, REVISION, Times, value_of};
+use crate::once::Entry;
+use crate::stored::{BODY, Found, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
 impl Documents {
@@ -20,14 +21,17 @@ impl Documents {
         call: &Call,
     ) -> Result<Changed> {
         let (owner, mut attempts) = (self.owner(path)?, Attempts::begin(path, call));
+        let entry = self.entry(path.as_str(), path, call)?;
         loop {
             let found = self.find(&owner).await?;
-            if let Some(done) = repeated(path, &found, call, self.clock.now())? {
+            // ORDER: the document before the entry. A first call that ends in between changes its version.
+            let before = (&owner, found.revision);
+            let left = attempts.left()?;
+            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
                 return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
-            let left = attempts.left()?;
-            let write = self.change(path, (&owner, &found), edited, call, left);
+            let write = self.change((path, &owner, &found), edited, (call, entry.as_ref()), left);
             if let Some(done) = attempts.ended(write.await).await? {
                 return Ok(done);
             }
@@ -38,11 +42,10 @@ impl Documents {
     /// found.
     async fn change(
         &self,
-        path: &Path,
-        (owner, found): (&ByteOwner, &Found),
+        (path, owner, found): (&Path, &ByteOwner, &Found),
         edited: Edited<'_>,
-        call: &Call,
-        left: std::time::Duration,
+        (call, entry): (&Call, Option<&Entry<'_>>),
+        left: Duration,
     ) -> Result<Changed> {
         let (now, revision) = (self.clock.now(), found.revision.saturating_add(1));
         let created = found.document.is_none();
@@ -50,77 +53,37 @@ impl Documents {
         let value = stored_value(found, (&edited, &texts), call, now)?;
         let note = Note::of(edited.method, now, texts.told()).with_revision(revision);
         let note = note.to_bytes()?;
-        let known = (Some(revision), None);
-        let once = call.once.as_ref();
-        let keys = |once| {
-            let most = REMEMBERED_MAX;
-            found.repeats.with(once, now, created, known, most)
-        };
-        let once = once.map(keys).transpose()?;
-        let kept = self.kept(path, found, &texts, (revision, now))?;
-        let write = owner.transaction(|part| {
-            let part = kept(part);
+        let keeping = self.keeping((path, owner), found, &texts, (revision, now))?;
+        let step = owner.transaction(|part| {
             let part = match value {
                 Some(value) => part.set(BODY, value),
                 None => part.remove(BODY),
             };
-            let part = match once {
-                Some(once) => part.set(REPEATS, once),
-                None => part,
-            };
-            let part = part.set(REVISION, revision.to_string());
+            let part = keeping.count(part.set(REVISION, revision.to_string()));
             part.if_version(found.version).note(note)
         });
-        let receipt = write.durability(call.durability).deadline(left).await?;
-        let position = receipt
-            .of(owner)
-            .and_then(|counters| counters.ack().position());
-        Ok(Changed {
+        let step = keeping.join(step);
+        let step = match entry {
+            Some(entry) => entry.join(step, path, (now, created))?,
+            None => step,
+        };
+        let receipt = step.durability(call.durability).deadline(left).await?;
+        let counters = receipt.of(owner);
+        let position = counters.and_then(|counters| counters.ack().position());
+        let changed = Changed {
             path: path.clone(),
             revision,
-            version: Some(receipt.version()),
+            version: receipt.version(),
             created,
             count: None,
             event: position.map(|position| (owner.partition().0, position)),
-        })
-    }
-
-    /// The changes that keep the new version, if versions of the path are kept.
-    pub(crate) fn kept(
-        &self,
-        path: &Path,
-        found: &Found,
-        texts: &Texts,
-        (revision, now): (u64, Timestamp),
-    ) -> Result<impl FnOnce(Part) -> Part + use<>> {
-        let fields = match self.history_of(path) {
-            None => history::left_out(found.written),
-            Some(history) => {
-                let document = found.document.as_ref();
-                let created = document.map_or(now, |document| document.created);
-                let body = texts.body.as_deref();
-                history.keep(found.written, (revision, created, now), body)?
-            }
+            is_repeat: false,
         };
-        let set = |part: Part, (field, value): (String, Vec<u8>)| part.set(&field, value);
-        Ok(move |part| fields.into_iter().fold(part, set))
+        if let Some(entry) = entry {
+            entry.keep(&changed, now).await;
+        }
+        Ok(changed)
     }
-}
-
-/// The answer of a call that was carried out before, if this one is its repeat.
-fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<Option<Changed>> {
-    let Some(once) = &call.once else {
-        return Ok(None);
-    };
-    let done = found.repeats.find(once, now)?;
-    Ok(done.map(|done| Changed {
-        path: path.clone(),
-        revision: done.r.unwrap_or(found.revision),
-        version: None,
-        created: done.c,
-        count: None,
-        event: None,
-    }))
 }
 
 /// The change of the document that was found, if the conditions hold.

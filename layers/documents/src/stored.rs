@@ -6,7 +6,6 @@ use storage_sdk::{Bytes, Record, Timestamp, Version};
 
 use crate::documents::Document;
 use crate::history::written;
-use crate::once::Repeats;
 use crate::{Error, Kind, Result, Tag};
 
 /// The logic type of documents.
@@ -15,12 +14,14 @@ pub(crate) const DOCUMENT: &str = "doc";
 pub(crate) const ITEM: &str = "item";
 /// The logic type of the heads of collections.
 pub(crate) const HEAD: &str = "head";
+/// The logic type of entries of idempotency keys.
+pub(crate) const KEY: &str = "key";
+/// The logic type of kept versions.
+pub(crate) const HISTORY: &str = "hist";
 /// The field of the body. A deleted document has none.
 pub(crate) const BODY: &str = "d";
 /// The field of the revision. It goes on after the document was deleted.
 pub(crate) const REVISION: &str = "rev";
-/// The field of the calls that are remembered by their keys.
-pub(crate) const REPEATS: &str = "once";
 
 /// The value of [`BODY`]: readable by SQL.
 #[derive(Serialize, Deserialize)]
@@ -46,7 +47,6 @@ pub(crate) struct Found {
     pub(crate) is_stored: bool,
     pub(crate) revision: u64,
     pub(crate) version: Version,
-    pub(crate) repeats: Repeats,
     /// The number of versions that were kept so far.
     pub(crate) written: u64,
 }
@@ -59,7 +59,6 @@ impl Found {
             is_stored: false,
             revision: counter(record, REVISION)?.unwrap_or_default(),
             version: record.version(),
-            repeats: Repeats::of(record.get(REPEATS))?,
             written: written(record)?,
         };
         if let Some(value) = record.get(BODY) {

@@ -65,3 +65,33 @@ async fn a_version_that_was_not_kept_is_none_and_not_an_earlier_one() -> Result<
     );
     Ok(())
 }
+
+/// A document with kept versions loads as one without.
+#[tokio::test]
+async fn kept_versions_lie_beside_the_document_and_not_in_it() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let storage = Storage::embedded(folder.path().join("x.db")).await?;
+    let documents = Documents::new(&storage, "a", "r")?;
+    let documents = documents.with_history(vec![History::new("", 20, None)?]);
+    for path in ["a", "a~/1"] {
+        for n in 0..30 {
+            let body = format!(r#"{{"n":{n}}}"#);
+            let path = Path::new(path)?;
+            documents
+                .put(&path, body.as_bytes(), &Call::default())
+                .await?;
+        }
+    }
+    let bytes = storage.world("a", "r")?.bytes();
+    for (logic_type, id) in [("doc", "{a}"), ("item", "{a~}1/1")] {
+        let owner = bytes.owner(logic_type, id)?.get_all().await?;
+        assert!(owner.len() <= 3, "{owner:?}");
+        let versions = bytes.owner("hist", id)?.get_all().await?;
+        assert_eq!(versions.len(), 20);
+    }
+    let kept = bodies(&documents, &Path::new("a")?, &[10, 11, 30]).await?;
+    let of = |n: u64| Some(format!(r#"{{"n":{n}}}"#));
+    assert_eq!(kept, [None, of(10), of(29)]);
+    storage.close(std::time::Duration::from_secs(30)).await;
+    Ok(())
+}

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use storage_documents::clean::{Sweeper, Swept};
+use storage_documents::once::Once;
 use storage_documents::{Call, Documents, Path};
 use storage_sdk::{Clock, Durability, Storage, Timestamp};
 
@@ -28,6 +29,7 @@ async fn pass(sweeper: &mut Sweeper) -> Result<Swept> {
         let step = sweeper.step().await?;
         all.ended += step.ended;
         all.removed += step.removed;
+        all.forgotten += step.forgotten;
         all.is_whole = step.is_whole;
     }
     Ok(all)
@@ -69,6 +71,64 @@ async fn a_sweep_ends_what_has_ended_and_nothing_that_was_written_since() -> Res
     let again = documents.put(&two, b"3", &Call::default()).await?;
     assert_eq!(again.revision, 3, "the end was a change");
     assert_eq!(pass(&mut sweeper).await?.ended, 0);
+    storage.close(SOON).await;
+    Ok(())
+}
+
+/// A key that is used again after a day is a new one, and the sweep of the old one leaves it.
+#[tokio::test]
+async fn keys_are_forgotten_after_a_day_and_not_before() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let storage = Storage::embedded(folder.path().join("x.db")).await?;
+    let clock = Arc::new(Still(AtomicU64::new(1_700_000_000_000_000)));
+    let documents = Documents::new(&storage, "a", "r")?.with_clock(clock.clone());
+    let path = Path::new("a")?;
+    let call = |key: &str| -> Result<Call> {
+        Ok(Call {
+            once: Some(Once::new(key, &[b"put"])?),
+            durability: Durability::Landed { timeout: SOON },
+            ..Call::default()
+        })
+    };
+    for key in ["old", "again"] {
+        assert!(!documents.put(&path, b"1", &call(key)?).await?.is_repeat);
+        assert!(documents.put(&path, b"1", &call(key)?).await?.is_repeat);
+    }
+    let mut sweeper = documents.sweeper()?;
+    assert_eq!(pass(&mut sweeper).await?.forgotten, 0);
+    clock.0.fetch_add(25 * 3_600_000_000, Ordering::SeqCst);
+    let cached = Call {
+        durability: Durability::Cached,
+        ..call("again")?
+    };
+    assert!(!documents.put(&path, b"1", &cached).await?.is_repeat);
+    assert_eq!(pass(&mut sweeper).await?.forgotten, 1);
+    assert_eq!(pass(&mut sweeper).await?.forgotten, 0);
+    assert!(documents.put(&path, b"1", &cached).await?.is_repeat);
+    // The values of the old one are given up, once the worker has cleared its marks.
+    let removed = storage_sql::ItemPage {
+        scope: storage.world("a", "r")?.scope().clone(),
+        logic_type: "key".to_owned(),
+        field: storage_model::Field::new("d")?,
+        from: String::new(),
+        before: "~".to_owned(),
+        removed: true,
+        backwards: false,
+        limit: 10,
+    };
+    let cold = storage.tiers().cold();
+    storage
+        .world("a", "r")?
+        .bytes()
+        .owner("x", 1)?
+        .update([("x", "1")])
+        .durability(Durability::Landed { timeout: SOON })
+        .await?;
+    let end = std::time::Instant::now() + SOON;
+    while !cold.items(&removed).await?.is_empty() {
+        pass(&mut sweeper).await?;
+        assert!(std::time::Instant::now() < end, "its rows stay");
+    }
     storage.close(SOON).await;
     Ok(())
 }

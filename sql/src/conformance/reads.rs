@@ -233,8 +233,13 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
         cell: Cell::Removed(Bytes::from("4")),
         ..live(&item("{c~}1/4"), "d", "", 2)
     });
+    rows.push(Row {
+        cell: Cell::Purged,
+        ..live(&item("{c~}1/9"), "d", "", 2)
+    });
     h.land(rows).await;
     let page = |from: &str, before: &str, backwards: bool, limit: usize| ItemPage {
+        removed: false,
         scope: Scope::new("game", "eu").unwrap(),
         logic_type: "item".into(),
         field: field("d"),
@@ -246,8 +251,8 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
     let read = async |page: ItemPage| {
         let rows = h.store.items(&page).await.unwrap();
         let values = rows.iter().map(|row| match &row.cell {
-            Cell::Live(value) => String::from_utf8(value.to_vec()).unwrap(),
-            other => panic!("{other:?}"),
+            Cell::Live(value) | Cell::Removed(value) => String::from_utf8(value.to_vec()).unwrap(),
+            Cell::Purged => panic!("a purged row"),
         });
         values.collect::<Vec<_>>().join("")
     };
@@ -258,4 +263,11 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
     assert_eq!(read(page(all.0, all.1, true, 3)).await, "876");
     assert_eq!(read(page(all.0, "{c~}1/6", true, 9)).await, "53210");
     assert_eq!(read(page(all.0, all.1, false, 0)).await, "");
+    for backwards in [false, true] {
+        let removed = ItemPage {
+            removed: true,
+            ..page(all.0, all.1, backwards, 9)
+        };
+        assert_eq!(read(removed).await, "4");
+    }
 }

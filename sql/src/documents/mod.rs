@@ -24,6 +24,8 @@ pub struct ItemPage {
     pub from: String,
     /// The text behind the last id. It is no id of the page itself.
     pub before: String,
+    /// Whether the page has removed fields in place of live ones, except those that are purged.
+    pub removed: bool,
     /// Whether the page begins with the greatest id.
     pub backwards: bool,
     /// The most items.
@@ -36,7 +38,7 @@ pub struct ItemPage {
 /// As [`ColdStore`](crate::ColdStore).
 #[async_trait]
 pub trait DocumentStore: Send + Sync {
-    /// The live fields of a page, in the order of the ids or against it. An item without the field
+    /// The fields of a page, in the order of the ids or against it. An item without the field
     /// is left out.
     async fn items(&self, page: &ItemPage) -> Result<Vec<Row>, ColdError>;
 }
@@ -59,6 +61,7 @@ async fn items<S: Session>(exec: &mut Exec<S>, page: &ItemPage) -> Result<Vec<Ro
         page.from.as_str().into(),
         page.before.as_str().into(),
         page.field.as_str().into(),
+        Arg::Number(page.removed.into()),
         Arg::Number(limit.min(i64::MAX.unsigned_abs())),
     ];
     let statement = if page.backwards {

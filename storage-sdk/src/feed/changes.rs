@@ -88,17 +88,26 @@ impl Changes {
     /// As [`Changes::next`].
     pub async fn try_next(&mut self) -> Result<Vec<Event>> {
         let core = Arc::clone(&self.core);
-        if !self.is_ours {
-            self.is_ours = core.while_open(self.belong()).await?;
-        }
-        let (events, begun) = core.while_open(self.read()).await?;
-        for (partition, position) in begun {
-            self.cursor.move_to(partition, position);
-        }
+        let ends = core.while_open(self.ends()).await?;
+        let events = core.while_open(self.read(&ends)).await?;
         for event in &events {
             self.cursor.move_to(event.partition, event.position);
         }
         Ok(events)
+    }
+
+    /// Checks the cursor and completes it, without an event: a partition without a place gets that of its
+    /// oldest event that is kept.
+    ///
+    /// # Errors
+    /// As [`Changes::try_next`], but events that were dropped are not looked for.
+    ///
+    /// # Cancel safety
+    /// As [`Changes::next`].
+    pub async fn begin(&mut self) -> Result<&Cursor> {
+        let core = Arc::clone(&self.core);
+        core.while_open(self.ends()).await?;
+        Ok(&self.cursor)
     }
 
     /// Makes the cursor one of this database. Answers whether it is, which is not known before the
@@ -114,29 +123,45 @@ impl Changes {
                 pairing.address
             )));
         }
+        let count = self.core.tiers.hot().partition_count();
+        let partitions = self.cursor.positions().map(|(partition, _)| partition);
+        if let Some(unknown) = partitions.max().filter(|last| last.0 >= count) {
+            return Err(foreign(format!(
+                "the cursor names partition {unknown}, and there are {count}"
+            )));
+        }
         self.cursor.belong_to(identity);
         Ok(true)
     }
 
-    /// The next events, and the places where the reader begins in partitions that it has not read
-    /// before.
-    async fn read(&self) -> Result<(Vec<Event>, Vec<(Partition, Position)>)> {
-        let cold = self.core.tiers.cold();
+    /// The ends of the feeds of all partitions. The cursor has a place in each of them then.
+    async fn ends(&mut self) -> Result<Vec<FeedEnds>> {
+        if !self.is_ours {
+            self.is_ours = self.belong().await?;
+        }
         let count = self.core.tiers.hot().partition_count();
         let all: Vec<Partition> = (0..count).map(Partition).collect();
-        let (mut events, mut begun, mut bytes) = (Vec::new(), Vec::new(), 0);
-        for ends in cold.feeds(&all).await? {
-            let known = self.cursor.of(ends.partition);
-            let after = known.unwrap_or(ends.trimmed);
-            if known.is_none() {
-                begun.push((ends.partition, after));
-            }
-            if ends.last < after && self.is_lost(&ends, after).await {
+        let all = self.core.tiers.cold().feeds(&all).await?;
+        for ends in &all {
+            let Some(after) = self.cursor.of(ends.partition) else {
+                self.cursor.move_to(ends.partition, ends.trimmed);
+                continue;
+            };
+            if ends.last < after && self.is_lost(ends, after).await {
                 return Err(foreign(format!(
                     "the cursor stands at {after} in partition {}, and the feed ends at {}",
                     ends.partition, ends.last
                 )));
             }
+        }
+        Ok(all)
+    }
+
+    /// The next events of the partitions that have some.
+    async fn read(&self, ends: &[FeedEnds]) -> Result<Vec<Event>> {
+        let (mut events, mut bytes) = (Vec::new(), 0);
+        for ends in ends {
+            let after = self.cursor.of(ends.partition).unwrap_or(ends.trimmed);
             if ends.last <= after || bytes > BYTES {
                 continue;
             }
@@ -144,14 +169,15 @@ impl Changes {
             bytes += some.iter().map(size).sum::<usize>();
             events.extend(some);
         }
-        Ok((events, begun))
+        Ok(events)
     }
 
-    /// Whether a place behind the end of the feed is in neither tier. A live reader gives places of notes
-    /// that have not landed.
+    /// Whether a place behind the end of the feed is in neither tier. A live reader gives places of
+    /// notes that have not landed.
     async fn is_lost(&self, ends: &FeedEnds, after: Position) -> bool {
         if ends.last.number >= after.number {
-            return false;
+            // Numbers go on over epochs. So the feed gave this number in an earlier epoch.
+            return after.number > 0;
         }
         let peeked = self.core.tiers.hot().peek(&[ends.partition]).await.pop();
         // While the hot tier is away, nobody knows.

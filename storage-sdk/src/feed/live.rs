@@ -44,8 +44,8 @@ type Place = (Epoch, Position);
 pub enum LiveEvent {
     /// A note, and other events of the feed.
     Event(Event),
-    /// Notes of this partition are missing, or some that were returned may be lost. Read the data of
-    /// the partition again. The next events come after this moment.
+    /// Notes of this partition are missing, or some that were returned are lost with the hot tier. Read
+    /// the data of the partition again. The next events come after this moment.
     Reset(Partition),
 }
 
@@ -142,14 +142,37 @@ impl Live {
     }
 }
 
-/// The notes of a partition behind a place. For a reader that begins, only where they end.
-async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result<Notes> {
+/// The notes of a partition behind a place, and whether the reader goes on there. For a reader that
+/// begins, only where they end.
+async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result<(Notes, bool)> {
     let after = place.map_or(Position::new(u64::MAX, 0), |(_, after)| after);
     let mut notes = unlanded::notes(core, partition, after).await?;
-    if place.is_some_and(|(epoch, _)| epoch == notes.epoch) {
+    let Some((epoch, _)) = place else {
+        return Ok((notes, false));
+    };
+    let goes_on = epoch == notes.epoch || is_kept(core, partition, after).await?;
+    if goes_on {
         add_landed(core, partition, after, &mut notes).await;
     }
-    Ok(notes)
+    Ok((notes, goes_on))
+}
+
+/// Whether the note at a place is in one of the tiers. The hot tier loses its last notes first. So all
+/// before it are kept, too.
+async fn is_kept(core: &Core, partition: Partition, place: Position) -> Result<bool> {
+    if place.number == 0 {
+        return Ok(true);
+    }
+    let before = Position::new(place.epoch.0, place.number - 1);
+    let is_it = |event: &Event| event.position == place;
+    // ORDER: the hot tier first. A note that lands in between is in the database by then.
+    let notes = unlanded::notes(core, partition, before).await?;
+    if notes.events.first().is_some_and(is_it) {
+        return Ok(true);
+    }
+    // While nobody knows, the reader reads again.
+    let landed = core.tiers.cold().events(partition, before, 1).await;
+    Ok(landed.unwrap_or_default().first().is_some_and(is_it))
 }
 
 /// Puts notes that landed before the reader came in front of those of the hot tier. If the database
@@ -177,19 +200,19 @@ async fn add_landed(core: &Core, partition: Partition, after: Position, notes: &
 
 /// Takes the events behind a place, and returns the new place.
 ///
-/// In another epoch, notes that were returned may be lost, and others may have their numbers. So the
+/// If it does not go on, notes that were returned may be lost, and others may have their numbers. So the
 /// reader begins anew.
 fn taken(
     partition: Partition,
     before: Option<Place>,
-    notes: Notes,
+    (notes, goes_on): (Notes, bool),
     events: &mut Vec<LiveEvent>,
 ) -> Place {
     let end = (notes.epoch, notes.last);
-    let Some((epoch, mut place)) = before else {
+    let Some((_, mut place)) = before else {
         return end;
     };
-    if notes.epoch != epoch {
+    if !goes_on {
         events.push(LiveEvent::Reset(partition));
         return end;
     }
@@ -205,7 +228,7 @@ fn taken(
         events.push(LiveEvent::Reset(partition));
         return end;
     }
-    (epoch, place)
+    (notes.epoch, place)
 }
 
 #[cfg(test)]
@@ -233,6 +256,11 @@ mod tests {
 
     /// The numbers of the events that are taken, 0 for a reset, and the new place.
     fn take(before: Option<(u64, u64)>, notes: Notes) -> (Vec<u64>, u64) {
+        let goes_on = before.is_some_and(|(epoch, _)| Epoch(epoch) == notes.epoch);
+        take_if(before, (notes, goes_on))
+    }
+
+    fn take_if(before: Option<(u64, u64)>, notes: (Notes, bool)) -> (Vec<u64>, u64) {
         let mut events = Vec::new();
         let before = before.map(|(epoch, number)| (Epoch(epoch), Position::new(epoch, number)));
         let (_, place) = taken(Partition(0), before, notes, &mut events);
@@ -254,9 +282,17 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_is_reset_in_another_epoch_although_the_numbers_go_on() {
+    fn a_reader_whose_last_note_is_lost_is_reset_although_the_numbers_go_on() {
         assert_eq!(take(Some((1, 7)), read(2, &[8], 8)), (vec![0], 8));
         assert_eq!(take(Some((1, 7)), read(2, &[], 7)), (vec![0], 7));
         assert_eq!(take(Some((1, 7)), read(2, &[], 3)), (vec![0], 3));
+    }
+
+    #[test]
+    fn a_reader_whose_last_note_is_kept_goes_on_in_another_epoch() {
+        let kept = |notes| take_if(Some((1, 7)), (notes, true));
+        assert_eq!(kept(read(2, &[8], 8)), (vec![8], 8));
+        assert_eq!(kept(read(2, &[], 7)), (vec![], 7));
+        assert_eq!(kept(read(2, &[9], 9)), (vec![0, 9], 9));
     }
 }

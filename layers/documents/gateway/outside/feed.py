@@ -41,7 +41,7 @@ def call(method, path, text=None):
 def follow():
     """Hears a put, a patch and a delete. Returns the last id and tag."""
     stream = events()
-    some(stream, ["open"])
+    some(stream, ["begin"])
     tag = call("PUT", "a", '{"level":1,"name":"Ann"}').headers["etag"]
     call("PATCH", "a", '{"level":2,"name":null}')
     call("DELETE", "a")
@@ -60,7 +60,7 @@ def missed(last):
     call("PUT", "b", "1")
     call("PUT", "a", "[]")
     stream = events(last)
-    some(stream, ["open"])
+    some(stream, ["begin"])
     first, second = some(stream, ["feed:put", "feed:put"])
     same({data(first)["path"], data(second)["path"]}, {f"{PREFIX}/a", f"{PREFIX}/b"}, "the paths")
     later = threading.Timer(0.2, call, ("PUT", "c", "2"))
@@ -75,7 +75,7 @@ def missed(last):
 def nothing_twice(last):
     """A client that has all is told the next change alone."""
     stream = events(last)
-    some(stream, ["open"])
+    some(stream, ["begin"])
     call("DELETE", "c")
     (event,) = some(stream, ["feed:delete"])
     stream.close()

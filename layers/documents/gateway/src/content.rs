@@ -336,12 +336,12 @@ fn answer(status: StatusCode, changed: &Changed) -> Response {
     // All parts can be written.
     let text = serde_json::to_string(&told).unwrap_or_default();
     let response = json(status, text.into());
-    let mut response = with_tag(response, changed.version.map(Tag::of));
+    let mut response = with_tag(response, Some(Tag::of(changed.version)));
     let headers = response.headers_mut();
     if let Some(id) = transaction.and_then(|id| HeaderValue::from_str(&id).ok()) {
         headers.insert(TRANSACTION, id);
     }
-    if changed.version.is_none() {
+    if changed.is_repeat {
         headers.insert(REPLAYED, HeaderValue::from_static("true"));
     }
     with_revision(response, changed.revision)

@@ -232,6 +232,13 @@ impl Hub {
         self.draining.send_replace(true);
     }
 
+    /// Waits until the process is about to end.
+    pub(crate) async fn drained(&self) {
+        let mut draining = self.draining.subscribe();
+        // The sender lives as long as the hub.
+        let _ = draining.wait_for(|draining| *draining).await;
+    }
+
     /// Whether the process is about to end.
     #[must_use]
     pub fn is_draining(&self) -> bool {
@@ -240,7 +247,7 @@ impl Hub {
 }
 
 /// The feed of all changes below `?prefix=`, from now on, or behind the event that `Last-Event-ID`
-/// names. The first event is `open`: changes after it are told. A client first waits for it, and then
+/// names. The first event is `begin`: changes after it are told. A client first waits for it, and then
 /// reads the documents.
 ///
 /// # Errors

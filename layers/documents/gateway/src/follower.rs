@@ -6,6 +6,7 @@ use std::time::Duration;
 use axum::response::sse::Event as Line;
 use storage_documents::filter::Filter;
 use storage_documents::json::Json;
+use storage_documents::missed::{Missed, Step};
 use storage_documents::{Change, Documents, Event, Method};
 use storage_sdk::feed::{Cursor, Event as Told, Position};
 use tokio::sync::broadcast::error::RecvError;
@@ -33,8 +34,8 @@ pub(crate) struct Follower {
     place: Cursor,
     /// Lines that are still to be sent.
     waiting: VecDeque<Line>,
-    /// Events from before the client came.
-    missed: VecDeque<Told>,
+    /// What it still has to be told from before it came.
+    missed: Option<Missed>,
     /// Paths that the filter leaves out, and of which the client was told so.
     left: HashMap<String, ()>,
     id_sent: Option<Instant>,
@@ -74,7 +75,7 @@ impl Follower {
             prefix,
             filter,
             waiting: VecDeque::new(),
-            missed: VecDeque::new(),
+            missed: None,
             left: HashMap::new(),
             id_sent: None,
         })
@@ -85,32 +86,30 @@ impl Follower {
     /// # Errors
     /// `request`: the id is none that this feed gave.
     pub(crate) async fn begin(mut self, since: Option<&str>) -> Result<Self, Problem> {
-        let open = self.named("open", "{}".to_owned());
-        self.waiting.push_back(open);
         let Some(since) = since else {
+            self.tell_begin();
             return Ok(self);
         };
         let cursor: Cursor = since.parse().map_err(|error| {
             let message = format!("{error}: send an id as the feed gave it, or none");
             Problem::new(problem::REQUEST, message)
         })?;
-        match self
-            .documents
-            .missed((&cursor, &self.seat.begins), &self.prefix)
-            .await?
-        {
-            Some((missed, place)) => {
-                self.missed = missed.into();
-                // Events that landed meanwhile can be beyond the place of the hub.
-                self.seat.begins = place;
-                self.place = cursor;
-            }
-            None => {
-                let reset = self.named("reset", "{}".to_owned());
-                self.waiting.push_back(reset);
-            }
+        let (documents, end) = (&self.documents, &self.seat.begins);
+        let missed = documents.missed((&cursor, end), &self.prefix).await?;
+        // ORDER: the place of the client. Whoever comes back before the first event misses nothing.
+        self.place = cursor;
+        self.tell_begin();
+        if missed.is_none() {
+            self.reset(self.seat.begins.clone());
         }
+        self.missed = missed;
         Ok(self)
+    }
+
+    /// Adds the first line.
+    fn tell_begin(&mut self) {
+        let begin = self.named("begin", "{}".to_owned());
+        self.waiting.push_back(begin);
     }
 
     /// The next line. `None` once the process is about to end.
@@ -119,8 +118,12 @@ impl Follower {
             if let Some(line) = self.waiting.pop_front() {
                 return Some(line);
             }
-            if let Some(told) = self.missed.pop_front() {
-                self.hear(&told).await;
+            if let Some(missed) = &mut self.missed {
+                let step = tokio::select! {
+                    step = missed.next() => step,
+                    _ = self.seat.draining.wait_for(|draining| *draining) => return None,
+                };
+                self.catch_up(step).await?;
                 continue;
             }
             let spread = tokio::select! {
@@ -138,6 +141,28 @@ impl Follower {
                 Err(RecvError::Closed) => return None,
             }
         }
+    }
+
+    /// Takes a step through what the client has missed. `None` if the storage can't be read: then the
+    /// client comes back.
+    async fn catch_up(&mut self, step: storage_documents::Result<Step>) -> Option<()> {
+        match step {
+            Ok(Step::Event(told)) => self.hear(&told).await,
+            Ok(Step::End(end)) => {
+                // Events that landed meanwhile can be beyond the place of the hub.
+                self.seat.begins = end.clone();
+                (self.place, self.missed) = (end, None);
+            }
+            Ok(_) => {
+                self.missed = None;
+                self.begin_anew();
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what a client has missed can't be read now");
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// Whether an event is behind all that the client was told before it came.

@@ -14,6 +14,7 @@
 //! | `sweep` | the task that ends documents and removes items of deleted collections |
 //! | [`figures`] | the page of metrics |
 //! | [`changes`] | the landed feed by pages, and the state of one change |
+//! | [`landed`] | one look at the end of the landed feed, for all that wait |
 //! | `openapi` | the description of the resources |
 //! | `headers`, `parameters` | what requests say beside their body |
 //! | [`problem`] | errors as `application/problem+json` |
@@ -25,6 +26,7 @@ pub mod feed;
 pub mod figures;
 mod follower;
 mod headers;
+pub mod landed;
 pub mod lines;
 mod list;
 mod methods;

@@ -160,6 +160,7 @@ impl From<Error> for Problem {
         match error.kind() {
             Kind::Condition(Some(tag)) => problem.etag = Some(tag.to_string()),
             Kind::Storage(error) => problem.outcome = outcome(error.outcome()),
+            Kind::Unsafe => problem.outcome = outcome(Outcome::Applied),
             _ => {}
         }
         problem

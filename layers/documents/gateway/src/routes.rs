@@ -15,6 +15,7 @@ use storage_documents::documents::BODY_BYTES_MAX;
 
 use crate::feed::Hub;
 use crate::figures::Figures;
+use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
 use crate::{changes, content, feed, figures, lines, methods, openapi};
 
@@ -51,6 +52,8 @@ pub struct Parts {
     pub documents: Documents,
     /// The live feed.
     pub hub: Hub,
+    /// The end of the landed feed.
+    pub landed: LandedEnd,
     /// The token of callers.
     pub token: Arc<str>,
     /// The counters of the gateway.

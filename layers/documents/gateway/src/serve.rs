@@ -13,6 +13,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 use crate::args::Args;
 use crate::feed::Hub;
 use crate::figures::Figures;
+use crate::landed::LandedEnd;
 use crate::routes::{self, Parts, Shared};
 use crate::sweep;
 
@@ -49,6 +50,7 @@ impl Gateway {
         let router = routes::router(Shared::new(Parts {
             documents: documents.clone(),
             hub: hub.clone(),
+            landed: LandedEnd::new(&storage),
             token: token.as_str().into(),
             figures,
         }));

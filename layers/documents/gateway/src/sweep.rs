@@ -20,9 +20,9 @@ pub(crate) fn begin(documents: &Documents) -> storage_documents::Result<AbortHan
         loop {
             let pause = match sweeper.step().await {
                 Ok(swept) => {
-                    if swept.ended + swept.removed > 0 {
-                        let (ended, removed) = (swept.ended, swept.removed);
-                        tracing::debug!(ended, removed, "documents were swept");
+                    let (ended, removed, forgotten) = (swept.ended, swept.removed, swept.forgotten);
+                    if ended + removed + forgotten > 0 {
+                        tracing::debug!(ended, removed, forgotten, "documents were swept");
                     }
                     if swept.is_whole { PASSES } else { PAGES }
                 }

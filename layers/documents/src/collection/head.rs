@@ -7,8 +7,7 @@ use storage_model::Field;
 use storage_sdk::{ByteOwner, Part, Record, Version};
 
 use crate::history;
-use crate::once::Repeats;
-use crate::stored::{BODY, DOCUMENT, Found, HEAD, ITEM, REPEATS, REVISION, counter};
+use crate::stored::{BODY, DOCUMENT, Found, HEAD, ITEM, REVISION, counter};
 use crate::{Documents, Path, Result, Tag};
 
 /// The field of the generation.
@@ -31,7 +30,6 @@ pub(crate) struct Head {
     /// The last id that a post gave.
     pub(crate) last: Option<u64>,
     pub(crate) version: Version,
-    pub(crate) repeats: Repeats,
 }
 
 /// The generation of collections that were used lately. A hint only: the head is always read, too.
@@ -64,7 +62,6 @@ impl Head {
             count: counter(record, COUNT)?,
             last: counter(record, LAST)?,
             version: record.version(),
-            repeats: Repeats::of(record.get(REPEATS))?,
         })
     }
 
@@ -97,12 +94,12 @@ impl Head {
     }
 }
 
-/// The id of a head, which is the tag of the group.
-fn head_id(collection: &str) -> String {
+/// The id of a document and of the head of a collection: the tag of its group.
+pub(crate) fn head_id(collection: &str) -> String {
     format!("{{{collection}}}")
 }
 
-/// The collection of a head's or an item's id.
+/// The document or the collection that the id of an owner of its group names.
 pub(crate) fn collection_of(id: &str) -> Option<&str> {
     Some(id.strip_prefix('{')?.split_once('}')?.0)
 }
@@ -118,8 +115,7 @@ pub(crate) fn ids_of(collection: &str, generation: u64) -> (String, String) {
 pub(crate) fn path_of(owner: &storage_model::Owner) -> Option<Path> {
     let id = owner.id();
     match owner.logic_type() {
-        DOCUMENT => Path::new(id).ok(),
-        HEAD => Path::new(collection_of(id)?).ok(),
+        DOCUMENT | HEAD => Path::new(collection_of(id)?).ok(),
         ITEM => Path::item(collection_of(id)?, item_of(id)?).ok(),
         _ => None,
     }
@@ -152,7 +148,7 @@ impl Documents {
 
     /// The state of a collection.
     pub(crate) async fn head(&self, collection: &str) -> Result<Head> {
-        let fields = [GENERATION, REVISION, COUNT, LAST, REPEATS];
+        let fields = [GENERATION, REVISION, COUNT, LAST];
         let head = Head::of(&self.head_owner(collection)?.get(fields).await?)?;
         self.generations.learn(collection, head.present());
         Ok(head)
@@ -180,15 +176,7 @@ impl Documents {
             self.head_owner(collection)?,
             self.item_owner(collection, guess, id)?,
         ];
-        let fields = [
-            GENERATION,
-            REVISION,
-            COUNT,
-            LAST,
-            REPEATS,
-            BODY,
-            history::FIELD,
-        ];
+        let fields = [GENERATION, REVISION, COUNT, LAST, BODY, history::FIELD];
         let mut read = self.bytes.get_many(&owners, fields).await.into_iter();
         let (Some(head), Some(item)) = (read.next(), read.next()) else {
             return Err(unanswered());
@@ -199,7 +187,7 @@ impl Documents {
         }
         self.generations.learn(collection, head.present());
         let owner = self.item_owner(collection, head.present(), id)?;
-        let item = owner.get([BODY, REPEATS, history::FIELD]).await?;
+        let item = owner.get([BODY, history::FIELD]).await?;
         Ok((head, Found::of(&item, now)?))
     }
 }

@@ -3,16 +3,16 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
-use storage_sdk::{ByteOwner, Part, Timestamp};
+use storage_sdk::{ByteOwner, Part};
 
 use super::head::{COUNT, GENERATION, Head};
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
-use crate::once::{Done, REMEMBERED_BY_COLLECTIONS_MAX, REMEMBERED_MAX};
+use crate::once::Entry;
 use crate::single::{edited, stored_value};
-use crate::stored::{BODY, Found, REPEATS, REVISION};
+use crate::stored::{BODY, Found, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
 
 /// The member of an item's body that is its id.
@@ -24,6 +24,7 @@ pub(super) struct ItemWrite<'a> {
     pub(super) collection: &'a str,
     pub(super) id: &'a str,
     pub(super) call: &'a Call,
+    pub(super) entry: Option<&'a Entry<'a>>,
 }
 
 impl Documents {
@@ -36,77 +37,56 @@ impl Documents {
         edit: &Edit,
         call: &Call,
     ) -> Result<Changed> {
+        let head_owner = self.head_owner(collection)?;
+        let entry = self.entry(collection, path, call)?;
         let write = ItemWrite {
             path,
             collection,
             id,
             call,
+            entry: entry.as_ref(),
         };
         let mut attempts = Attempts::begin(path, call);
         loop {
             let (head, found) = self.find_item(collection, id).await?;
-            let done = match &call.once {
-                Some(once) => found.repeats.find(once, self.clock.now())?,
-                None => None,
-            };
-            if let Some(done) = done {
-                return Ok(repeated(path, &head, done));
+            // ORDER: the item before the entry. A first call that ends in between changes its version.
+            let (before, left) = ((&head_owner, head.revision), attempts.left()?);
+            if let Some(done) = self.repeat(write.entry, before, left).await? {
+                return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
             let edited = with_id(edited, path, id)?;
-            let left = attempts.left()?;
-            let change = self.change_item(&write, (&head, &found), edited, left);
+            let of_head = |part: Part| head.unchanged(part);
+            let change = self.send_item(&write, (&head, &found), edited, left, of_head);
             if let Some(done) = attempts.ended(change.await).await? {
                 return Ok(done);
             }
         }
     }
 
-    async fn change_item(
-        &self,
-        write: &ItemWrite<'_>,
-        (head, found): (&Head, &Found),
-        edited: Edited<'_>,
-        left: Duration,
-    ) -> Result<Changed> {
-        let now = self.clock.now();
-        let part = |part: Part| head.unchanged(part);
-        let once = write.call.once.as_ref();
-        let created = found.document.is_none();
-        let keys = |once| {
-            let (known, most) = ((None, None), REMEMBERED_MAX);
-            found.repeats.with(once, now, created, known, most)
-        };
-        let once = once.map(keys).transpose()?;
-        let item = |part: Part| match once {
-            Some(once) => part.set(REPEATS, once),
-            None => part,
-        };
-        self.send_item(write, (head, found), edited, (now, left), (part, item))
-            .await
-    }
-
-    /// Writes item, revision, count and event in one step. The callers add conditions and changes of
-    /// the head's part and of the item's part.
+    /// Writes item, revision, count and event in one step. The caller adds conditions and changes of the
+    /// head's part.
     pub(super) async fn send_item(
         &self,
         write: &ItemWrite<'_>,
         (head, found): (&Head, &Found),
         edited: Edited<'_>,
-        (now, left): (Timestamp, Duration),
-        (of_head, of_item): (impl FnOnce(Part) -> Part, impl FnOnce(Part) -> Part),
+        left: Duration,
+        of_head: impl FnOnce(Part) -> Part,
     ) -> Result<Changed> {
+        let now = self.clock.now();
         let head_owner = self.head_owner(write.collection)?;
         let owner = self.item_owner(write.collection, head.present(), write.id)?;
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), write.call, now)?;
         let next = head.revision.saturating_add(1);
-        let kept = self.kept(write.path, found, &texts, (next, now))?;
+        let keeping = self.keeping((write.path, &owner), found, &texts, (next, now))?;
         let keeps = self.history_of(write.path).is_some();
         let note = Note::of(edited.method, now, texts.told());
         let note = note.with_item(write.id, found.version).to_bytes()?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
-        let transaction = self
+        let created = found.document.is_none();
+        let step = self
             .world
             .transaction()
             .owner(&head_owner, |part| {
@@ -119,14 +99,22 @@ impl Documents {
                     Some(value) => part.set(BODY, value),
                     None => part.remove(BODY),
                 };
-                of_item(kept(part)).if_version(found.version)
+                keeping.count(part).if_version(found.version)
             });
-        let sent = transaction.durability(write.call.durability).deadline(left);
-        let receipt = sent.await?;
-        Ok(Changed {
-            created: found.document.is_none(),
-            ..changed(write.path, &head_owner, &receipt)
-        })
+        let step = keeping.join(step);
+        let step = match write.entry {
+            Some(entry) => entry.join(step, write.path, (now, created))?,
+            None => step,
+        };
+        let sent = step.durability(write.call.durability).deadline(left);
+        let changed = Changed {
+            created,
+            ..changed(write.path, &head_owner, &sent.await?)
+        };
+        if let Some(entry) = write.entry {
+            entry.keep(&changed, now).await;
+        }
+        Ok(changed)
     }
 
     /// Creates an empty collection. One that is there stays as it is.
@@ -152,42 +140,67 @@ impl Documents {
             ));
         }
         let (owner, mut attempts) = (self.head_owner(path.as_str())?, Attempts::begin(path, call));
+        let entry = self.entry(path.as_str(), path, call)?;
         loop {
-            let (head, now) = (self.head(path.as_str()).await?, self.clock.now());
-            if let Some(done) = done_before(&head, call, now)? {
-                return Ok(repeated(path, &head, done));
+            let (head, left) = (self.head(path.as_str()).await?, attempts.left()?);
+            // ORDER: the head before the entry. A first call that ends in between changes its version.
+            let before = (&owner, head.revision);
+            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
+                return Ok(done);
             }
             call.conditions.check(head.tag())?;
             match (method, head.count) {
-                (Method::Put, Some(_)) => return Ok(unchanged(path, &head)),
+                (Method::Put, Some(_)) => {
+                    Box::pin(self.secure(&owner, call.durability, left)).await?;
+                    return Ok(unchanged(path, &head));
+                }
                 (Method::Delete, None) => {
                     let message = format!("there is no collection {path}");
                     return Err(Error::new(Kind::Missing, message));
                 }
                 _ => {}
             }
-            let note = Note::of(method, now, None).to_bytes()?;
-            let keys = head.keys_with(call, (now, method == Method::Put), None)?;
-            let write = owner.transaction(|part| {
-                let part = part.add(REVISION, 1).note(note).if_version(head.version);
-                let part = with_keys(part, keys);
-                match method {
-                    Method::Delete => {
-                        let next = head.present().saturating_add(1).to_string();
-                        part.remove(COUNT).set(GENERATION, next)
-                    }
-                    _ => head.unchanged(part.set(COUNT, "0")),
-                }
-            });
-            let write = write.durability(call.durability).deadline(attempts.left()?);
-            let sent = async { Ok(write.await?) };
-            if let Some(receipt) = attempts.ended(sent.await).await? {
-                return Ok(Changed {
-                    created: method == Method::Put,
-                    ..changed(path, &owner, &receipt)
-                });
+            let sent =
+                self.change_head((path, &owner, &head), (call, entry.as_ref()), method, left);
+            if let Some(done) = attempts.ended(sent.await).await? {
+                return Ok(done);
             }
         }
+    }
+
+    /// Creates or deletes a collection, if its head still has the version that was read.
+    async fn change_head(
+        &self,
+        (path, owner, head): (&Path, &ByteOwner, &Head),
+        (call, entry): (&Call, Option<&Entry<'_>>),
+        method: Method,
+        left: Duration,
+    ) -> Result<Changed> {
+        let (now, created) = (self.clock.now(), method == Method::Put);
+        let note = Note::of(method, now, None).to_bytes()?;
+        let step = owner.transaction(|part| {
+            let part = part.add(REVISION, 1).note(note).if_version(head.version);
+            match method {
+                Method::Delete => {
+                    let next = head.present().saturating_add(1).to_string();
+                    part.remove(COUNT).set(GENERATION, next)
+                }
+                _ => head.unchanged(part.set(COUNT, "0")),
+            }
+        });
+        let step = match entry {
+            Some(entry) => entry.join(step, path, (now, created))?,
+            None => step,
+        };
+        let receipt = step.durability(call.durability).deadline(left).await?;
+        let changed = Changed {
+            created,
+            ..changed(path, owner, &receipt)
+        };
+        if let Some(entry) = entry {
+            entry.keep(&changed, now).await;
+        }
+        Ok(changed)
     }
 }
 
@@ -202,10 +215,11 @@ fn changed(path: &Path, head: &ByteOwner, receipt: &storage_sdk::Receipt) -> Cha
     Changed {
         path: path.clone(),
         revision: counter(REVISION).unwrap_or_default(),
-        version: Some(receipt.version()),
+        version: receipt.version(),
         created: false,
         count: counter(COUNT),
         event: position.map(|position| (head.partition().0, position)),
+        is_repeat: false,
     }
 }
 
@@ -213,56 +227,11 @@ fn unchanged(path: &Path, head: &Head) -> Changed {
     Changed {
         path: path.clone(),
         revision: head.revision,
-        version: Some(head.version),
+        version: head.version,
         created: false,
         count: head.count,
         event: None,
-    }
-}
-
-/// The earlier call of a collection that this one repeats.
-pub(super) fn done_before<'a>(
-    head: &'a Head,
-    call: &Call,
-    now: Timestamp,
-) -> Result<Option<&'a Done>> {
-    match &call.once {
-        Some(once) => head.repeats.find(once, now),
-        None => Ok(None),
-    }
-}
-
-impl Head {
-    /// The keys that the collection remembers after a call. `None` if the call has no key.
-    pub(super) fn keys_with(
-        &self,
-        call: &Call,
-        (now, created): (Timestamp, bool),
-        id: Option<&str>,
-    ) -> Result<Option<Vec<u8>>> {
-        let keys = |once| {
-            let most = REMEMBERED_BY_COLLECTIONS_MAX;
-            self.repeats.with(once, now, created, (None, id), most)
-        };
-        call.once.as_ref().map(keys).transpose()
-    }
-}
-
-/// The part of a head that remembers keys. Its other conditions see to it that they are the last.
-pub(super) fn with_keys(part: Part, keys: Option<Vec<u8>>) -> Part {
-    match keys {
-        Some(keys) => part.set(REPEATS, keys),
-        None => part,
-    }
-}
-
-/// The answer of a call that was carried out before.
-pub(super) fn repeated(path: &Path, head: &Head, done: &Done) -> Changed {
-    Changed {
-        revision: done.r.unwrap_or(head.revision),
-        version: None,
-        created: done.c,
-        ..unchanged(path, head)
+        is_repeat: false,
     }
 }
 

@@ -7,10 +7,11 @@ use std::time::Duration;
 use storage_sdk::{Durability, Part};
 
 use super::head::{Head, LAST};
-use super::items::{ItemWrite, done_before, repeated, with_id, with_keys};
+use super::items::{ItemWrite, with_id};
 use crate::attempts::Attempts;
 use crate::condition::Tags;
 use crate::edit::Edit;
+use crate::once::Entry;
 use crate::{Call, Changed, Conditions, Documents, Error, Kind, Path, Place, Result};
 
 /// The digits of ids: in the order of their bytes.
@@ -19,7 +20,7 @@ const DIGITS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const LENGTH: usize = 11;
 
 /// An id that grows with the number, compared as text.
-fn id_of(number: u64) -> String {
+pub(crate) fn id_of(number: u64) -> String {
     let digit = |place: usize| {
         let bits = u32::try_from(place.saturating_mul(5)).unwrap_or(u32::MAX);
         let digit = number.checked_shr(bits).unwrap_or_default() & 31;
@@ -79,14 +80,17 @@ impl Documents {
             Durability::Cached => Some(turn.lock().await),
             _ => None,
         };
+        let owner = self.head_owner(collection)?;
+        let entry = self.entry(collection, path, call)?;
         loop {
-            let head = self.head(collection).await?;
-            if let Some(done) = done_before(&head, call, self.clock.now())? {
-                let id = done.i.as_deref().unwrap_or_default();
-                return Ok(repeated(&Path::item(collection, id)?, &head, done));
+            let (head, left) = (self.head(collection).await?, attempts.left()?);
+            // ORDER: the head before the entry. A first call that ends in between has drawn an id.
+            let before = (&owner, head.revision);
+            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
+                return Ok(done);
             }
             call.conditions.check(head.tag())?;
-            let sent = self.draw(path, edit, (&head, call), attempts.left()?);
+            let sent = self.draw((path, edit), &head, (call, entry.as_ref()), left);
             if let Some(Some(done)) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
@@ -97,9 +101,9 @@ impl Documents {
     /// item under that id.
     async fn draw(
         &self,
-        path: &Path,
-        edit: &Edit,
-        (head, call): (&Head, &Call),
+        (path, edit): (&Path, &Edit),
+        head: &Head,
+        (call, entry): (&Call, Option<&Entry<'_>>),
         left: Duration,
     ) -> Result<Option<Changed>> {
         let (collection, now) = (path.as_str(), self.clock.now());
@@ -113,24 +117,22 @@ impl Documents {
             return Ok(None);
         }
         let edited = with_id(edit.of(None)?, &item, &id)?;
-        let keys = head.keys_with(call, (now, true), Some(&id))?;
         let of_head = |part: Part| {
             let part = head.unchanged(drawn(head, part, number));
             let is_conditional = call.conditions != Conditions::default();
-            let part = match is_conditional {
+            match is_conditional {
                 true => part.if_version(head.version),
                 false => part,
-            };
-            with_keys(part, keys)
+            }
         };
         let write = ItemWrite {
             path: &item,
             collection,
             id: &id,
             call,
+            entry,
         };
-        let parts = (of_head, |part: Part| part);
-        let sent = self.send_item(&write, (head, &found), edited, (now, left), parts);
+        let sent = self.send_item(&write, (head, &found), edited, left, of_head);
         sent.await.map(Some)
     }
 
@@ -149,15 +151,12 @@ impl Documents {
         }
     }
 
-    /// A document below a path. Its id is the time, or the next free one.
+    /// A document below a path. Its id is the time, or the number of the key, or the next free one. So a
+    /// repeat finds the document that the first call made.
     async fn post_document(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
         if call.conditions != Conditions::default() {
             let message = "a document below a path is posted without If-Match and If-None-Match";
             return Err(Error::new(Kind::Tags, message));
-        }
-        if call.once.is_some() {
-            let message = "a document below a path is posted without an idempotency key; put it under an id of your own";
-            return Err(Error::new(Kind::Key, message));
         }
         let call = Call {
             conditions: Conditions {
@@ -166,7 +165,8 @@ impl Documents {
             },
             ..call.clone()
         };
-        let mut number = self.clock.now().0;
+        let of_key = call.once.as_ref().map(|once| once.number(path));
+        let mut number = of_key.unwrap_or(self.clock.now().0);
         loop {
             let id = id_of(number);
             let document = Path::item(path.as_str(), &id)?;

@@ -58,6 +58,7 @@ impl<'a> Scan<'a> {
                 field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
                 from,
                 before,
+                removed: false,
                 backwards: query.is_backwards(),
                 limit: FIRST_ROWS.min(query.size.saturating_add(1)).max(2),
             },

@@ -24,7 +24,7 @@ impl Feed {
             response: response.error_for_status()?,
             text: String::new(),
         };
-        feed.until("event: open").await?;
+        feed.until("event: begin").await?;
         Ok(feed)
     }
 
@@ -150,6 +150,180 @@ pub(crate) async fn a_client_that_comes_back_gets_what_it_missed(place: Place) -
     place.close().await
 }
 
+/// The id that an `EventSource` sends after these lines: that of the last event that it dispatched.
+fn id_after(lines: &[&str], before: &str) -> String {
+    let (mut next, mut last) = (before.to_owned(), before.to_owned());
+    for line in lines {
+        match line.strip_prefix("id: ") {
+            Some(id) => id.clone_into(&mut next),
+            None if line.is_empty() => next.clone_into(&mut last),
+            None => {}
+        }
+    }
+    last
+}
+
+/// The paths of the changes in these lines.
+fn told_in(lines: &[&str]) -> Vec<String> {
+    let data = lines.iter().filter_map(|line| line.strip_prefix("data: "));
+    let data = data.filter_map(|text| serde_json::from_str(text).ok());
+    let path = |data: Value| Some(data.get("path")?.as_str()?.to_owned());
+    data.filter_map(path).collect()
+}
+
+/// K6: the union of all that it was told is all.
+async fn breaks_at_any_line(place: &Place) -> Result<()> {
+    let paths: Vec<String> = (0..5).map(|number| format!("a/{number}")).collect();
+    let before = Feed::open(place, "?prefix=a").await?;
+    let since = before.last_id().to_owned();
+    drop(before);
+    for path in &paths {
+        place.put(path, "1").await?.error_for_status()?;
+    }
+    // What a client is told from its return on, until it knows all.
+    let returned = async |since: &str, known: &[String]| {
+        let mut feed = Feed::open(place, &format!("?prefix=a&since={since}")).await?;
+        for path in paths.iter().filter(|path| !known.contains(path)) {
+            let told = feed.until(&format!("\"path\":\"{path}\",")).await;
+            told.with_context(|| format!("{path} is missing behind {since}"))?;
+        }
+        feed.until("\n\n").await?;
+        anyhow::Ok(feed.text)
+    };
+    let text = returned(&since, &[]).await?;
+    let lines: Vec<&str> = text.lines().collect();
+    for count in 0..=lines.len() {
+        let seen = lines.get(..count).context("lines")?;
+        let again = returned(&id_after(seen, &since), &told_in(seen)).await?;
+        assert!(!again.contains("event: reset"), "{again}");
+    }
+    Ok(())
+}
+
+pub(crate) async fn a_client_that_breaks_at_any_line_and_comes_back_misses_nothing(
+    place: Place,
+) -> Result<()> {
+    breaks_at_any_line(&place).await?;
+    place.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_one_or_of_64_partitions_misses_nothing_after_a_break() -> Result<()> {
+    for count in [1, 64] {
+        let place = Place::with_partitions(count).await?;
+        breaks_at_any_line(&place).await?;
+        place.close().await?;
+    }
+    Ok(())
+}
+
+/// K6: they share what they read.
+pub(crate) async fn many_clients_that_come_back_at_once_get_all_that_they_missed(
+    place: Place,
+) -> Result<()> {
+    let since = Feed::open(&place, "?prefix=a").await?.last_id().to_owned();
+    for number in 0..100 {
+        place
+            .put(&format!("a/{}", number % 7), &number.to_string())
+            .await?
+            .error_for_status()?;
+    }
+    let clients = (0..40).map(|_| async {
+        let mut feed = Feed::open(&place, &format!("?prefix=a&since={since}")).await?;
+        // The last change of each path.
+        for body in 93..100 {
+            feed.until(&format!("\"body\":{body}}}")).await?;
+        }
+        anyhow::Ok(feed.changes().len())
+    });
+    for told in futures::future::try_join_all(clients).await? {
+        assert_eq!(told, 100);
+    }
+    place.close().await
+}
+
+/// K4: a restart in order loses nothing, so nobody has to read again.
+pub(crate) async fn a_client_goes_on_after_a_restart_of_the_gateway(place: Place) -> Result<()> {
+    let mut feed = Feed::open(&place, "?prefix=a").await?;
+    place.put("a/1", "1").await?.error_for_status()?;
+    feed.until("\"body\":1}").await?;
+    feed.until("\n\n").await?;
+    let since = feed.last_id().to_owned();
+    drop(feed);
+    place.put("a/2", "2").await?.error_for_status()?;
+    let place = place.reopened().await?;
+    place.put("a/1", "3").await?.error_for_status()?;
+    let mut feed = Feed::open(&place, &format!("?prefix=a&since={since}")).await?;
+    feed.until("\"body\":2}").await?;
+    feed.until("\"body\":3}").await?;
+    assert!(!feed.text.contains("reset"), "{}", feed.text);
+    drop(feed);
+    place.close().await
+}
+
+/// K6: the cursor of a page that ends early has a place in each partition.
+pub(crate) async fn a_page_of_the_landed_feed_leads_into_the_live_feed(place: Place) -> Result<()> {
+    let paths: Vec<String> = (0..5).map(|number| format!("a/{number}")).collect();
+    for path in &paths {
+        let landed = place
+            .call(Method::PUT, path)
+            .header("hyper-storage-wait", "landed");
+        landed.body("1").send().await?.error_for_status()?;
+    }
+    let page = json(place.look("_changes?prefix=a&limit=1").await?).await?;
+    let text = page.to_string();
+    let since = page
+        .get("last_seq")
+        .and_then(Value::as_str)
+        .context("last_seq")?;
+    let mut feed = Feed::open(&place, &format!("?prefix=a&since={since}")).await?;
+    for path in paths
+        .iter()
+        .filter(|path| !text.contains(&format!("\"{path}\"")))
+    {
+        feed.until(&format!("\"path\":\"{path}\",")).await?;
+    }
+    assert_eq!(feed.names().filter(|name| *name == "reset").count(), 0);
+    drop(feed);
+    place.close().await
+}
+
+/// K4, K5: a copy of the database that is older than the cursor, or another database.
+pub(crate) async fn a_cursor_of_another_state_of_the_database_is_gone(place: Place) -> Result<()> {
+    let landed = place
+        .call(Method::PUT, "a")
+        .header("hyper-storage-wait", "landed");
+    landed.body("1").send().await?.error_for_status()?;
+    let page = json(place.look("_changes").await?).await?;
+    let since = page
+        .get("last_seq")
+        .and_then(Value::as_str)
+        .context("last_seq")?;
+    let (database, places) = since.split_once('/').context("a database")?;
+    let (partition, at) = places
+        .split(',')
+        .filter_map(|place| place.split_once(':'))
+        .find(|(_, at)| !at.ends_with("-0"))
+        .context("a place")?;
+    let (epoch, number) = at.split_once('-').context("a position")?;
+    let (later, next) = (epoch.parse::<u64>()? + 1, number.parse::<u64>()? + 1);
+    let other: String = database.chars().rev().collect();
+    for gone in [
+        format!("{partition}:999999-{number}"),
+        format!("{partition}:{later}-{number}"),
+        format!("{partition}:{epoch}-{next}"),
+        format!("{database}/{partition}:{later}-{number}"),
+        format!("{other}/{places}"),
+        "999999:1-1".to_owned(),
+    ] {
+        let gone = place.look(&format!("_changes?since={gone}")).await?;
+        assert_eq!(refused(gone).await?, (410, "cursor-too-old".to_owned()));
+    }
+    let here = place.look(&format!("_changes?since={since}")).await?;
+    assert_eq!(here.status(), 200);
+    place.close().await
+}
+
 /// K7: an item that no longer matches the filter of a client is told.
 pub(crate) async fn an_item_that_leaves_a_filter_is_told(place: Place) -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=a~&filter=n%20%3E%205").await?;
@@ -178,14 +352,14 @@ pub(crate) async fn an_item_that_leaves_a_filter_is_told(place: Place) -> Result
     let names: Vec<&str> = feed.names().collect();
     // The patch that was read with a later one may have left the filter by then.
     let expected = [
-        "open",
+        "begin",
         "feed:put",
         "leave",
         "feed:patch",
         "leave",
         "feed:put",
     ];
-    let early = ["open", "feed:put", "leave", "leave", "feed:put"];
+    let early = ["begin", "feed:put", "leave", "leave", "feed:put"];
     assert!(names == expected || names == early, "{}", feed.text);
     place.close().await
 }
@@ -237,7 +411,11 @@ pub(crate) async fn landed_changes_come_by_pages_each_once(place: Place) -> Resu
     assert_eq!(refused(wrong).await?, (400, "request".to_owned()));
     for ahead in ["1:1-99999", "7:0-20026", "999999:1-1"] {
         let wrong = place.look(&format!("_changes?since={ahead}")).await?;
-        assert_eq!(refused(wrong).await?, (400, "query".to_owned()), "{ahead}");
+        assert_eq!(
+            refused(wrong).await?,
+            (410, "cursor-too-old".to_owned()),
+            "{ahead}"
+        );
     }
     place.close().await
 }

@@ -4,6 +4,7 @@
 mod collections;
 mod documents;
 mod feeds;
+mod keys;
 mod limits;
 mod lists;
 mod openapi;
@@ -58,6 +59,12 @@ cases! {
         items_that_meet_a_deletion_are_those_after_it
         a_post_has_conditions_and_a_key_of_a_deletion_serves_once
     }
+    keys {
+        a_key_holds_whatever_others_send
+        of_copies_that_meet_one_is_carried_out
+        a_repeat_has_the_answer_of_the_first_call
+        a_document_is_posted_once_with_a_key
+    }
     lists {
         a_list_shows_unlanded_and_landed_items_in_order
         pages_follow_each_other_whatever_changes_in_between
@@ -72,6 +79,11 @@ cases! {
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
         a_client_that_comes_back_gets_what_it_missed
+        a_client_that_breaks_at_any_line_and_comes_back_misses_nothing
+        many_clients_that_come_back_at_once_get_all_that_they_missed
+        a_client_goes_on_after_a_restart_of_the_gateway
+        a_page_of_the_landed_feed_leads_into_the_live_feed
+        a_cursor_of_another_state_of_the_database_is_gone
         an_item_that_leaves_a_filter_is_told
         landed_changes_come_by_pages_each_once
         a_transaction_is_accepted_and_then_landed

@@ -76,7 +76,11 @@ async fn two_gateways_are_as_one() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_lost_redis_resets_feeds_and_gives_no_tag_again() -> Result<()> {
     let redis = RedisServer::start(RedisOptions::default()).await?;
-    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let mut world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    // Nothing lands before Redis is emptied.
+    let landing = ("interval = \"20ms\"", "interval = \"1h\"");
+    world.text = world.text.replace(landing.0, landing.1);
+    world.settings.landing.interval = std::time::Duration::from_hours(1);
     let place = Place::on(world).await?;
     let mut feed = Feed::open(&place, "?prefix=a").await?;
     let first = place.put("a", "1").await?.error_for_status()?;
@@ -93,6 +97,40 @@ async fn a_lost_redis_resets_feeds_and_gives_no_tag_again() -> Result<()> {
     let stale = stale.body("3").send().await?;
     assert_eq!(refused(stale).await?, (412, "condition".to_owned()));
     drop((feed, late));
+    place.close().await
+}
+
+/// K4: Redis restarts and has lost nothing, so nobody has to read again.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_that_restarts_with_all_of_its_data_resets_no_feed() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions {
+        appendonly: true,
+        ..RedisOptions::default()
+    })
+    .await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let place = Place::on(world).await?;
+    let mut feed = Feed::open(&place, "").await?;
+    for number in 0..16 {
+        place
+            .put(&format!("a/{number}"), "1")
+            .await?
+            .error_for_status()?;
+    }
+    redis.kill()?;
+    redis.restart().await?;
+    let is_back = async || Ok(place.put("b", "1").await?.status().is_success());
+    storage_tests::until("the storage is back", is_back).await?;
+    for number in 0..16 {
+        place
+            .put(&format!("a/{number}"), "2")
+            .await?
+            .error_for_status()?;
+        feed.until(&format!("\"path\":\"a/{number}\",\"revision\":2,"))
+            .await?;
+    }
+    assert_eq!(feed.names().filter(|name| *name == "reset").count(), 0);
+    drop(feed);
     place.close().await
 }
 
@@ -155,6 +193,37 @@ async fn changes_beyond_the_limit_of_unlanded_ones_are_refused_with_429() -> Res
     let is_taken = async || Ok(add().await?.status() == StatusCode::OK);
     storage_tests::until("changes are taken again", is_taken).await?;
     assert_eq!(place.json("a").await?, json!({"n": made + 1}));
+    place.close().await
+}
+
+/// The statements that a database gets while some requests wait for a change.
+async fn statements_of_waits(place: &Place, database: &str, count: usize) -> Result<u64> {
+    let mut connection = MySqlConnection::connect(database).await?;
+    let mut asked = async || {
+        let status = sqlx::query_as("SHOW GLOBAL STATUS LIKE 'Com_stmt_execute'");
+        let (_, asked): (String, String) = status.fetch_one(&mut connection).await?;
+        anyhow::Ok(asked.parse::<u64>()?)
+    };
+    let before = asked().await?;
+    let waits = (0..count).map(|_| place.look("_changes?since=now&wait=3"));
+    for page in join_all(waits).await {
+        let page = body_of(page?.error_for_status()?).await?;
+        assert_eq!(page.pointer("/results"), Some(&json!([])));
+    }
+    Ok(asked().await? - before)
+}
+
+/// Requests that wait share the looks at the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn fifty_idle_waits_ask_the_database_hardly_more_than_one() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let world = World::on(&stack::redis().await?.url(), &mariadb).await?;
+    let database = world.database.clone();
+    let place = Place::on(world).await?;
+    let one = statements_of_waits(&place, &database, 1).await?;
+    let fifty = statements_of_waits(&place, &database, 50).await?;
+    // Each has some statements of its own, at its begin and its end.
+    assert!(fifty <= one + 50 * 15, "{fifty} for fifty, {one} for one");
     place.close().await
 }
 

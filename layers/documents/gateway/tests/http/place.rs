@@ -35,6 +35,22 @@ impl Place {
         Self::on(World::fresh().await?).await
     }
 
+    /// As [`Place::on_servers`], with another number of partitions.
+    pub(crate) async fn with_partitions(count: u32) -> Result<Self> {
+        let world = World::fresh().await?;
+        let line = |count| format!("\npartitions = {count}\n");
+        let text = world
+            .text
+            .replace(&line(world.settings.redis.partitions), &line(count));
+        let settings = storage_sdk::Settings::from_toml(&text, "test")?;
+        Self::on(World {
+            settings,
+            text,
+            ..world
+        })
+        .await
+    }
+
     /// On other servers, with a worker.
     pub(crate) async fn on(world: World) -> Result<Self> {
         let folder = tempfile::tempdir()?;

@@ -8,7 +8,7 @@ use super::requests::get;
 use super::served::Served;
 
 /// The name of the first event, of each change, and the end of any event.
-const OPEN: &[u8] = b"event: open";
+const OPEN: &[u8] = b"event: begin";
 const CHANGE: &[u8] = b"event: feed:";
 const END: &[u8] = b"\n\n";
 

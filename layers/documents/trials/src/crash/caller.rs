@@ -170,7 +170,7 @@ fn answer(line: Line, result: Result<Changed, Error>) -> Result<Line> {
             return Ok(Line { end, ..line });
         }
     };
-    let tag = changed.version.map(|version| Tag::of(version).to_string());
+    let tag = Some(Tag::of(changed.version).to_string());
     let event = changed
         .event
         .map(|(partition, position)| id_of(partition, position));
