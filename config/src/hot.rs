@@ -43,6 +43,10 @@ pub struct HotSettings {
     /// owners are served as absent. So use it only for data that Redis alone creates and never
     /// loses.
     pub trust_absent: bool,
+    /// About how many bytes the memory of the embedded mode holds. 1 MiB to 1 TiB. Default: 256 MiB.
+    /// Landed data above it goes, the least recently used first. If unlanded data alone fills it, writes
+    /// wait and then fail. Redis has its own `maxmemory`.
+    pub embedded_bytes_max: usize,
     /// How often the server's `maxmemory-policy` is checked. 1 s to 1 h. Default: 1 min. A policy
     /// that evicts unlanded data is reported this late at most.
     pub policy_check_interval: Duration,
@@ -68,6 +72,7 @@ impl Default for HotSettings {
             load_rows_max: 4_096,
             load_bytes_max: 8 << 20,
             trust_absent: false,
+            embedded_bytes_max: 256 << 20,
             policy_check_interval: Duration::from_mins(1),
         }
     }
@@ -111,6 +116,11 @@ impl Section for HotSettings {
                 between(64 << 10, 512 << 20),
             ),
             Entry::new("trust_absent", &mut self.trust_absent, any(bool::KIND)),
+            Entry::new(
+                "embedded_bytes_max",
+                &mut self.embedded_bytes_max,
+                between(1 << 20, 1 << 40),
+            ),
             Entry::new(
                 "policy_check_interval",
                 &mut self.policy_check_interval,

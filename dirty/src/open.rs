@@ -44,7 +44,9 @@ async fn open_as(
 ) -> Result<Arc<dyn HotStore>, HotError> {
     let Settings { redis, hot, .. } = settings;
     if redis.url == HotUrl::Memory {
-        return Ok(Arc::new(MemoryStore::new(redis, hot, clock)));
+        let store = MemoryStore::new(redis, hot, clock);
+        store.limit(hot.embedded_bytes_max);
+        return Ok(Arc::new(store));
     }
     // Boxed, so that the compilers of callers need not look into the driver's futures.
     let store = if read_only {

@@ -889,3 +889,14 @@ mod random {
         }
     }
 }
+
+/// Nothing has landed that could be evicted, so the store tells its bound.
+#[tokio::test]
+async fn the_memory_of_the_embedded_mode_has_the_bound_of_its_settings() {
+    let mut settings = storage_config::Settings::in_memory();
+    settings.hot.embedded_bytes_max = 3 << 20;
+    let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
+    let hot = storage_dirty::open(&settings, clock).await.unwrap();
+    let told = hot.memory().await.unwrap();
+    assert_eq!(told.first().map(|told| told.limit), Some(3 << 20));
+}
