@@ -48,7 +48,7 @@ impl Documents {
         let created = found.document.is_none();
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), call, now)?;
-        let note = Note::of(edited.method, now, texts.told()).with_revision(revision);
+        let note = Note::of(texts.method, now, texts.told()).with_revision(revision);
         let note = note.to_bytes()?;
         let known = (Some(revision), None);
         let once = call.once.as_ref();
@@ -58,8 +58,9 @@ impl Documents {
         };
         let once = once.map(keys).transpose()?;
         let kept = self.kept(path, found, &texts, (revision, now))?;
+        self.check_sizes(&texts, value.as_deref(), &note, &kept)?;
         let write = owner.transaction(|part| {
-            let part = kept(part);
+            let part = with_fields(part, kept);
             let part = match value {
                 Some(value) => part.set(BODY, value),
                 None => part.remove(BODY),
@@ -85,15 +86,15 @@ impl Documents {
         })
     }
 
-    /// The changes that keep the new version, if versions of the path are kept.
+    /// The fields that keep the new version, if versions of the path are kept.
     pub(crate) fn kept(
         &self,
         path: &Path,
         found: &Found,
         texts: &Texts,
         (revision, now): (u64, Timestamp),
-    ) -> Result<impl FnOnce(Part) -> Part + use<>> {
-        let fields = match self.history_of(path) {
+    ) -> Result<Vec<(String, Vec<u8>)>> {
+        Ok(match self.history_of(path) {
             None => history::left_out(found.written),
             Some(history) => {
                 let document = found.document.as_ref();
@@ -101,10 +102,14 @@ impl Documents {
                 let body = texts.body.as_deref();
                 history.keep(found.written, (revision, created, now), body)?
             }
-        };
-        let set = |part: Part, (field, value): (String, Vec<u8>)| part.set(&field, value);
-        Ok(move |part| fields.into_iter().fold(part, set))
+        })
     }
+}
+
+/// The part with more fields.
+pub(crate) fn with_fields(part: Part, fields: Vec<(String, Vec<u8>)>) -> Part {
+    let set = |part: Part, (field, value): (String, Vec<u8>)| part.set(&field, value);
+    fields.into_iter().fold(part, set)
 }
 
 /// The answer of a call that was carried out before, if this one is its repeat.

@@ -12,6 +12,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use crate::feed::{Hub, Seat, Spread};
+use crate::parameters::cursor;
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
 
@@ -90,8 +91,9 @@ impl Follower {
         let Some(since) = since else {
             return Ok(self);
         };
-        let cursor: Cursor = since.parse().map_err(|error| {
-            let message = format!("{error}: send an id as the feed gave it, or none");
+        let cursor = cursor(since).ok_or_else(|| {
+            let message =
+                format!("{since:?} is no id of this feed; send an id as the feed gave it, or none");
             Problem::new(problem::REQUEST, message)
         })?;
         match self

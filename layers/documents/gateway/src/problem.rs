@@ -1,10 +1,12 @@
 //! Errors as problems (RFC 9457): a fixed list of types.
 
+use std::time::Duration;
+
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use storage_documents::{Error, Kind};
-use storage_sdk::Outcome;
+use storage_sdk::{Kind as Of, Outcome, Retry};
 
 use crate::content::PATCH_TYPES;
 
@@ -49,6 +51,7 @@ types! {
     CONDITION "condition" PRECONDITION_FAILED "a condition does not hold";
     CONTENDED "contended" SERVICE_UNAVAILABLE "other writers were faster";
     STORAGE "storage" SERVICE_UNAVAILABLE "the storage can't answer now";
+    REFUSED "refused" INTERNAL_SERVER_ERROR "the storage refuses the call, and would refuse a repeat";
     CORRUPT "corrupt" INTERNAL_SERVER_ERROR "the stored document can't be read";
     UNFIT "unfit" CONFLICT "the change does not fit the document";
     PROTECTED "field-is-protected" CONFLICT "the id of an item can't be changed";
@@ -78,7 +81,12 @@ pub struct Problem {
     /// Whether the change was made, if that is not plainly no.
     outcome: Option<&'static str>,
     allow: Option<&'static str>,
+    /// The pause before a repeat, if the status is one that passes.
+    pause: Duration,
 }
+
+/// The pause before a repeat, unless the storage says otherwise.
+const PAUSE: Duration = Duration::from_secs(1);
 
 impl Problem {
     /// A request whose end nobody waited for. Its change may or may not be made.
@@ -115,6 +123,7 @@ impl Problem {
             etag: None,
             outcome: None,
             allow: None,
+            pause: PAUSE,
         }
     }
 }
@@ -138,31 +147,50 @@ impl From<Error> for Problem {
             Kind::KeyReused => KEY_REUSED,
             Kind::Query => QUERY,
             Kind::QueryLimit => QUERY_LIMIT,
-            Kind::Storage(error)
-                if matches!(
-                    error.kind(),
-                    storage_sdk::Kind::CursorTooOld | storage_sdk::Kind::CursorForeign
-                ) =>
-            {
-                TOO_OLD
-            }
-            Kind::Storage(error) if error.kind() == storage_sdk::Kind::Overloaded => OVERLOADED,
-            // The storage can't give this durability at all.
-            Kind::Storage(error)
-                if error.kind() == storage_sdk::Kind::Durability
-                    && error.outcome() == Outcome::NotApplied =>
-            {
-                REQUEST
-            }
+            Kind::Storage(error) => of_storage(error.kind(), error.outcome()),
             _ => STORAGE,
         };
         let mut problem = Self::new(of, error.to_string());
         match error.kind() {
             Kind::Condition(Some(tag)) => problem.etag = Some(tag.to_string()),
-            Kind::Storage(error) => problem.outcome = outcome(error.outcome()),
+            Kind::Storage(error) => {
+                problem.outcome = outcome(error.outcome());
+                if let Retry::After(pause) = error.retry() {
+                    problem.pause = pause.max(PAUSE);
+                }
+            }
             _ => {}
         }
         problem
+    }
+}
+
+/// The type of a failure of the storage. A repeat later helps against those of status 503 and 429,
+/// once a server is back or an operator has acted. It never helps against the others.
+fn of_storage(kind: Of, outcome: Outcome) -> Type {
+    match kind {
+        // The storage can't give this durability at all.
+        Of::Durability if outcome == Outcome::NotApplied => REQUEST,
+        Of::HotUnavailable
+        | Of::ColdUnavailable
+        | Of::OutOfMemory
+        | Of::UnsafeEviction
+        | Of::Durability
+        | Of::Timeout
+        | Of::Denied
+        | Of::Unpaired
+        | Of::NotLanded
+        | Of::Held
+        | Of::Fenced
+        | Of::Closing
+        | Of::Closed => STORAGE,
+        Of::Overloaded => OVERLOADED,
+        Of::Conflict | Of::Contended => CONTENDED,
+        Of::CursorTooOld | Of::CursorForeign => TOO_OLD,
+        // The numbers of an owner are those that this layer wrote.
+        Of::Corrupt | Of::TooNew | Of::NotInteger | Of::Overflow | Of::OutOfBounds => CORRUPT,
+        Of::Invalid | Of::Rejected => REFUSED,
+        _ => STORAGE,
     }
 }
 
@@ -211,7 +239,8 @@ impl IntoResponse for Problem {
                 headers.extend(types.map(|types| (ACCEPT_PATCH, types)));
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                let pause = HeaderValue::from(self.pause.as_secs());
+                headers.insert(header::RETRY_AFTER, pause);
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -219,5 +248,76 @@ impl IntoResponse for Problem {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What passes by itself, or once an operator has acted.
+    const PASSING: [Of; 16] = [
+        Of::HotUnavailable,
+        Of::ColdUnavailable,
+        Of::OutOfMemory,
+        Of::UnsafeEviction,
+        Of::Timeout,
+        Of::Denied,
+        Of::Unpaired,
+        Of::NotLanded,
+        Of::Held,
+        Of::Fenced,
+        Of::Closing,
+        Of::Closed,
+        Of::Overloaded,
+        Of::Conflict,
+        Of::Contended,
+        Of::Durability,
+    ];
+    /// What no repeat cures.
+    const LASTING: [Of; 9] = [
+        Of::Invalid,
+        Of::Rejected,
+        Of::NotInteger,
+        Of::Overflow,
+        Of::OutOfBounds,
+        Of::Corrupt,
+        Of::TooNew,
+        Of::CursorTooOld,
+        Of::CursorForeign,
+    ];
+
+    /// The kinds that the SDK's source names.
+    fn kinds() -> Vec<String> {
+        let source = include_str!("../../../../storage-sdk/src/error.rs");
+        let (_, kinds) = source.split_once("pub enum Kind {").unwrap();
+        let (kinds, _) = kinds.split_once("\n}").unwrap();
+        let names = kinds
+            .lines()
+            .filter_map(|line| line.trim().strip_suffix(','));
+        let names = names.filter(|name| name.chars().all(char::is_alphabetic));
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_a_failure_that_passes_asks_for_a_repeat() {
+        let is_passing = |kind| {
+            let of = of_storage(kind, Outcome::Unknown);
+            let answer = Problem::new(of, "").into_response();
+            answer.headers().contains_key(header::RETRY_AFTER)
+        };
+        for kind in PASSING {
+            assert!(is_passing(kind), "{kind:?}");
+        }
+        for kind in LASTING {
+            assert!(!is_passing(kind), "{kind:?}");
+        }
+        assert_eq!(of_storage(Of::Durability, Outcome::NotApplied), REQUEST);
+        let tried = PASSING.iter().chain(&LASTING);
+        let mut tried: Vec<String> = tried.map(|kind| format!("{kind:?}")).collect();
+        let mut all = kinds();
+        tried.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(tried, all, "each kind of the SDK has its place");
     }
 }

@@ -11,7 +11,7 @@ use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
 use crate::once::{Done, REMEMBERED_BY_COLLECTIONS_MAX, REMEMBERED_MAX};
-use crate::single::{edited, stored_value};
+use crate::single::{edited, stored_value, with_fields};
 use crate::stored::{BODY, Found, REPEATS, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
 
@@ -103,8 +103,9 @@ impl Documents {
         let next = head.revision.saturating_add(1);
         let kept = self.kept(write.path, found, &texts, (next, now))?;
         let keeps = self.history_of(write.path).is_some();
-        let note = Note::of(edited.method, now, texts.told());
+        let note = Note::of(texts.method, now, texts.told());
         let note = note.with_item(write.id, found.version).to_bytes()?;
+        self.check_sizes(&texts, value.as_deref(), &note, &kept)?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let transaction = self
             .world
@@ -119,7 +120,7 @@ impl Documents {
                     Some(value) => part.set(BODY, value),
                     None => part.remove(BODY),
                 };
-                of_item(kept(part)).if_version(found.version)
+                of_item(with_fields(part, kept)).if_version(found.version)
             });
         let sent = transaction.durability(write.call.durability).deadline(left);
         let receipt = sent.await?;

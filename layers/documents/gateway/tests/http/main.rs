@@ -1,6 +1,7 @@
 //! The gateway as a client of HTTP sees it. All cases run in the embedded mode, and on Redis and
 //! MariaDB with a worker.
 
+mod answers;
 mod collections;
 mod documents;
 mod feeds;
@@ -79,6 +80,11 @@ cases! {
         the_events_of_an_item_are_a_chain
         feeds_tell_the_documents_of_their_world_alone
         the_event_of_a_post_is_a_put_with_the_id
+    }
+    answers {
+        a_patch_that_is_longer_than_the_body_is_told_as_a_put
+        a_list_goes_on_behind_any_number_of_items_that_have_ended
+        numbers_that_the_feed_never_has_are_refused
     }
     limits {
         urls_of_any_length_are_answered
