@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use storage_sdk::feed::Position;
-use storage_sdk::{Durability, Version};
+use storage_sdk::{Bytes, Durability, Version};
 
 use crate::once::Once;
 use crate::{Conditions, Path};
@@ -50,6 +50,9 @@ pub struct Changed {
     pub created: bool,
     /// The number of items of the collection since then.
     pub count: Option<u64>,
+    /// The whole body since then. `None` of a deletion, of a collection, and of a call that was
+    /// carried out before.
+    pub body: Option<Bytes>,
     /// The partition and the place of the event in the feed. `None` of a call that was carried out
     /// before.
     pub event: Option<(u32, Position)>,

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
+use storage_sdk::Bytes;
 
 use crate::collection::ID;
 use crate::documents::BODY_BYTES_MAX;
@@ -58,6 +59,12 @@ impl Texts {
     /// The body of the event.
     pub(crate) fn told(&self) -> Option<&RawValue> {
         self.patch.as_deref().or(self.body.as_deref())
+    }
+
+    /// The whole body.
+    pub(crate) fn into_body(self) -> Option<Bytes> {
+        let text = self.body.map(Box::<str>::from);
+        text.map(|text| Bytes::from(text.into_string()))
     }
 }
 

@@ -37,6 +37,9 @@ pub enum Kind {
     Tags,
     /// There is no such document.
     Missing,
+    /// The document was deleted at the revision that is asked for. The message names that of the
+    /// deletion.
+    Deleted,
     /// A condition of the call does not hold. Read the document, and decide again. The tag is that
     /// of the present document. `None` if there is none.
     Condition(Option<Tag>),

@@ -82,6 +82,7 @@ impl Documents {
             version: Some(receipt.version()),
             created,
             count: None,
+            body: texts.into_body(),
             event: position.map(|position| (owner.partition().0, position)),
         })
     }
@@ -124,6 +125,7 @@ fn repeated(path: &Path, found: &Found, call: &Call, now: Timestamp) -> Result<O
         version: None,
         created: done.c,
         count: None,
+        body: None,
         event: None,
     }))
 }
@@ -135,18 +137,15 @@ pub(crate) fn edited<'a>(
     edit: &'a Edit,
     call: &Call,
 ) -> Result<Edited<'a>> {
-    call.conditions.check(found.tag())?;
-    if edit.is_end() && found.is_stored && found.document.is_none() {
-        return edit.of(None);
+    let is_ended = edit.is_end() && found.is_stored && found.document.is_none();
+    // Without a document there is nothing that a condition of such a change could be about.
+    if found.document.is_none() && !edit.creates() && !is_ended {
+        let message = format!("there is no document {path}");
+        return Err(Error::new(Kind::Missing, message));
     }
+    call.conditions.check(found.tag())?;
     let Some(document) = &found.document else {
-        if edit.creates() {
-            return edit.of(None);
-        }
-        return Err(Error::new(
-            Kind::Missing,
-            format!("there is no document {path}"),
-        ));
+        return edit.of(None);
     };
     if edit.is_end() {
         let message = format!("{path} has not ended");

@@ -47,7 +47,10 @@ types! {
     BODY "body" BAD_REQUEST "the body can't be used";
     TOO_LARGE "too-large" PAYLOAD_TOO_LARGE "the body is too large";
     MEDIA_TYPE "media-type" UNSUPPORTED_MEDIA_TYPE "the type of the body is not known";
+    ENCODING "content-encoding" UNSUPPORTED_MEDIA_TYPE "the encoding of the body is not known";
+    NOT_ACCEPTABLE "not-acceptable" NOT_ACCEPTABLE "the caller accepts no form of the answer";
     MISSING "missing" NOT_FOUND "no such document";
+    DELETED "deleted" GONE "the document was deleted by then";
     CONDITION "condition" PRECONDITION_FAILED "a condition does not hold";
     CONTENDED "contended" SERVICE_UNAVAILABLE "other writers were faster";
     STORAGE "storage" SERVICE_UNAVAILABLE "the storage can't answer now";
@@ -137,6 +140,7 @@ impl From<Error> for Problem {
             Kind::BodyTooLarge => TOO_LARGE,
             Kind::Tags => REQUEST,
             Kind::Missing => MISSING,
+            Kind::Deleted => DELETED,
             Kind::Condition(_) => CONDITION,
             Kind::Contended => CONTENDED,
             Kind::Corrupt => CORRUPT,
@@ -234,6 +238,9 @@ impl IntoResponse for Problem {
             headers.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         match self.of.status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if self.of == ENCODING => {
+                headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let types = HeaderValue::from_str(&PATCH_TYPES.join(", "));
                 headers.extend(types.map(|types| (ACCEPT_PATCH, types)));

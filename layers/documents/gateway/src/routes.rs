@@ -12,11 +12,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
+use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::problem::{self, Problem};
-use crate::{changes, content, feed, figures, lines, methods, openapi};
+use crate::{body, changes, content, encoding, feed, figures, lines, methods, openapi};
 
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
@@ -78,6 +79,8 @@ pub fn router(shared: Shared) -> Router {
         .route(&at("/_metrics"), get(figures::page))
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
+        .layer(RequestDecompressionLayer::new())
+        .layer(middleware::from_fn(encoding::known))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
@@ -88,6 +91,9 @@ pub fn router(shared: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_resource)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .layer(encoding::packing())
+        .layer(middleware::map_response(encoding::weakened))
+        .layer(middleware::from_fn(body::to_its_end))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             figures::count,

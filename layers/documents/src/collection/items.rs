@@ -126,6 +126,7 @@ impl Documents {
         let receipt = sent.await?;
         Ok(Changed {
             created: found.document.is_none(),
+            body: texts.into_body(),
             ..changed(write.path, &head_owner, &receipt)
         })
     }
@@ -158,14 +159,13 @@ impl Documents {
             if let Some(done) = done_before(&head, call, now)? {
                 return Ok(repeated(path, &head, done));
             }
+            if method == Method::Delete && head.count.is_none() {
+                let message = format!("there is no collection {path}");
+                return Err(Error::new(Kind::Missing, message));
+            }
             call.conditions.check(head.tag())?;
-            match (method, head.count) {
-                (Method::Put, Some(_)) => return Ok(unchanged(path, &head)),
-                (Method::Delete, None) => {
-                    let message = format!("there is no collection {path}");
-                    return Err(Error::new(Kind::Missing, message));
-                }
-                _ => {}
+            if method == Method::Put && head.count.is_some() {
+                return Ok(unchanged(path, &head));
             }
             let note = Note::of(method, now, None).to_bytes()?;
             let keys = head.keys_with(call, (now, method == Method::Put), None)?;
@@ -206,6 +206,7 @@ fn changed(path: &Path, head: &ByteOwner, receipt: &storage_sdk::Receipt) -> Cha
         version: Some(receipt.version()),
         created: false,
         count: counter(COUNT),
+        body: None,
         event: position.map(|position| (head.partition().0, position)),
     }
 }
@@ -217,6 +218,7 @@ fn unchanged(path: &Path, head: &Head) -> Changed {
         version: Some(head.version),
         created: false,
         count: head.count,
+        body: None,
         event: None,
     }
 }

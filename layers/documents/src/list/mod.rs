@@ -4,6 +4,7 @@
 //! first, and then the database. A change that landed in between is in the database by then. The
 //! items that the notes name are read from the hot tier.
 
+mod landed;
 mod query;
 mod scan;
 
@@ -74,7 +75,10 @@ impl Documents {
             return Err(Error::new(Kind::Collection, message));
         }
         // ORDER: the head before the notes and the rows. Its revision is not above what they show.
-        let head = self.head(path.as_str()).await?;
+        let head = match query.landed {
+            true => self.landed_head(path.as_str()).await?,
+            false => self.head(path.as_str()).await?,
+        };
         let Some(count) = head.count else {
             return Ok(None);
         };

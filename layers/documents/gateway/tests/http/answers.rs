@@ -19,7 +19,7 @@ const JSON_PATCH: &str = "application/json-patch+json";
 const ENDED: usize = 20_600;
 
 /// Status, type and text of a problem.
-async fn explained(response: Response) -> Result<(u16, String, String)> {
+pub(crate) async fn explained(response: Response) -> Result<(u16, String, String)> {
     let status = response.status().as_u16();
     let body = json(response).await?;
     let text = |name: &str| body.get(name).and_then(Value::as_str).map(str::to_owned);
@@ -218,6 +218,212 @@ pub(crate) async fn numbers_that_the_feed_never_has_are_refused(place: Place) ->
             let expected = (400, "request".to_owned());
             assert_eq!(refused(found).await?, expected, "{resource} {since}");
         }
+    }
+    place.close().await
+}
+
+/// Without a document, a condition is about nothing. A put makes one, so its condition counts.
+pub(crate) async fn a_condition_on_a_missing_document_is_a_missing_document(
+    place: Place,
+) -> Result<()> {
+    for path in ["a", "b~/1", "b~"] {
+        for method in [Method::GET, Method::HEAD, Method::PATCH, Method::DELETE] {
+            if method == Method::PATCH && path == "b~" {
+                continue;
+            }
+            for tag in ["*", "\"1\""] {
+                let sent = place.call(method.clone(), path).header("if-match", tag);
+                let sent = sent.body("{}").send().await?;
+                assert_eq!(sent.status(), 404, "{method} {path} {tag}");
+            }
+        }
+        let body = if path.ends_with('~') { "" } else { "{}" };
+        let put = place.call(Method::PUT, path).header("if-match", "*");
+        let put = put.body(body);
+        let expected = (412, "condition".to_owned());
+        assert_eq!(refused(put.send().await?).await?, expected, "{path}");
+    }
+    place.close().await
+}
+
+pub(crate) async fn a_version_that_was_deleted_is_gone_and_one_that_is_not_kept_is_missing(
+    place: Place,
+) -> Result<()> {
+    for path in ["kept/a", "kept/b~/1"] {
+        for number in 1..=2 {
+            let body = format!(r#"{{"n":{number}}}"#);
+            place.put(path, &body).await?.error_for_status()?;
+        }
+        place.delete(path).await?.error_for_status()?;
+        place.put(path, "{}").await?.error_for_status()?;
+        let (status, of, detail) =
+            explained(place.get(&format!("{path}?revision=3")).await?).await?;
+        assert_eq!((status, of.as_str()), (410, "deleted"), "{path}");
+        assert!(detail.contains("deleted at revision 3"), "{detail}");
+        for revision in [1, 5] {
+            let other = place.get(&format!("{path}?revision={revision}")).await?;
+            assert_eq!(refused(other).await?, (404, "missing".to_owned()), "{path}");
+        }
+    }
+    place.close().await
+}
+
+pub(crate) async fn each_form_of_a_list_has_a_tag_of_its_own(place: Place) -> Result<()> {
+    place.put("a~/1", "{}").await?.error_for_status()?;
+    let get = async |accept: &str, tag: &str| {
+        let get = place.call(Method::GET, "a~").header("accept", accept);
+        anyhow::Ok(get.header("if-none-match", tag).send().await?)
+    };
+    let (plain, links) = ("application/json", "application/hal+json");
+    let tag_of = async |accept| {
+        let list = get(accept, "\"1\"").await?;
+        assert_eq!(
+            (list.status().as_u16(), header(&list, "content-type")),
+            (200, accept)
+        );
+        anyhow::Ok(header(&list, "etag").to_owned())
+    };
+    let (tag, of_links) = (tag_of(plain).await?, tag_of(links).await?);
+    assert_ne!(tag, of_links);
+    for (accept, tag, status) in [
+        (plain, &tag, 304),
+        (plain, &of_links, 200),
+        (links, &of_links, 304),
+        (links, &tag, 200),
+        (plain, &format!("{of_links}, {tag}"), 304),
+    ] {
+        let answer = get(accept, tag).await?;
+        assert_eq!(answer.status(), status, "{accept} {tag}");
+    }
+    for (accept, expected) in [
+        ("application/json, application/hal+json;q=0.1", plain),
+        ("application/json;q=0.1, application/hal+json", links),
+        ("text/html", plain),
+    ] {
+        let list = get(accept, "\"1\"").await?;
+        assert_eq!(header(&list, "content-type"), expected, "{accept}");
+    }
+    let none = get("*/*;q=0", "\"1\"").await?;
+    assert_eq!(refused(none).await?, (406, "not-acceptable".to_owned()));
+    let document = place
+        .call(Method::GET, "a~/1")
+        .header("accept", "application/json;q=0");
+    let document = document.send().await?;
+    assert_eq!(refused(document).await?, (406, "not-acceptable".to_owned()));
+    // A write names the same state by the tag of each form.
+    let delete = place
+        .call(Method::DELETE, "a~")
+        .header("if-match", of_links);
+    assert_eq!(delete.send().await?.status(), 200);
+    place.close().await
+}
+
+/// A list of landed changes never tells figures that are newer than its items.
+pub(crate) async fn a_landed_list_has_the_figures_of_what_it_shows(place: Place) -> Result<()> {
+    for number in 1..=20_u64 {
+        place
+            .put(&format!("a~/{number:02}"), "{}")
+            .await?
+            .error_for_status()?;
+        let list = place
+            .call(Method::GET, "a~")
+            .header("prefer", "consistency=landed");
+        let list = list.send().await?;
+        if list.status() == 404 {
+            continue;
+        }
+        assert_eq!(header(&list, "preference-applied"), "consistency=landed");
+        let figures = ["revision", "count"].map(|name| header(&list, name).parse::<u64>());
+        let items = json(list).await?.as_array().map(Vec::len);
+        let items = u64::try_from(items.context("a list")?)?;
+        for figure in figures {
+            assert!(figure.clone()? <= items, "{figure:?} of {items}");
+        }
+    }
+    let is_landed = async || {
+        let list = place
+            .call(Method::GET, "a~")
+            .header("prefer", "consistency=landed");
+        Ok(told(&list.send().await?) == (200, "20", "20"))
+    };
+    storage_tests::until("all have landed", is_landed).await?;
+    place.close().await
+}
+
+pub(crate) async fn a_write_answers_with_the_document_or_without_a_body_as_it_is_asked(
+    place: Place,
+) -> Result<()> {
+    let send = |method: Method, path: &str, prefer: &'static str, body: &'static str| {
+        let call = place.call(method, path).header("prefer", prefer);
+        call.header("content-type", "application/json")
+            .body(body)
+            .send()
+    };
+    let whole = "return=representation";
+    let put = send(
+        Method::PUT,
+        "a",
+        "respond-async, Return = \"representation\"; wait=5",
+        r#"{"n":1,"x":null}"#,
+    )
+    .await?;
+    assert_eq!(told(&put), (201, "1", ""));
+    assert_eq!(header(&put, "preference-applied"), whole);
+    assert_eq!(header(&put, "content-location"), "/hyper-storage/content/a");
+    assert!(!header(&put, "etag").is_empty());
+    assert_eq!(put.text().await?, r#"{"n":1}"#);
+    let add = (0..16).map(|_| {
+        let add = place.call(Method::PATCH, "a").header("prefer", whole);
+        let add = add.header(
+            "content-type",
+            "application/vnd.hyper-storage-increment+json",
+        );
+        async { json(add.body(r#"{"n":1}"#).send().await?).await }
+    });
+    let mut sums = Vec::new();
+    for answer in futures::future::join_all(add).await {
+        sums.push(answer?.get("n").and_then(Value::as_u64).context("a sum")?);
+    }
+    sums.sort_unstable();
+    assert_eq!(
+        sums,
+        (2..=17).collect::<Vec<_>>(),
+        "each answers its own step"
+    );
+    let posted = send(Method::POST, "b~", whole, r#"{"n":1}"#).await?;
+    assert_eq!(told(&posted), (201, "1", "1"));
+    assert_eq!(
+        header(&posted, "location"),
+        header(&posted, "content-location")
+    );
+    let body = json(posted).await?;
+    assert!(
+        body.get("id").is_some() && body.get("n").is_some(),
+        "{body}"
+    );
+
+    let minimal = "return=minimal";
+    let put = send(Method::PUT, "c~/1", minimal, "{}").await?;
+    assert_eq!(
+        (told(&put), header(&put, "preference-applied")),
+        ((201, "1", "1"), minimal)
+    );
+    assert_eq!(put.text().await?, "");
+    let patched = send(Method::PATCH, "c~/1", minimal, r#"{"n":1}"#).await?;
+    assert_eq!(told(&patched), (204, "2", "1"));
+    assert!(!header(&patched, "hyper-storage-transaction").is_empty());
+    // What can't be followed is not, and nobody knows other values.
+    for prefer in [whole, "return=else"] {
+        send(Method::PUT, "d", "", "1").await?.error_for_status()?;
+        let deleted = send(Method::DELETE, "d", prefer, "").await?;
+        assert_eq!(
+            (
+                deleted.status().as_u16(),
+                header(&deleted, "preference-applied")
+            ),
+            (200, "")
+        );
+        assert!(json(deleted).await?.get("revision").is_some());
     }
     place.close().await
 }
