@@ -8,6 +8,7 @@ use storage_sdk::{
 
 use crate::collection::{Generations, Turns};
 use crate::history::{self, History};
+use crate::list::Budget;
 use crate::stored::{BODY, DOCUMENT, Found, REPEATS, REVISION};
 use crate::{Call, Changed, Edit, Error, Kind, Path, Place, Result, Tag};
 
@@ -55,6 +56,7 @@ pub struct Documents {
     pub(crate) generations: Arc<Generations>,
     pub(crate) turns: Arc<Turns>,
     pub(crate) history: Arc<[History]>,
+    pub(crate) sorts: Arc<Budget>,
 }
 
 impl Documents {
@@ -72,6 +74,7 @@ impl Documents {
             generations: Arc::default(),
             turns: Arc::default(),
             history: Arc::default(),
+            sorts: Arc::default(),
         })
     }
 
@@ -85,6 +88,13 @@ impl Documents {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Bounds the bytes of items that all sorts keep together. Default: 256 MiB.
+    #[must_use]
+    pub fn with_sort_bytes(mut self, bytes: usize) -> Self {
+        self.sorts = Arc::new(Budget::of(bytes));
         self
     }
 

@@ -33,6 +33,8 @@ pub enum Kind {
     Query,
     /// The query needs more rows than it may read. Narrow it, or raise its limit.
     QueryLimit,
+    /// The sorts that run now keep as much as they may together. Try again later.
+    Busy,
     /// A text is no list of entity tags. Correct it.
     Tags,
     /// There is no such document.

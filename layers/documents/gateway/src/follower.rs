@@ -62,11 +62,7 @@ impl Follower {
         prefix: String,
         filter: Option<Filter>,
     ) -> Result<Self, Problem> {
-        let seat = shared
-            .hub
-            .seat()
-            .await
-            .map_err(storage_documents::Error::from)?;
+        let seat = shared.hub.seat().await?;
         Ok(Self {
             documents: shared.documents.clone(),
             hub: shared.hub.clone(),

@@ -31,7 +31,7 @@ pub(crate) async fn page(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let mut link = Link::of(path, &mut parameters);
-    let mut query = Query::new(&link.filter, &link.sort)?;
+    let mut query = Query::new(&link.filter, &link.sort)?.size(shared.page_size)?;
     if let Some(size) = parameters.number(&["size", "per_page"])? {
         query = query.size(size)?;
         link.rest.push(("size", size.to_string()));

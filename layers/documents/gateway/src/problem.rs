@@ -63,6 +63,7 @@ types! {
     KEY_REUSED "idempotency-key-reused" UNPROCESSABLE_ENTITY "the idempotency key was used for another request";
     QUERY "query" BAD_REQUEST "the query can't be used";
     QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
+    BUSY "busy" SERVICE_UNAVAILABLE "too many sorts run now";
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
     OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
 }
@@ -151,6 +152,7 @@ impl From<Error> for Problem {
             Kind::KeyReused => KEY_REUSED,
             Kind::Query => QUERY,
             Kind::QueryLimit => QUERY_LIMIT,
+            Kind::Busy => BUSY,
             Kind::Storage(error) => of_storage(error.kind(), error.outcome()),
             _ => STORAGE,
         };

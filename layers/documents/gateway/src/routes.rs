@@ -56,6 +56,8 @@ pub struct Parts {
     pub token: Arc<str>,
     /// The counters of the gateway.
     pub figures: Figures,
+    /// The items of a page, unless a request says otherwise.
+    pub page_size: usize,
 }
 
 /// The router of all resources.

@@ -51,6 +51,7 @@ impl Gateway {
             hub: hub.clone(),
             token: token.as_str().into(),
             figures,
+            page_size: args.page_size,
         }));
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();

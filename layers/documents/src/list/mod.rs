@@ -4,6 +4,7 @@
 //! first, and then the database. A change that landed in between is in the database by then. The
 //! items that the notes name are read from the hot tier.
 
+mod budget;
 mod landed;
 mod query;
 mod scan;
@@ -11,6 +12,8 @@ mod scan;
 pub use query::{Query, SIZE_MAX, SKIP_MAX};
 use storage_sdk::Version;
 
+pub(crate) use self::budget::Budget;
+use self::budget::Share;
 use self::query::Cursor;
 use self::scan::Scan;
 use crate::collection::Head;
@@ -65,7 +68,8 @@ impl Documents {
     ///
     /// # Errors
     /// `Collection`: the path names no collection. `Query`: the cursor is one of another query.
-    /// `QueryLimit`: the query has to read too many rows. `Storage`: a tier can't be read.
+    /// `QueryLimit`: the query has to read too many rows. `Busy`: the sorts that run now keep too much.
+    /// `Storage`: a tier can't be read.
     ///
     /// # Cancel safety
     /// Nothing changes.
@@ -101,7 +105,7 @@ impl Documents {
         if query.is_by_id() {
             first(scan, query).await
         } else {
-            sorted(scan, query).await
+            sorted(scan, query, self.sorts.share()).await
         }
     }
 }
@@ -133,8 +137,8 @@ async fn first(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
 }
 
 /// The first items in another order. All items are read.
-async fn sorted(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
-    let (mut items, mut bytes, mut read) = (Vec::new(), 0_usize, 0_usize);
+async fn sorted(mut scan: Scan<'_>, query: &Query, mut share: Share<'_>) -> Result<Page> {
+    let (mut items, mut read) = (Vec::new(), 0_usize);
     while let Some(found) = scan.next().await? {
         if !scan.may_go_on() {
             return Err(scan.is_long());
@@ -143,11 +147,11 @@ async fn sorted(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
             read += 1;
             check_rows(read.saturating_sub(query.size), query)?;
             if let Some(key) = query.key_of(&item)? {
-                bytes = bytes.saturating_add(item.document.body.len());
+                share.add(item.document.body.len())?;
                 items.push((key, item));
             }
         }
-        if bytes > SORT_BYTES {
+        if share.bytes() > SORT_BYTES {
             let message = format!(
                 "the query sorts more than {SORT_BYTES} bytes of items; narrow its filter, or sort by id"
             );

@@ -70,6 +70,7 @@ cases! {
         names_with_quotes_are_names
         a_page_has_100_items_unless_it_is_told
         an_item_that_has_ended_is_not_listed_although_it_still_counts
+        sorts_keep_no_more_together_than_they_may
     }
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
