@@ -55,10 +55,10 @@ pub async fn get(
     let path = Path::new(&path)?;
     let query = Parameters::parse(query.as_deref())?;
     let response = match path.place() {
-        Place::Collection => list::page(&shared, &path, query, &headers).await?,
-        _ => document(&shared, &path, query, &headers).await?,
+        Place::Collection => list::page(&shared, &path, query, &headers).await,
+        _ => document(&shared, &path, query, &headers).await,
     };
-    Ok(revalidated(response))
+    response.map(revalidated).map_err(Problem::of_read)
 }
 
 /// Caches ask again each time, with the tag.

@@ -5,6 +5,7 @@ use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 
@@ -35,10 +36,12 @@ pub(crate) async fn known(mut request: Request, next: Next) -> Response {
     next.run(request).await
 }
 
-/// Packs answers. Events of a feed would wait for one another, so feeds stay as they are.
+/// Packs answers, fast rather than small. Events of a feed would wait for one another, so feeds stay as they are.
 pub(crate) fn packing() -> CompressionLayer<And<SizeAbove, NotForContentType>> {
     let long = SizeAbove::new(PACKED_MIN).and(NotForContentType::SSE);
-    CompressionLayer::new().compress_when(long)
+    CompressionLayer::new()
+        .quality(CompressionLevel::Fastest)
+        .compress_when(long)
 }
 
 /// The tag of an answer that was packed is weak: other bytes have it, too. A caller can send it in

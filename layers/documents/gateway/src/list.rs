@@ -1,6 +1,6 @@
 //! Pages of collections.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
@@ -60,11 +60,8 @@ pub(crate) async fn page(
     }
     let list = shared.documents.list(path, &query).await?;
     let list = list.ok_or_else(|| missing(path))?;
-    if let Some(mut unchanged) = unchanged(&conditions, Some(list.tag()))? {
-        let headers = unchanged.headers_mut();
-        headers.extend(weak_tag(list.tag(), form));
-        headers.insert(header::VARY, VARY);
-        return Ok(unchanged);
+    if let Some(unchanged) = unchanged(&conditions, Some(list.tag()))? {
+        return Ok(with_weak_tag(unchanged, list.tag(), form));
     }
     Ok(answer(&list, &link, form, landed))
 }
@@ -132,10 +129,13 @@ struct Embedded<'a> {
 }
 
 /// A list changes with its collection. Each of its forms has a tag of its own.
-fn weak_tag(tag: Tag, form: Form) -> Option<(HeaderName, HeaderValue)> {
-    let text = format!("W/{}", tag.in_form(form));
-    let text = HeaderValue::from_str(&text).ok()?;
-    Some((header::ETAG, text))
+fn with_weak_tag(mut response: Response, tag: Tag, form: Form) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&format!("W/{}", tag.in_form(form))) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::VARY, VARY);
+    response
 }
 
 fn answer(list: &List, link: &Link<'_>, form: Form, landed: bool) -> Response {
@@ -148,7 +148,6 @@ fn answer(list: &List, link: &Link<'_>, form: Form, landed: bool) -> Response {
     let mut response = json(StatusCode::OK, body.into());
     let headers = response.headers_mut();
     headers.insert(COUNT, HeaderValue::from(list.count));
-    headers.insert(header::VARY, VARY);
     if form == Form::Links {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HAL));
     }
@@ -158,8 +157,9 @@ fn answer(list: &List, link: &Link<'_>, form: Form, landed: bool) -> Response {
     }
     if landed {
         headers.insert(APPLIED, HeaderValue::from_static("consistency=landed"));
+        headers.insert(header::VARY, VARY);
     } else {
-        headers.extend(weak_tag(list.tag(), form));
+        response = with_weak_tag(response, list.tag(), form);
     }
     with_revision(response, list.revision)
 }

@@ -126,11 +126,14 @@ async fn wrong_method() -> Problem {
 
 /// A request with its whole body has a bounded time. So a client that stands still holds nothing.
 async fn in_time(request: Request, next: Next) -> Response {
+    let is_read = request.method().is_safe();
     match tokio::time::timeout(TIME, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let message = format!("the request took more than {} s", TIME.as_secs());
-            Problem::unknown(message).into_response()
+            let problem = Problem::unknown(message);
+            let problem = if is_read { problem.of_read() } else { problem };
+            problem.into_response()
         }
     }
 }

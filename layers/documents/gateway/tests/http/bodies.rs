@@ -140,6 +140,14 @@ pub(crate) async fn a_long_answer_is_packed_on_request_and_its_tag_serves_as_bef
     let bytes = answer.bytes().await?;
     assert!(bytes.len() < 1_000, "{}", bytes.len());
     assert_eq!(unpacked(&bytes)?, long);
+    let head = place
+        .call(Method::HEAD, "a")
+        .header("accept-encoding", "gzip");
+    let head = head.send().await?;
+    assert_eq!(
+        (header(&head, "etag"), header(&head, "content-encoding")),
+        (weak.as_str(), "gzip")
+    );
     assert_eq!(get("a", "if-none-match", &weak).await?.status(), 304);
     assert_eq!(get("a", "if-none-match", &tag).await?.status(), 304);
     let put = place.call(Method::PUT, "a").header("if-match", &weak);

@@ -246,6 +246,15 @@ async fn calls_that_wait_for_one_another_are_all_answered_while_redis_is_away() 
     for answer in posts.into_iter().chain(feeds) {
         assert_eq!(answer?.status(), StatusCode::SERVICE_UNAVAILABLE);
     }
+    for path in ["a", "a~", "kept/a?revision=1"] {
+        let failed = body_of(place.get(path).await?).await?;
+        assert_eq!(failed.get("status"), Some(&json!(503)), "{path}");
+        assert_eq!(
+            failed.get("outcome"),
+            None,
+            "{path}: a read changes nothing"
+        );
+    }
     redis.resume()?;
     let is_back = async || Ok(place.post("a~", "{}").await?.status() == StatusCode::CREATED);
     storage_tests::until("posts are back", is_back).await?;
