@@ -99,7 +99,7 @@ cases! {
         a_long_answer_is_packed_on_request_and_its_tag_serves_as_before
         a_request_that_fails_by_its_head_is_answered_before_its_body
         a_body_that_is_too_large_is_told_the_limit
-        a_request_with_a_long_body_that_fails_by_its_head_is_answered
+        a_request_with_a_long_body_that_fails_by_its_head_leaves_the_connection
     }
     limits {
         urls_of_any_length_are_answered
