@@ -1,11 +1,9 @@
 //! Errors as problems (RFC 9457): a fixed list of types.
 
-use std::time::Duration;
-
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use storage_documents::{Error, Kind};
+use storage_documents::{Error, Kind, Tag};
 use storage_sdk::{Kind as Of, Outcome, Retry};
 
 use crate::content::PATCH_TYPES;
@@ -81,23 +79,23 @@ impl Type {
 pub struct Problem {
     of: Type,
     detail: String,
-    etag: Option<String>,
-    /// Whether the change was made, if that is not plainly no.
-    outcome: Option<&'static str>,
+    etag: Option<Tag>,
+    /// Whether the change was made.
+    outcome: Outcome,
     allow: Option<&'static str>,
-    /// The pause before a repeat, if the status is one that passes.
-    pause: Duration,
+    /// The seconds before a repeat, if the status is one that passes.
+    pause: u64,
 }
 
-/// The pause before a repeat, unless the storage says otherwise.
-const PAUSE: Duration = Duration::from_secs(1);
+/// The seconds before a repeat, unless the storage says otherwise.
+const PAUSE: u64 = 1;
 
 impl Problem {
     /// A request whose end nobody waited for. Its change may or may not be made.
     #[must_use]
     pub fn unknown(detail: impl Into<String>) -> Self {
         Self {
-            outcome: outcome(Outcome::Unknown),
+            outcome: Outcome::Unknown,
             ..Self::new(STORAGE, detail)
         }
     }
@@ -106,7 +104,7 @@ impl Problem {
     #[must_use]
     pub fn applied(detail: impl Into<String>) -> Self {
         Self {
-            outcome: outcome(Outcome::Applied),
+            outcome: Outcome::Applied,
             ..Self::new(STORAGE, detail)
         }
     }
@@ -114,7 +112,7 @@ impl Problem {
     /// The problem of a read, which changes nothing whatever its outcome.
     #[must_use]
     pub fn of_read(self) -> Self {
-        let outcome = None;
+        let outcome = Outcome::NotApplied;
         Self { outcome, ..self }
     }
 
@@ -132,7 +130,7 @@ impl Problem {
             of,
             detail: detail.into(),
             etag: None,
-            outcome: None,
+            outcome: Outcome::NotApplied,
             allow: None,
             pause: PAUSE,
         }
@@ -165,11 +163,11 @@ impl From<Error> for Problem {
         };
         let mut problem = Self::new(of, error.to_string());
         match error.kind() {
-            Kind::Condition(Some(tag)) => problem.etag = Some(tag.to_string()),
+            Kind::Condition(Some(tag)) => problem.etag = Some(*tag),
             Kind::Storage(error) => {
-                problem.outcome = outcome(error.outcome());
+                problem.outcome = error.outcome();
                 if let Retry::After(pause) = error.retry() {
-                    problem.pause = pause.max(PAUSE);
+                    problem.pause = pause.as_secs().max(PAUSE);
                 }
             }
             _ => {}
@@ -207,6 +205,7 @@ fn of_storage(kind: Of, outcome: Outcome) -> Type {
     }
 }
 
+/// What an answer says of the outcome, if the change was not plainly not made.
 fn outcome(outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::NotApplied => None,
@@ -232,7 +231,7 @@ impl IntoResponse for Problem {
             title: self.of.title,
             status: self.of.status.as_u16(),
             detail: &self.detail,
-            outcome: self.outcome,
+            outcome: outcome(self.outcome),
         };
         // All parts can be written.
         let text = serde_json::to_string(&body).unwrap_or_default();
@@ -240,7 +239,8 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         let of_problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, of_problem);
-        if let Some(tag) = self.etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+        let etag = self.etag.map(|tag| tag.to_string());
+        if let Some(tag) = etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             headers.insert(header::ETAG, tag);
         }
         if let Some(methods) = self.allow {
@@ -255,7 +255,7 @@ impl IntoResponse for Problem {
                 headers.extend(types.map(|types| (ACCEPT_PATCH, types)));
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                let pause = HeaderValue::from(self.pause.as_secs());
+                let pause = HeaderValue::from(self.pause);
                 headers.insert(header::RETRY_AFTER, pause);
             }
             StatusCode::UNAUTHORIZED => {
