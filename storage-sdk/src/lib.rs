@@ -106,8 +106,8 @@ pub use write::Write;
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_dirty::{Evicted, HotStore};
 pub use storage_model::{
-    Bytes, Clock, Durability, Field, Ids, ManualClock, OpId, Outcome, Owner, RandomIds, Retry,
-    Scope, SeededIds, SystemClock, Timestamp, Version,
+    Bytes, Clock, Durability, Field, Ids, Limits, ManualClock, OpId, Outcome, Owner, RandomIds,
+    Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;

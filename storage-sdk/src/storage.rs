@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_config::Settings;
 use storage_landing::{Backlog, LandingWorker};
-use storage_model::{Cursor, Ids, OpId, Owner, Partition, Scope};
+use storage_model::{Cursor, Ids, Limits, OpId, Owner, Partition, Scope};
 use storage_tiers::Tiers;
 use tokio::time::{Instant, timeout_at};
 
@@ -280,6 +280,12 @@ impl Storage {
     /// Only reads.
     pub async fn unlanded(&self, partition: Partition, after: Position) -> Result<Unlanded> {
         Unlanded::read(&self.core, partition, after).await
+    }
+
+    /// The limits of one call: those of the settings, and no larger values than the database takes.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.core.limits
     }
 
     /// Both tiers, for calls that the SDK does not offer.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 use crate::{Call, Error, Kind, Path, Result};
 
@@ -36,6 +36,21 @@ impl<'a> Attempts<'a> {
             return Err(Error::new(Kind::Contended, message));
         }
         Ok(left)
+    }
+
+    /// Waits for a turn among the callers of this process, no longer than for the attempts.
+    ///
+    /// # Errors
+    /// `Contended`: it has not come in time.
+    pub(crate) async fn turn<T>(&self, turn: impl Future<Output = T>) -> Result<T> {
+        let turn = timeout(self.left()?, turn).await;
+        turn.map_err(|_| {
+            let message = format!(
+                "calls that came before this one still wait at {}; try again later",
+                self.path
+            );
+            Error::new(Kind::Contended, message)
+        })
     }
 
     /// The end of an attempt: the change, or `None` if another writer was faster.

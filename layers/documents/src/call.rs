@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use storage_sdk::feed::Position;
-use storage_sdk::{Durability, Version};
+use storage_sdk::{Bytes, Durability, Version};
 
 use crate::once::Once;
 use crate::{Conditions, Path};
@@ -50,6 +50,8 @@ pub struct Changed {
     pub created: bool,
     /// The number of items of the collection since then.
     pub count: Option<u64>,
+    /// The whole body since then. `None` of a deletion, of a collection, and of a repeat.
+    pub body: Option<Bytes>,
     /// The partition and the place of the event in the feed. `None` of a call that changed nothing, and
     /// of a repeat of a call whose process died before it kept its answer.
     pub event: Option<(u32, Position)>,

@@ -19,7 +19,18 @@ use crate::{Error, Kind, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Tag(Version);
 
+/// The form of a list, which is a part of its tag.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Documents, and lists as arrays.
+    Plain,
+    /// Lists with links.
+    Links,
+}
+
 const DIGITS: u64 = 36;
+/// What the tag of a list with links ends in.
+const WITH_LINKS: &str = "-hal";
 
 impl Tag {
     /// The tag of a version.
@@ -28,17 +39,29 @@ impl Tag {
         Self(version)
     }
 
+    /// The tag of a form, in quotes.
+    #[must_use]
+    pub fn in_form(self, form: Form) -> String {
+        let tag = self.to_string();
+        match form {
+            Form::Plain => tag,
+            Form::Links => format!("\"{}{WITH_LINKS}\"", tag.trim_matches('"')),
+        }
+    }
+
     /// Reads an opaque tag, without quotes. `None` if no document ever has this tag.
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<(Self, Form)> {
         // A proxy that compresses marks the tag.
         let text = text.strip_suffix("-gzip").unwrap_or(text);
-        // The tag of a list with links.
-        let text = text.strip_suffix("-hal").unwrap_or(text);
+        let (text, form) = match text.strip_suffix(WITH_LINKS) {
+            Some(text) => (text, Form::Links),
+            None => (text, Form::Plain),
+        };
         let digits = text
             .bytes()
             .all(|c| c.is_ascii_digit() || c.is_ascii_lowercase());
         let number = digits.then(|| u64::from_str_radix(text, 36).ok())??;
-        Version::new(number).map(Self)
+        Version::new(number).map(|version| (Self(version), form))
     }
 }
 
@@ -59,8 +82,8 @@ impl fmt::Display for Tag {
 pub enum Tags {
     /// `*`: any document.
     Any,
-    /// One of these. Tags that no document has are left out.
-    Some(Vec<Tag>),
+    /// One of these, each of a form. Tags that no document has are left out.
+    Some(Vec<(Tag, Form)>),
 }
 
 impl Tags {
@@ -86,11 +109,24 @@ impl Tags {
         Ok(Self::Some(tags))
     }
 
+    /// The tags of one form alone. A writer takes those of each form, since all of them name the
+    /// same state.
+    #[must_use]
+    pub fn of_form(self, form: Form) -> Self {
+        match self {
+            Self::Any => Self::Any,
+            Self::Some(mut tags) => {
+                tags.retain(|(_, of)| *of == form);
+                Self::Some(tags)
+            }
+        }
+    }
+
     fn matches(&self, present: Option<Tag>) -> bool {
         match (self, present) {
             (_, None) => false,
             (Self::Any, Some(_)) => true,
-            (Self::Some(tags), Some(present)) => tags.contains(&present),
+            (Self::Some(tags), Some(present)) => tags.iter().any(|(tag, _)| *tag == present),
         }
     }
 }
@@ -173,7 +209,7 @@ mod tests {
             let text = tag(version).to_string();
             assert_eq!(
                 Tags::parse(&text),
-                Ok(Tags::Some(vec![tag(version)])),
+                Ok(Tags::Some(vec![(tag(version), Form::Plain)])),
                 "{text}"
             );
         }
@@ -181,7 +217,8 @@ mod tests {
 
     #[test]
     fn lists_weak_tags_and_tags_of_proxies() {
-        let expected = Tags::Some(vec![tag(36), tag(1)]);
+        let plain = |version| (tag(version), Form::Plain);
+        let expected = Tags::Some(vec![plain(36), plain(1)]);
         for text in [
             r#""10","1""#,
             r#" W/"10" , "1-gzip" "#,
@@ -197,7 +234,8 @@ mod tests {
 
     #[test]
     fn conditions_of_writes() {
-        let (any, one) = (Some(Tags::Any), Some(Tags::Some(vec![tag(1)])));
+        let one = Tags::Some(vec![(tag(1), Form::Plain)]);
+        let (any, one) = (Some(Tags::Any), Some(one));
         let conditions = |if_match: &Option<Tags>, if_none_match: &Option<Tags>| Conditions {
             if_match: if_match.clone(),
             if_none_match: if_none_match.clone(),

@@ -8,6 +8,7 @@ use storage_sdk::{
 
 use crate::collection::{Generations, Turns, head_id};
 use crate::history::{self, History};
+use crate::list::Budget;
 use crate::missed::Pages;
 use crate::stored::{BODY, DOCUMENT, Found, REVISION};
 use crate::{Call, Changed, Edit, Error, Kind, Path, Place, Result, Tag};
@@ -57,6 +58,7 @@ pub struct Documents {
     pub(crate) turns: Arc<Turns>,
     pub(crate) history: Arc<[History]>,
     pub(crate) pages: Arc<Pages>,
+    pub(crate) sorts: Arc<Budget>,
 }
 
 impl Documents {
@@ -75,6 +77,7 @@ impl Documents {
             turns: Arc::default(),
             history: Arc::default(),
             pages: Arc::default(),
+            sorts: Arc::default(),
         })
     }
 
@@ -88,6 +91,13 @@ impl Documents {
     #[must_use]
     pub fn with_clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
+        self
+    }
+
+    /// Bounds the bytes of items that all sorts keep together. Default: 256 MiB.
+    #[must_use]
+    pub fn with_sort_bytes(mut self, bytes: usize) -> Self {
+        self.sorts = Arc::new(Budget::of(bytes));
         self
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use serde_json::value::{RawValue, to_raw_value};
+use storage_sdk::Bytes;
 
 use crate::collection::ID;
 use crate::documents::BODY_BYTES_MAX;
@@ -10,6 +11,12 @@ use crate::increment::increment;
 use crate::json::Json;
 use crate::json_patch::JsonPatch;
 use crate::{Error, Kind, Method, Result};
+
+/// A patch of so many bytes is told as it is. A longer one is told only if the whole body is no
+/// shorter. So an event has never more bytes than a body can have.
+const SHORT_PATCH: usize = 1 << 10;
+/// What some programs write before their text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A change of a document or an item.
 #[derive(Debug, Clone)]
@@ -32,7 +39,8 @@ pub(crate) struct Edited<'a> {
     pub(crate) method: Method,
     /// The whole body after the change. `None` deletes the document.
     pub(crate) body: Option<Cow<'a, Json>>,
-    /// The patch that the event tells. Without one, it tells the whole body.
+    /// The patch that the event tells, unless it is longer than the body. Without one, it tells the
+    /// whole body.
     pub(crate) patch: Option<Json>,
     /// Whether the change is a put, which sets the time to live anew.
     pub(crate) is_put: bool,
@@ -40,6 +48,8 @@ pub(crate) struct Edited<'a> {
 
 /// The bodies of a change as text.
 pub(crate) struct Texts {
+    /// The method that the event tells.
+    pub(crate) method: Method,
     /// The whole body.
     pub(crate) body: Option<Box<RawValue>>,
     patch: Option<Box<RawValue>>,
@@ -49,6 +59,12 @@ impl Texts {
     /// The body of the event.
     pub(crate) fn told(&self) -> Option<&RawValue> {
         self.patch.as_deref().or(self.body.as_deref())
+    }
+
+    /// The whole body.
+    pub(crate) fn into_body(self) -> Option<Bytes> {
+        let text = self.body.map(Box::<str>::from);
+        text.map(|text| Bytes::from(text.into_string()))
     }
 }
 
@@ -67,7 +83,17 @@ impl Edited<'_> {
             check_size(body.get().len())?;
         }
         let patch = self.patch.as_ref().map(text).transpose()?;
-        Ok(Texts { body, patch })
+        let whole = body.as_ref().map_or(0, |body| body.get().len());
+        let patch = patch.filter(|patch| patch.get().len() <= whole.max(SHORT_PATCH));
+        let method = match self.method {
+            Method::Patch if patch.is_none() => Method::Put,
+            method => method,
+        };
+        Ok(Texts {
+            method,
+            body,
+            patch,
+        })
     }
 }
 
@@ -218,10 +244,16 @@ fn object(body: &[u8], otherwise: &str) -> Result<Json> {
     }
 }
 
+/// A text without the byte order mark that some programs write before it.
+#[must_use]
+pub fn without_mark(text: &[u8]) -> &[u8] {
+    text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text)
+}
+
 /// Parses a body within its limit.
 pub(crate) fn parsed(body: &[u8]) -> Result<Json> {
     check_size(body.len())?;
-    Json::parse(body)
+    Json::parse(without_mark(body))
         .map_err(|error| Error::new(Kind::Body, format!("the body is no JSON: {error}")))
 }
 

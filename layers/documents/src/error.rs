@@ -36,10 +36,15 @@ pub enum Kind {
     Query,
     /// The query needs more rows than it may read. Narrow it, or raise its limit.
     QueryLimit,
+    /// The sorts that run now keep as much as they may together. Try again later.
+    Busy,
     /// A text is no list of entity tags. Correct it.
     Tags,
     /// There is no such document.
     Missing,
+    /// The document was deleted at the revision that is asked for. The message names that of the
+    /// deletion.
+    Deleted,
     /// A condition of the call does not hold. Read the document, and decide again. The tag is that
     /// of the present document. `None` if there is none.
     Condition(Option<Tag>),

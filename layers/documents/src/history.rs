@@ -127,7 +127,12 @@ impl History {
         if next.is_some_and(is_old) || is_hole && kept.r != wanted {
             return Ok(None);
         }
-        Ok(kept.b.as_ref().map(|body| Document {
+        let deleted = || {
+            let message = format!("it was deleted at revision {}", kept.r);
+            Error::new(Kind::Deleted, message)
+        };
+        let body = kept.b.as_ref().ok_or_else(deleted)?;
+        Ok(Some(Document {
             body: Bytes::from(body.get().to_owned()),
             revision: kept.r,
             version: Version::ZERO,
@@ -153,6 +158,12 @@ impl Keeping {
             Some(count) => part.set(WRITTEN, count.to_string()),
             None => part,
         }
+    }
+
+    /// The value of the version that is kept.
+    pub(crate) fn value(&self) -> Option<&[u8]> {
+        let (_, _, value) = self.version.as_ref()?;
+        Some(value)
     }
 
     /// Adds the owner of the versions to the step of the change.
@@ -196,7 +207,7 @@ impl Documents {
     /// collection. `None` if it was not there, or if that version is not kept.
     ///
     /// # Errors
-    /// `Query`: no versions of the path are kept. `Storage`: the tiers can't be read.
+    /// `Deleted`: it was deleted by then. `Query`: no versions of the path are kept. `Storage`: the tiers can't be read.
     ///
     /// # Cancel safety
     /// Nothing changes.

@@ -63,6 +63,7 @@ mod number;
 pub mod once;
 pub mod path;
 mod single;
+mod sizes;
 mod stored;
 
 pub use call::{Call, Changed};

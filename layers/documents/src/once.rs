@@ -320,6 +320,7 @@ impl Entry<'_> {
             created: done.c,
             count: answer.and_then(|answer| answer.n),
             event: place.map(|place| (self.owner.partition().0, place)),
+            body: None,
             is_repeat: true,
         })
     }

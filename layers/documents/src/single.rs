@@ -51,9 +51,10 @@ impl Documents {
         let created = found.document.is_none();
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), call, now)?;
-        let note = Note::of(edited.method, now, texts.told()).with_revision(revision);
+        let note = Note::of(texts.method, now, texts.told()).with_revision(revision);
         let note = note.to_bytes()?;
         let keeping = self.keeping((path, owner), found, &texts, (revision, now))?;
+        self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         let step = owner.transaction(|part| {
             let part = match value {
                 Some(value) => part.set(BODY, value),
@@ -76,6 +77,7 @@ impl Documents {
             version: receipt.version(),
             created,
             count: None,
+            body: texts.into_body(),
             event: position.map(|position| (owner.partition().0, position)),
             is_repeat: false,
         };
@@ -93,18 +95,15 @@ pub(crate) fn edited<'a>(
     edit: &'a Edit,
     call: &Call,
 ) -> Result<Edited<'a>> {
-    call.conditions.check(found.tag())?;
-    if edit.is_end() && found.is_stored && found.document.is_none() {
-        return edit.of(None);
+    let is_ended = edit.is_end() && found.is_stored && found.document.is_none();
+    // Without a document there is nothing that a condition of such a change could be about.
+    if found.document.is_none() && !edit.creates() && !is_ended {
+        let message = format!("there is no document {path}");
+        return Err(Error::new(Kind::Missing, message));
     }
+    call.conditions.check(found.tag())?;
     let Some(document) = &found.document else {
-        if edit.creates() {
-            return edit.of(None);
-        }
-        return Err(Error::new(
-            Kind::Missing,
-            format!("there is no document {path}"),
-        ));
+        return edit.of(None);
     };
     if edit.is_end() {
         let message = format!("{path} has not ended");

@@ -4,6 +4,10 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use storage_documents::history::History;
+use storage_documents::list::SIZE_MAX;
+
+/// The items of a page, unless an option says otherwise.
+pub const PAGE_SIZE: usize = 100;
 
 /// Documents over HTTP.
 #[derive(Debug, Clone, clap::Parser)]
@@ -31,12 +35,22 @@ pub struct Args {
     /// PREFIX=VERSIONS,AGE such as guilds/=20,30d. Can be repeated
     #[arg(long, value_name = "PREFIX=VERSIONS[,AGE]", value_parser = history)]
     pub history: Vec<History>,
+    /// The items of a page of a list, unless its request says size=
+    #[arg(long, value_name = "ITEMS", default_value_t = PAGE_SIZE, value_parser = page_size)]
+    pub page_size: usize,
     /// The first name of the world, whose documents are served
     #[arg(long, default_value = "documents")]
     pub app: String,
     /// The second name of the world
     #[arg(long, default_value = "main")]
     pub region: String,
+}
+
+/// Reads the items of a page.
+fn page_size(text: &str) -> Result<usize, String> {
+    let size = text.parse().ok();
+    let size = size.filter(|size| (1..=SIZE_MAX).contains(size));
+    size.ok_or_else(|| format!("send a page of 1 to {SIZE_MAX} items"))
 }
 
 /// Reads `PREFIX=VERSIONS` or `PREFIX=VERSIONS,AGE`.

@@ -7,13 +7,14 @@ use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Serialize;
 use serde_json::value::RawValue;
+use storage_documents::event::id_of;
 use storage_documents::feed::{CHANGES_MAX, Changes, State as Known};
 use storage_documents::{Change, Documents};
 use storage_sdk::feed::{Cursor, Position};
 use tokio::time::{Instant, sleep_until};
 
 use crate::content::json;
-use crate::parameters::{Parameters, PathText};
+use crate::parameters::{Parameters, PathText, cursor, is_place};
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
 
@@ -61,12 +62,13 @@ async fn since(documents: &Documents, given: Option<String>) -> Result<Cursor, P
         None | Some("") => Ok(Cursor::default()),
         Some("now") => Ok(documents.changes_end().await?),
         Some(text) => {
-            let refused = |error| {
-                let message =
-                    format!("since: {error}; send last_seq of an earlier page, now, or nothing");
+            let refused = || {
+                let message = format!(
+                    "since is {text:?}, which no page gave; send last_seq of an earlier page, now, or nothing"
+                );
                 Problem::new(problem::REQUEST, message)
             };
-            text.parse().map_err(refused)
+            cursor(text).ok_or_else(refused)
         }
     }
 }
@@ -155,13 +157,12 @@ pub async fn transaction(
     Ok(json(StatusCode::OK, text.into()))
 }
 
-/// `PARTITION.EPOCH.NUMBER`.
+/// `PARTITION.EPOCH.NUMBER`, in the spelling of an answer and in no other.
 fn parsed(id: &str) -> Option<(u32, Position)> {
     let mut parts = id.split('.');
     let partition = parts.next()?.parse().ok()?;
     let (epoch, number) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    parts
-        .next()
-        .is_none()
-        .then(|| (partition, Position::new(epoch, number)))
+    let place = Position::new(epoch, number);
+    let is_given = is_place(place) && id_of(partition, place) == id;
+    is_given.then_some((partition, place))
 }

@@ -3,22 +3,24 @@
 use std::time::Duration;
 
 use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
-use axum::extract::{RawQuery, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use storage_documents::edit::without_mark;
 use storage_documents::event::id_of;
 use storage_documents::feed::State as Known;
-use storage_documents::{Call, Changed, Conditions, Document, Edit, Path, Place, Tag};
+use storage_documents::{Call, Changed, Conditions, Edit, Path, Place, Tag};
 use storage_sdk::Durability;
 use tokio::time::{Instant, sleep};
 
-use crate::headers::{self, call, conditions};
+use crate::body::read;
+use crate::headers::{self, Head, conditions};
 use crate::parameters::{Parameters, PathText};
+use crate::prefer::{APPLIED, Return};
 use crate::problem::{self, Problem};
 use crate::routes::{PREFIX, Shared};
-use crate::{list, methods};
+use crate::{accept, list, methods};
 
 /// The header of the revision.
 pub(crate) const REVISION: HeaderName = HeaderName::from_static("revision");
@@ -40,8 +42,6 @@ pub(crate) const PATCH_TYPES: [&str; 5] = [
     "application/vnd.hyper-storage-increment+json",
 ];
 
-type Body = Result<Bytes, BytesRejection>;
-
 /// The document or item, a page of the collection, or 304 if the caller has it already.
 ///
 /// # Errors
@@ -55,10 +55,10 @@ pub async fn get(
     let path = Path::new(&path)?;
     let query = Parameters::parse(query.as_deref())?;
     let response = match path.place() {
-        Place::Collection => list::page(&shared, &path, query, &headers).await?,
-        _ => document(&shared, &path, query, &headers).await?,
+        Place::Collection => list::page(&shared, &path, query, &headers).await,
+        _ => document(&shared, &path, query, &headers).await,
     };
-    Ok(revalidated(response))
+    response.map(revalidated).map_err(Problem::of_read)
 }
 
 /// Caches ask again each time, with the tag.
@@ -78,16 +78,18 @@ async fn document(
 ) -> Result<Response, Problem> {
     let revision = query.number(&["revision"])?;
     query.finish("a document takes revision")?;
+    accept::best(headers, &[accept::JSON])?;
     let conditions = conditions(headers)?;
     if let Some(revision) = revision {
         return kept(shared, path, revision).await;
     }
     let found = shared.documents.get(path).await?;
-    let tag = found.as_ref().map(Document::tag);
+    // Without a document there is nothing that a condition could be about.
+    let document = found.ok_or_else(|| missing(path))?;
+    let tag = Some(document.tag());
     if let Some(unchanged) = unchanged(&conditions, tag)? {
         return Ok(unchanged);
     }
-    let document = found.ok_or_else(|| missing(path))?;
     let response = json(StatusCode::OK, document.body.clone());
     Ok(with_revision(with_tag(response, tag), document.revision))
 }
@@ -134,27 +136,28 @@ pub async fn put(
     State(shared): State<Shared>,
     PathText(path): PathText,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
-    let (path, body) = (Path::new(&path)?, read(body)?);
-    let call = call(&headers, &[b"put", path.as_str().as_bytes(), &body])?;
-    let changed = if path.place() == Place::Collection {
-        if !matches!(body.trim_ascii(), b"" | b"null") {
+    let (path, head) = (Path::new(&path)?, Head::of(request.headers())?);
+    let (answer, is_collection) = (head.answer, path.place() == Place::Collection);
+    if is_collection && head.call.lives.is_some() {
+        let message = "a collection has no time to live; give one to its items";
+        return Err(Problem::new(problem::REQUEST, message));
+    }
+    let body = read(request).await?;
+    let call = head.of_request(&[b"put", path.as_str().as_bytes(), &body])?;
+    let changed = if is_collection {
+        if !matches!(without_mark(&body).trim_ascii(), b"" | b"null") {
             let message = format!("{path} is a collection; put its items, or send no body");
             return Err(Problem::new(problem::COLLECTION, message));
-        }
-        if call.lives.is_some() {
-            let message = "a collection has no time to live; give one to its items";
-            return Err(Problem::new(problem::REQUEST, message));
         }
         shared.documents.create_collection(&path, &call).await?
     } else {
         shared.documents.put(&path, &body, &call).await?
     };
     settled(&shared, &call, &changed).await?;
-    Ok(answer(put_status(&changed), &changed))
+    Ok(told(put_status(&changed), changed, answer))
 }
 
 fn put_status(changed: &Changed) -> StatusCode {
@@ -174,17 +177,17 @@ pub async fn patch(
     State(shared): State<Shared>,
     PathText(path): PathText,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
     if path.place() == Place::Collection {
         return Err(methods::refused(&path));
     }
-    let (body, of) = (read(body)?, patch_type(&headers)?);
-    let request: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
-    let call = call(&headers, &request)?;
+    let (head, of) = (Head::of(request.headers())?, patch_type(request.headers())?);
+    let (answer, body) = (head.answer, read(request).await?);
+    let parts: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
+    let call = head.of_request(&parts)?;
     let edit = match of {
         "application/json-patch+json" => Edit::patch(&body)?,
         "application/vnd.hyper-storage-increment+json" => Edit::increment(&body)?,
@@ -192,7 +195,7 @@ pub async fn patch(
     };
     let changed = shared.documents.edit(&path, &edit, &call).await?;
     settled(&shared, &call, &changed).await?;
-    Ok(answer(StatusCode::OK, &changed))
+    Ok(told(StatusCode::OK, changed, answer))
 }
 
 /// Deletes the document, the item, or the whole collection.
@@ -207,10 +210,12 @@ pub async fn delete(
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
-    let call = call(&headers, &[b"delete", path.as_str().as_bytes()])?;
+    let head = Head::of(&headers)?;
+    let answer = head.answer;
+    let call = head.of_request(&[b"delete", path.as_str().as_bytes()])?;
     let changed = shared.documents.delete(&path, &call).await?;
     settled(&shared, &call, &changed).await?;
-    Ok(answer(StatusCode::OK, &changed))
+    Ok(told(StatusCode::OK, changed, answer))
 }
 
 /// Adds an item to a collection, or a document below a path, under a new id.
@@ -221,20 +226,20 @@ pub async fn post(
     State(shared): State<Shared>,
     PathText(path): PathText,
     RawQuery(query): RawQuery,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
     if matches!(path.place(), Place::Item { .. }) {
         return Err(methods::refused(&path));
     }
-    let body = read(body)?;
-    let call = call(&headers, &[b"post", path.as_str().as_bytes(), &body])?;
+    let head = Head::of(request.headers())?;
+    let (answer, body) = (head.answer, read(request).await?);
+    let call = head.of_request(&[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
     settled(&shared, &call, &changed).await?;
-    let mut response = answer(StatusCode::CREATED, &changed);
     let place = url_of(&changed.path);
+    let mut response = told(StatusCode::CREATED, changed, answer);
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -278,16 +283,6 @@ pub(crate) fn missing(path: &Path) -> Problem {
     Problem::new(problem::MISSING, format!("there is nothing at {path}"))
 }
 
-fn read(body: Body) -> Result<Bytes, Problem> {
-    body.map_err(|rejected| {
-        let of = match rejected.status() {
-            StatusCode::PAYLOAD_TOO_LARGE => problem::TOO_LARGE,
-            _ => problem::REQUEST,
-        };
-        Problem::new(of, rejected.body_text())
-    })
-}
-
 /// The type of a patch, as one of [`PATCH_TYPES`].
 fn patch_type(headers: &HeaderMap) -> Result<&'static str, Problem> {
     let given = headers::text(headers, &header::CONTENT_TYPE)?.unwrap_or("application/json");
@@ -321,13 +316,55 @@ struct Target<'a> {
     id: &'a str,
 }
 
-fn answer(status: StatusCode, changed: &Changed) -> Response {
-    let id = changed.path.as_str().rsplit('/').next();
+/// The answer to a change, as the caller wants it: what has changed, the document itself, or no body.
+/// A call that was carried out before does not know the document of that time.
+fn told(status: StatusCode, changed: Changed, wanted: Option<Return>) -> Response {
+    let is_repeat = changed.is_repeat;
     let transaction = changed
         .event
         .map(|(partition, place)| id_of(partition, place));
+    let (tag, revision) = (Tag::of(changed.version), changed.revision);
+    let response = match (wanted, changed.body.clone()) {
+        (Some(Return::Representation), Some(body)) => {
+            let place = HeaderValue::from_str(&url_of(&changed.path));
+            let mut response = applied(json(status, body), "return=representation", &changed);
+            let place = place.map(|place| (header::CONTENT_LOCATION, place));
+            response.headers_mut().extend(place);
+            response
+        }
+        (Some(Return::Minimal), _) => {
+            let status = match status {
+                StatusCode::OK => StatusCode::NO_CONTENT,
+                other => other,
+            };
+            applied(status.into_response(), "return=minimal", &changed)
+        }
+        _ => in_words(status, &changed, transaction.clone()),
+    };
+    let mut response = with_tag(response, Some(tag));
+    let headers = response.headers_mut();
+    if let Some(id) = transaction.and_then(|id| HeaderValue::from_str(&id).ok()) {
+        headers.insert(TRANSACTION, id);
+    }
+    if is_repeat {
+        headers.insert(REPLAYED, HeaderValue::from_static("true"));
+    }
+    with_revision(response, revision)
+}
+
+/// An answer that follows a preference. Its headers say what else its body would.
+fn applied(mut response: Response, preference: &'static str, changed: &Changed) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(APPLIED, HeaderValue::from_static(preference));
+    headers.extend(changed.count.map(|count| (COUNT, count.into())));
+    response
+}
+
+/// The answer that says what has changed.
+fn in_words(status: StatusCode, changed: &Changed, transaction_id: Option<String>) -> Response {
+    let id = changed.path.as_str().rsplit('/').next();
     let told = Told {
-        transaction_id: transaction.clone(),
+        transaction_id,
         path: changed.path.as_str(),
         revision: changed.revision,
         count: changed.count,
@@ -335,16 +372,7 @@ fn answer(status: StatusCode, changed: &Changed) -> Response {
     };
     // All parts can be written.
     let text = serde_json::to_string(&told).unwrap_or_default();
-    let response = json(status, text.into());
-    let mut response = with_tag(response, Some(Tag::of(changed.version)));
-    let headers = response.headers_mut();
-    if let Some(id) = transaction.and_then(|id| HeaderValue::from_str(&id).ok()) {
-        headers.insert(TRANSACTION, id);
-    }
-    if changed.is_repeat {
-        headers.insert(REPLAYED, HeaderValue::from_static("true"));
-    }
-    with_revision(response, changed.revision)
+    json(status, text.into())
 }
 
 /// A response of JSON.

@@ -30,6 +30,8 @@ const EVERY: Duration = Duration::from_millis(20);
 const SOON: Duration = Duration::from_millis(1);
 /// The pause before the hot tier is asked again after a failure.
 const AGAIN: Duration = Duration::from_millis(500);
+/// The time that a client waits for others that begin the feed.
+const PATIENCE: Duration = Duration::from_secs(5);
 /// The header of the last event that a client has seen.
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
@@ -189,15 +191,20 @@ impl Hub {
     ///
     /// # Errors
     /// This is the first client, and the hot tier can't be read.
-    pub(crate) async fn seat(&self) -> storage_sdk::Result<Seat> {
+    pub(crate) async fn seat(&self) -> Result<Seat, Problem> {
         // With a client the reader does not begin to rest.
         let _client = self.told.subscribe();
         // Of clients that come at the same time, one wakes the reader.
-        let _turn = self.turn.lock().await;
+        let turn = timeout(PATIENCE, self.turn.lock()).await;
+        let _turn = turn.map_err(|_| {
+            let message = "clients that came before this one still wait for the storage";
+            Problem::new(problem::STORAGE, message)
+        })?;
         if self.tail().rests && !self.is_draining() {
             let partitions = 0..self.storage.tiers().hot().partition_count();
             let partitions = partitions.map(storage_sdk::feed::Partition);
-            let live = self.storage.live(partitions).await?;
+            let live = self.storage.live(partitions).await;
+            let live = live.map_err(storage_documents::Error::from)?;
             self.begin(live);
         }
         Ok(self.next_seat())

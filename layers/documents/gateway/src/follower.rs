@@ -13,6 +13,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
 
 use crate::feed::{Hub, Seat, Spread};
+use crate::parameters::cursor;
 use crate::problem::{self, Problem};
 use crate::routes::Shared;
 
@@ -62,11 +63,7 @@ impl Follower {
         prefix: String,
         filter: Option<Filter>,
     ) -> Result<Self, Problem> {
-        let seat = shared
-            .hub
-            .seat()
-            .await
-            .map_err(storage_documents::Error::from)?;
+        let seat = shared.hub.seat().await?;
         Ok(Self {
             documents: shared.documents.clone(),
             hub: shared.hub.clone(),
@@ -90,8 +87,9 @@ impl Follower {
             self.tell_begin();
             return Ok(self);
         };
-        let cursor: Cursor = since.parse().map_err(|error| {
-            let message = format!("{error}: send an id as the feed gave it, or none");
+        let cursor = cursor(since).ok_or_else(|| {
+            let message =
+                format!("{since:?} is no id of this feed; send an id as the feed gave it, or none");
             Problem::new(problem::REQUEST, message)
         })?;
         let (documents, end) = (&self.documents, &self.seat.begins);

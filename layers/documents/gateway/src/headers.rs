@@ -3,11 +3,12 @@
 use std::time::Duration;
 
 use axum::http::{HeaderMap, HeaderName, header};
-use storage_documents::condition::Tags;
+use storage_documents::condition::{Form, Tags};
 use storage_documents::once::Once;
 use storage_documents::{Call, Conditions};
 use storage_sdk::Durability;
 
+use crate::prefer::{Preferences, Return};
 use crate::problem::{self, Problem};
 
 /// The header that says how safe a change must be before it is answered.
@@ -16,8 +17,6 @@ const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
 const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
 /// The header of the key of a call.
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header of preferences (RFC 7240).
-const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// The time to wait for durability, unless a preference says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest time to wait, in seconds.
@@ -25,17 +24,49 @@ const PATIENCE_MAX: u64 = 60;
 /// The longest time to live, in seconds: ten years.
 const TTL_MAX: u64 = 10 * 366 * 86_400;
 
-/// How a write is made, by its headers. The request is what a key stands for: method, path and body.
-pub(crate) fn call(headers: &HeaderMap, request: &[&[u8]]) -> Result<Call, Problem> {
-    let key = text(headers, &KEY)?;
-    let once = key.map(|key| Once::new(key.trim().trim_matches('"'), request));
-    Ok(Call {
-        conditions: conditions(headers)?,
-        durability: durability(headers)?,
-        lives: seconds(headers)?,
-        once: once.transpose()?,
-        ..Call::default()
-    })
+/// What the head of a write asks for.
+#[derive(Debug)]
+pub(crate) struct Head {
+    pub(crate) call: Call,
+    /// What the caller wants in the answer.
+    pub(crate) answer: Option<Return>,
+    key: Option<String>,
+}
+
+impl Head {
+    /// Reads the headers.
+    ///
+    /// # Errors
+    /// One of them can't be used.
+    pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
+        let preferences = Preferences::of(headers)?;
+        let key = text(headers, &KEY)?;
+        let key = key.map(|key| key.trim().trim_matches('"').to_owned());
+        // A key that can't be used is refused before the body is read.
+        key.as_deref().map(|key| Once::new(key, &[])).transpose()?;
+        Ok(Self {
+            call: Call {
+                conditions: conditions(headers)?,
+                durability: durability(headers, &preferences)?,
+                lives: seconds(headers)?,
+                ..Call::default()
+            },
+            answer: preferences.answer(),
+            key,
+        })
+    }
+
+    /// The call with its key. The key stands for the whole request: method, path and body.
+    ///
+    /// # Errors
+    /// The key can't be used.
+    pub(crate) fn of_request(self, request: &[&[u8]]) -> Result<Call, Problem> {
+        let once = self.key.map(|key| Once::new(&key, request));
+        Ok(Call {
+            once: once.transpose()?,
+            ..self.call
+        })
+    }
 }
 
 /// The conditions of a request.
@@ -43,6 +74,16 @@ pub(crate) fn conditions(headers: &HeaderMap) -> Result<Conditions, Problem> {
     Ok(Conditions {
         if_match: tags(headers, &header::IF_MATCH)?,
         if_none_match: tags(headers, &header::IF_NONE_MATCH)?,
+    })
+}
+
+/// The conditions of a read of a list. A tag of its other form says nothing of this one.
+pub(crate) fn conditions_of_list(headers: &HeaderMap, form: Form) -> Result<Conditions, Problem> {
+    let conditions = conditions(headers)?;
+    let none = conditions.if_none_match.map(|tags| tags.of_form(form));
+    Ok(Conditions {
+        if_none_match: none,
+        ..conditions
     })
 }
 
@@ -72,8 +113,8 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem>
 }
 
 /// How safe a change must be before it is answered.
-fn durability(headers: &HeaderMap) -> Result<Durability, Problem> {
-    let timeout = patience(headers)?;
+fn durability(headers: &HeaderMap, preferences: &Preferences) -> Result<Durability, Problem> {
+    let timeout = patience(preferences)?;
     match text(headers, &WAIT)? {
         None | Some("cached") => Ok(Durability::Cached),
         Some("replicated") => Ok(Durability::Replicated {
@@ -91,12 +132,8 @@ fn durability(headers: &HeaderMap) -> Result<Durability, Problem> {
 }
 
 /// The time to wait for that: `Prefer: wait=SECONDS`.
-fn patience(headers: &HeaderMap) -> Result<Duration, Problem> {
-    let Some(prefer) = text(headers, &PREFER)? else {
-        return Ok(PATIENCE);
-    };
-    let mut parts = prefer.split([',', ';']).map(str::trim);
-    let Some(wait) = parts.find_map(|part| part.strip_prefix("wait=")) else {
+fn patience(preferences: &Preferences) -> Result<Duration, Problem> {
+    let Some(wait) = preferences.get("wait") else {
         return Ok(PATIENCE);
     };
     let seconds = wait.parse().ok();

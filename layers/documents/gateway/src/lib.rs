@@ -16,12 +16,16 @@
 //! | [`changes`] | the landed feed by pages, and the state of one change |
 //! | [`landed`] | one look at the end of the landed feed, for all that wait |
 //! | `openapi` | the description of the resources |
-//! | `headers`, `parameters` | what requests say beside their body |
+//! | `headers`, `parameters`, `prefer`, `accept` | what requests say beside their body |
+//! | `body`, `encoding` | bodies, and how they are packed on their way |
 //! | [`problem`] | errors as `application/problem+json` |
 
+mod accept;
 pub mod args;
+mod body;
 pub mod changes;
 pub mod content;
+mod encoding;
 pub mod feed;
 pub mod figures;
 mod follower;
@@ -32,6 +36,7 @@ mod list;
 mod methods;
 mod openapi;
 mod parameters;
+mod prefer;
 pub mod problem;
 pub mod routes;
 pub mod serve;

@@ -8,6 +8,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt as _;
 use serde::Serialize;
+use storage_documents::edit::without_mark;
 use storage_documents::lines::Export;
 use storage_documents::{Documents, Error};
 
@@ -120,8 +121,8 @@ fn take_lines(text: &mut Vec<u8>, is_end: bool) -> Vec<Vec<u8>> {
         None => 0,
     };
     let lines: Vec<u8> = text.drain(..whole).collect();
-    let lines = lines.split(|byte| *byte == b'\n').map(<[u8]>::to_vec);
-    let mut lines: Vec<Vec<u8>> = lines.collect();
+    let lines = lines.split(|byte| *byte == b'\n').map(without_mark);
+    let mut lines: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
     // What follows the last line feed is no line.
     if lines.last().is_some_and(Vec::is_empty) {
         lines.pop();

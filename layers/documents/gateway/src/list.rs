@@ -1,25 +1,24 @@
 //! Pages of collections.
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::Response;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use storage_documents::condition::Form;
 use storage_documents::list::Item;
 use storage_documents::{List, Path, Query, Tag};
 
+use crate::accept::{self, HAL, JSON};
 use crate::content::{COUNT, json, missing, unchanged, url_of, with_revision};
-use crate::headers::{self, conditions};
+use crate::headers::conditions_of_list;
 use crate::parameters::Parameters;
+use crate::prefer::{APPLIED, Preferences};
 use crate::problem::Problem;
 use crate::routes::Shared;
 
-/// The header of preferences that were followed.
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 /// The headers that a list depends on.
 const VARY: HeaderValue = HeaderValue::from_static("accept, prefer");
-/// The type of a list with links.
-const HAL: &str = "application/hal+json";
 
 /// A page of a collection: an array of its items, or HAL if the caller accepts that.
 ///
@@ -32,7 +31,7 @@ pub(crate) async fn page(
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
     let mut link = Link::of(path, &mut parameters);
-    let mut query = Query::new(&link.filter, &link.sort)?;
+    let mut query = Query::new(&link.filter, &link.sort)?.size(shared.page_size)?;
     if let Some(size) = parameters.number(&["size", "per_page"])? {
         query = query.size(size)?;
         link.rest.push(("size", size.to_string()));
@@ -44,34 +43,27 @@ pub(crate) async fn page(
     if let Some(cursor) = parameters.take(&["cursor"]) {
         query = query.after(&cursor)?;
     }
-    let landed = prefers_landed(headers)?;
+    let preferences = Preferences::of(headers)?;
+    let landed = preferences.get("consistency") == Some("landed");
     if landed {
         query = query.landed();
     }
     parameters.finish("a collection takes size, sort, filter, skipMax and cursor")?;
-    let conditions = conditions(headers)?;
-    let list = shared.documents.list(path, &query).await?;
-    let Some(list) = list else {
-        conditions.check(None)?;
-        return Err(missing(path));
+    let form = match accept::best(headers, &[JSON, HAL])? {
+        HAL => Form::Links,
+        _ => Form::Plain,
     };
-    let tag = Some(list.tag()).filter(|_| !landed);
-    if let Some(mut unchanged) = unchanged(&conditions, tag)? {
-        let headers_of = unchanged.headers_mut();
-        if let Some(tag) = weak_tag(list.tag(), accepts_hal(headers)) {
-            headers_of.insert(header::ETAG, tag);
-        }
-        headers_of.insert(header::VARY, VARY);
-        return Ok(unchanged);
+    let mut conditions = conditions_of_list(headers, form)?;
+    if landed {
+        // Such a list has no tag that a caller could have.
+        conditions.if_none_match = None;
     }
-    Ok(answer(&list, &link, headers, landed))
-}
-
-/// Whether the caller wants landed changes alone.
-fn prefers_landed(headers: &HeaderMap) -> Result<bool, Problem> {
-    let prefer = headers::text(headers, &HeaderName::from_static("prefer"))?;
-    let mut parts = prefer.unwrap_or_default().split([',', ';']);
-    Ok(parts.any(|part| part.trim() == "consistency=landed"))
+    let list = shared.documents.list(path, &query).await?;
+    let list = list.ok_or_else(|| missing(path))?;
+    if let Some(unchanged) = unchanged(&conditions, Some(list.tag()))? {
+        return Ok(with_weak_tag(unchanged, list.tag(), form));
+    }
+    Ok(answer(&list, &link, form, landed))
 }
 
 /// The parts of the link to the next page.
@@ -136,57 +128,38 @@ struct Embedded<'a> {
     els: Vec<&'a RawValue>,
 }
 
-/// Whether a media range is the type of a list with links. A quality of 0 excludes it.
-fn is_hal(range: &str) -> bool {
-    let mut parts = range.split(';').map(str::trim);
-    let is_it = parts.next().is_some_and(|of| of.eq_ignore_ascii_case(HAL));
-    let excluded =
-        |part: &str| part.strip_prefix("q=").and_then(|q| q.parse().ok()) == Some(0.0_f32);
-    is_it && !parts.any(excluded)
+/// A list changes with its collection. Each of its forms has a tag of its own.
+fn with_weak_tag(mut response: Response, tag: Tag, form: Form) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(tag) = HeaderValue::from_str(&format!("W/{}", tag.in_form(form))) {
+        headers.insert(header::ETAG, tag);
+    }
+    headers.insert(header::VARY, VARY);
+    response
 }
 
-/// Whether the caller accepts a list with links.
-fn accepts_hal(headers: &HeaderMap) -> bool {
-    let lines = headers.get_all(header::ACCEPT).iter();
-    let lines = lines.filter_map(|line| line.to_str().ok());
-    lines.flat_map(|line| line.split(',')).any(is_hal)
-}
-
-/// A list changes with its collection. Its two forms have different tags.
-fn weak_tag(tag: Tag, is_hal: bool) -> Option<HeaderValue> {
-    let tag = tag.to_string();
-    let form = if is_hal { "-hal" } else { "" };
-    let text = format!("W/\"{}{form}\"", tag.trim_matches('"'));
-    HeaderValue::from_str(&text).ok()
-}
-
-fn answer(list: &List, link: &Link<'_>, headers: &HeaderMap, landed: bool) -> Response {
+fn answer(list: &List, link: &Link<'_>, form: Form, landed: bool) -> Response {
     let next = list.next.as_deref().map(|cursor| link.next(cursor));
-    let accepts_hal = accepts_hal(headers);
-    let body = if accepts_hal {
+    let body = match form {
         // All parts can be written.
-        serde_json::to_vec(&hal(list, link, next.clone())).unwrap_or_default()
-    } else {
-        array(&list.items)
+        Form::Links => serde_json::to_vec(&hal(list, link, next.clone())).unwrap_or_default(),
+        Form::Plain => array(&list.items),
     };
     let mut response = json(StatusCode::OK, body.into());
     let headers = response.headers_mut();
     headers.insert(COUNT, HeaderValue::from(list.count));
-    headers.insert(header::VARY, VARY);
-    if accepts_hal {
+    if form == Form::Links {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(HAL));
     }
     let next = next.map(|next| format!("<{next}>; rel=\"next\""));
     if let Some(next) = next.and_then(|next| HeaderValue::from_str(&next).ok()) {
         headers.insert(header::LINK, next);
     }
-    let tag = weak_tag(list.tag(), accepts_hal);
-    if let Some(tag) = tag.filter(|_| !landed) {
-        response.headers_mut().insert(header::ETAG, tag);
-    }
     if landed {
-        let applied = HeaderValue::from_static("consistency=landed");
-        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+        headers.insert(APPLIED, HeaderValue::from_static("consistency=landed"));
+        headers.insert(header::VARY, VARY);
+    } else {
+        response = with_weak_tag(response, list.tag(), form);
     }
     with_revision(response, list.revision)
 }

@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
+use storage_sdk::feed::{Cursor, Position};
 
 use crate::problem::{self, Problem};
 
@@ -83,6 +84,23 @@ impl Parameters {
             }
         }
     }
+}
+
+/// The greatest epoch and the greatest number of a place in the feed: numbers of Redis are exact up
+/// to it.
+const PLACE_MAX: u64 = (1 << 53) - 1;
+
+/// Whether the feed can ever have this place.
+pub(crate) fn is_place(place: Position) -> bool {
+    place.epoch.0 <= PLACE_MAX && place.number <= PLACE_MAX
+}
+
+/// A cursor as the feed gave it, and in no other spelling.
+pub(crate) fn cursor(text: &str) -> Option<Cursor> {
+    let cursor: Cursor = text.parse().ok()?;
+    let mut places = cursor.positions();
+    let is_given = cursor.to_string() == text && places.all(|(_, place)| is_place(place));
+    is_given.then(|| cursor.clone())
 }
 
 fn decoded(text: &str) -> Result<String, Problem> {

@@ -3,8 +3,8 @@
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use storage_documents::{Error, Kind};
-use storage_sdk::Outcome;
+use storage_documents::{Error, Kind, Tag};
+use storage_sdk::{Kind as Of, Outcome, Retry};
 
 use crate::content::PATCH_TYPES;
 
@@ -45,10 +45,14 @@ types! {
     BODY "body" BAD_REQUEST "the body can't be used";
     TOO_LARGE "too-large" PAYLOAD_TOO_LARGE "the body is too large";
     MEDIA_TYPE "media-type" UNSUPPORTED_MEDIA_TYPE "the type of the body is not known";
+    ENCODING "content-encoding" UNSUPPORTED_MEDIA_TYPE "the encoding of the body is not known";
+    NOT_ACCEPTABLE "not-acceptable" NOT_ACCEPTABLE "the caller accepts no form of the answer";
     MISSING "missing" NOT_FOUND "no such document";
+    DELETED "deleted" GONE "the document was deleted by then";
     CONDITION "condition" PRECONDITION_FAILED "a condition does not hold";
     CONTENDED "contended" SERVICE_UNAVAILABLE "other writers were faster";
     STORAGE "storage" SERVICE_UNAVAILABLE "the storage can't answer now";
+    REFUSED "refused" INTERNAL_SERVER_ERROR "the storage refuses the call, and would refuse a repeat";
     CORRUPT "corrupt" INTERNAL_SERVER_ERROR "the stored document can't be read";
     UNFIT "unfit" CONFLICT "the change does not fit the document";
     PROTECTED "field-is-protected" CONFLICT "the id of an item can't be changed";
@@ -57,6 +61,7 @@ types! {
     KEY_REUSED "idempotency-key-reused" UNPROCESSABLE_ENTITY "the idempotency key was used for another request";
     QUERY "query" BAD_REQUEST "the query can't be used";
     QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
+    BUSY "busy" SERVICE_UNAVAILABLE "too many sorts run now";
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
     OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
 }
@@ -74,18 +79,23 @@ impl Type {
 pub struct Problem {
     of: Type,
     detail: String,
-    etag: Option<String>,
-    /// Whether the change was made, if that is not plainly no.
-    outcome: Option<&'static str>,
+    etag: Option<Tag>,
+    /// Whether the change was made.
+    outcome: Outcome,
     allow: Option<&'static str>,
+    /// The seconds before a repeat, if the status is one that passes.
+    pause: u64,
 }
+
+/// The seconds before a repeat, unless the storage says otherwise.
+const PAUSE: u64 = 1;
 
 impl Problem {
     /// A request whose end nobody waited for. Its change may or may not be made.
     #[must_use]
     pub fn unknown(detail: impl Into<String>) -> Self {
         Self {
-            outcome: outcome(Outcome::Unknown),
+            outcome: Outcome::Unknown,
             ..Self::new(STORAGE, detail)
         }
     }
@@ -94,9 +104,16 @@ impl Problem {
     #[must_use]
     pub fn applied(detail: impl Into<String>) -> Self {
         Self {
-            outcome: outcome(Outcome::Applied),
+            outcome: Outcome::Applied,
             ..Self::new(STORAGE, detail)
         }
+    }
+
+    /// The problem of a read, which changes nothing whatever its outcome.
+    #[must_use]
+    pub fn of_read(self) -> Self {
+        let outcome = Outcome::NotApplied;
+        Self { outcome, ..self }
     }
 
     /// Names the methods that the resource has.
@@ -113,8 +130,9 @@ impl Problem {
             of,
             detail: detail.into(),
             etag: None,
-            outcome: None,
+            outcome: Outcome::NotApplied,
             allow: None,
+            pause: PAUSE,
         }
     }
 }
@@ -128,6 +146,7 @@ impl From<Error> for Problem {
             Kind::BodyTooLarge => TOO_LARGE,
             Kind::Tags => REQUEST,
             Kind::Missing => MISSING,
+            Kind::Deleted => DELETED,
             Kind::Condition(_) => CONDITION,
             Kind::Contended => CONTENDED,
             Kind::Corrupt => CORRUPT,
@@ -138,35 +157,56 @@ impl From<Error> for Problem {
             Kind::KeyReused => KEY_REUSED,
             Kind::Query => QUERY,
             Kind::QueryLimit => QUERY_LIMIT,
-            Kind::Storage(error)
-                if matches!(
-                    error.kind(),
-                    storage_sdk::Kind::CursorTooOld | storage_sdk::Kind::CursorForeign
-                ) =>
-            {
-                TOO_OLD
-            }
-            Kind::Storage(error) if error.kind() == storage_sdk::Kind::Overloaded => OVERLOADED,
-            // The storage can't give this durability at all.
-            Kind::Storage(error)
-                if error.kind() == storage_sdk::Kind::Durability
-                    && error.outcome() == Outcome::NotApplied =>
-            {
-                REQUEST
-            }
+            Kind::Busy => BUSY,
+            Kind::Storage(error) => of_storage(error.kind(), error.outcome()),
             _ => STORAGE,
         };
         let mut problem = Self::new(of, error.to_string());
         match error.kind() {
-            Kind::Condition(Some(tag)) => problem.etag = Some(tag.to_string()),
-            Kind::Storage(error) => problem.outcome = outcome(error.outcome()),
-            Kind::Unsafe => problem.outcome = outcome(Outcome::Applied),
+            Kind::Condition(Some(tag)) => problem.etag = Some(*tag),
+            Kind::Unsafe => problem.outcome = Outcome::Applied,
+            Kind::Storage(error) => {
+                problem.outcome = error.outcome();
+                if let Retry::After(pause) = error.retry() {
+                    problem.pause = pause.as_secs().max(PAUSE);
+                }
+            }
             _ => {}
         }
         problem
     }
 }
 
+/// The type of a failure of the storage. A repeat later helps against those of status 503 and 429,
+/// once a server is back or an operator has acted. It never helps against the others.
+fn of_storage(kind: Of, outcome: Outcome) -> Type {
+    match kind {
+        // The storage can't give this durability at all.
+        Of::Durability if outcome == Outcome::NotApplied => REQUEST,
+        Of::HotUnavailable
+        | Of::ColdUnavailable
+        | Of::OutOfMemory
+        | Of::UnsafeEviction
+        | Of::Durability
+        | Of::Timeout
+        | Of::Denied
+        | Of::Unpaired
+        | Of::NotLanded
+        | Of::Held
+        | Of::Fenced
+        | Of::Closing
+        | Of::Closed => STORAGE,
+        Of::Overloaded => OVERLOADED,
+        Of::Conflict | Of::Contended => CONTENDED,
+        Of::CursorTooOld | Of::CursorForeign => TOO_OLD,
+        // The numbers of an owner are those that this layer wrote.
+        Of::Corrupt | Of::TooNew | Of::NotInteger | Of::Overflow | Of::OutOfBounds => CORRUPT,
+        Of::Invalid | Of::Rejected => REFUSED,
+        _ => STORAGE,
+    }
+}
+
+/// What an answer says of the outcome, if the change was not plainly not made.
 fn outcome(outcome: Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::NotApplied => None,
@@ -192,7 +232,7 @@ impl IntoResponse for Problem {
             title: self.of.title,
             status: self.of.status.as_u16(),
             detail: &self.detail,
-            outcome: self.outcome,
+            outcome: outcome(self.outcome),
         };
         // All parts can be written.
         let text = serde_json::to_string(&body).unwrap_or_default();
@@ -200,19 +240,24 @@ impl IntoResponse for Problem {
         let headers = response.headers_mut();
         let of_problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, of_problem);
-        if let Some(tag) = self.etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+        let etag = self.etag.map(|tag| tag.to_string());
+        if let Some(tag) = etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
             headers.insert(header::ETAG, tag);
         }
         if let Some(methods) = self.allow {
             headers.insert(header::ALLOW, HeaderValue::from_static(methods));
         }
         match self.of.status {
+            StatusCode::UNSUPPORTED_MEDIA_TYPE if self.of == ENCODING => {
+                headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+            }
             StatusCode::UNSUPPORTED_MEDIA_TYPE => {
                 let types = HeaderValue::from_str(&PATCH_TYPES.join(", "));
                 headers.extend(types.map(|types| (ACCEPT_PATCH, types)));
             }
             StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                let pause = HeaderValue::from(self.pause);
+                headers.insert(header::RETRY_AFTER, pause);
             }
             StatusCode::UNAUTHORIZED => {
                 headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -220,5 +265,76 @@ impl IntoResponse for Problem {
             _ => {}
         }
         response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What passes by itself, or once an operator has acted.
+    const PASSING: [Of; 16] = [
+        Of::HotUnavailable,
+        Of::ColdUnavailable,
+        Of::OutOfMemory,
+        Of::UnsafeEviction,
+        Of::Timeout,
+        Of::Denied,
+        Of::Unpaired,
+        Of::NotLanded,
+        Of::Held,
+        Of::Fenced,
+        Of::Closing,
+        Of::Closed,
+        Of::Overloaded,
+        Of::Conflict,
+        Of::Contended,
+        Of::Durability,
+    ];
+    /// What no repeat cures.
+    const LASTING: [Of; 9] = [
+        Of::Invalid,
+        Of::Rejected,
+        Of::NotInteger,
+        Of::Overflow,
+        Of::OutOfBounds,
+        Of::Corrupt,
+        Of::TooNew,
+        Of::CursorTooOld,
+        Of::CursorForeign,
+    ];
+
+    /// The kinds that the SDK's source names.
+    fn kinds() -> Vec<String> {
+        let source = include_str!("../../../../storage-sdk/src/error.rs");
+        let (_, kinds) = source.split_once("pub enum Kind {").unwrap();
+        let (kinds, _) = kinds.split_once("\n}").unwrap();
+        let names = kinds
+            .lines()
+            .filter_map(|line| line.trim().strip_suffix(','));
+        let names = names.filter(|name| name.chars().all(char::is_alphabetic));
+        names.map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn only_a_failure_that_passes_asks_for_a_repeat() {
+        let is_passing = |kind| {
+            let of = of_storage(kind, Outcome::Unknown);
+            let answer = Problem::new(of, "").into_response();
+            answer.headers().contains_key(header::RETRY_AFTER)
+        };
+        for kind in PASSING {
+            assert!(is_passing(kind), "{kind:?}");
+        }
+        for kind in LASTING {
+            assert!(!is_passing(kind), "{kind:?}");
+        }
+        assert_eq!(of_storage(Of::Durability, Outcome::NotApplied), REQUEST);
+        let tried = PASSING.iter().chain(&LASTING);
+        let mut tried: Vec<String> = tried.map(|kind| format!("{kind:?}")).collect();
+        let mut all = kinds();
+        tried.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(tried, all, "each kind of the SDK has its place");
     }
 }

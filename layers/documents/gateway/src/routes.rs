@@ -12,12 +12,13 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
+use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
-use crate::{changes, content, feed, figures, lines, methods, openapi};
+use crate::{body, changes, content, encoding, feed, figures, lines, methods, openapi};
 
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
@@ -58,6 +59,8 @@ pub struct Parts {
     pub token: Arc<str>,
     /// The counters of the gateway.
     pub figures: Figures,
+    /// The items of a page, unless a request says otherwise.
+    pub page_size: usize,
 }
 
 /// The router of all resources.
@@ -81,6 +84,8 @@ pub fn router(shared: Shared) -> Router {
         .route(&at("/_metrics"), get(figures::page))
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
+        .layer(RequestDecompressionLayer::new())
+        .layer(middleware::from_fn(encoding::known))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
@@ -91,6 +96,9 @@ pub fn router(shared: Shared) -> Router {
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_resource)
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
+        .layer(encoding::packing())
+        .layer(middleware::map_response(encoding::weakened))
+        .layer(middleware::from_fn(body::to_its_end))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             figures::count,
@@ -121,11 +129,14 @@ async fn wrong_method() -> Problem {
 
 /// A request with its whole body has a bounded time. So a client that stands still holds nothing.
 async fn in_time(request: Request, next: Next) -> Response {
+    let is_read = request.method().is_safe();
     match tokio::time::timeout(TIME, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let message = format!("the request took more than {} s", TIME.as_secs());
-            Problem::unknown(message).into_response()
+            let problem = Problem::unknown(message);
+            let problem = if is_read { problem.of_read() } else { problem };
+            problem.into_response()
         }
     }
 }

@@ -53,6 +53,7 @@ impl Gateway {
             landed: LandedEnd::new(&storage),
             token: token.as_str().into(),
             figures,
+            page_size: args.page_size,
         }));
         let address = listener.local_addr()?;
         let (stop, stopped) = oneshot::channel();

@@ -82,8 +82,9 @@ impl Documents {
         let next = head.revision.saturating_add(1);
         let keeping = self.keeping((write.path, &owner), found, &texts, (next, now))?;
         let keeps = self.history_of(write.path).is_some();
-        let note = Note::of(edited.method, now, texts.told());
+        let note = Note::of(texts.method, now, texts.told());
         let note = note.with_item(write.id, found.version).to_bytes()?;
+        self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let created = found.document.is_none();
         let step = self
@@ -109,6 +110,7 @@ impl Documents {
         let sent = step.durability(write.call.durability).deadline(left);
         let changed = Changed {
             created,
+            body: texts.into_body(),
             ..changed(write.path, &head_owner, &sent.await?)
         };
         if let Some(entry) = write.entry {
@@ -148,17 +150,14 @@ impl Documents {
             if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
                 return Ok(done);
             }
+            if method == Method::Delete && head.count.is_none() {
+                let message = format!("there is no collection {path}");
+                return Err(Error::new(Kind::Missing, message));
+            }
             call.conditions.check(head.tag())?;
-            match (method, head.count) {
-                (Method::Put, Some(_)) => {
-                    Box::pin(self.secure(&owner, call.durability, left)).await?;
-                    return Ok(unchanged(path, &head));
-                }
-                (Method::Delete, None) => {
-                    let message = format!("there is no collection {path}");
-                    return Err(Error::new(Kind::Missing, message));
-                }
-                _ => {}
+            if method == Method::Put && head.count.is_some() {
+                Box::pin(self.secure(&owner, call.durability, left)).await?;
+                return Ok(unchanged(path, &head));
             }
             let sent =
                 self.change_head((path, &owner, &head), (call, entry.as_ref()), method, left);
@@ -218,6 +217,7 @@ fn changed(path: &Path, head: &ByteOwner, receipt: &storage_sdk::Receipt) -> Cha
         version: receipt.version(),
         created: false,
         count: counter(COUNT),
+        body: None,
         event: position.map(|position| (head.partition().0, position)),
         is_repeat: false,
     }
@@ -230,6 +230,7 @@ fn unchanged(path: &Path, head: &Head) -> Changed {
         version: head.version,
         created: false,
         count: head.count,
+        body: None,
         event: None,
         is_repeat: false,
     }

@@ -11,7 +11,9 @@ mod items;
 mod landed;
 mod post;
 
-pub(crate) use head::{Generations, Head, collection_of, head_id, ids_of, item_of, path_of};
+pub(crate) use head::{
+    COUNT, GENERATION, Generations, Head, collection_of, head_id, ids_of, item_of, path_of,
+};
 pub(crate) use items::ID;
 pub(crate) use landed::Landed;
 pub(crate) use post::{Turns, id_of};

@@ -77,7 +77,7 @@ impl Documents {
         // A post that waits for more than Redis must not hold up the others.
         let turn = self.turns.of(path);
         let _turn = match call.durability {
-            Durability::Cached => Some(turn.lock().await),
+            Durability::Cached => Some(attempts.turn(turn.lock()).await?),
             _ => None,
         };
         let owner = self.head_owner(collection)?;

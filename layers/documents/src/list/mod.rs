@@ -4,16 +4,19 @@
 //! first, and then the database. A change that landed in between is in the database by then. The
 //! items that the notes name are read from the hot tier.
 
+mod budget;
+mod landed;
 mod query;
 mod scan;
 
 pub use query::{Query, SIZE_MAX, SKIP_MAX};
 use storage_sdk::Version;
 
+pub(crate) use self::budget::Budget;
+use self::budget::Share;
 use self::query::Cursor;
 use self::scan::Scan;
 use crate::collection::Head;
-use crate::json::Json;
 use crate::{Document, Documents, Error, Kind, Path, Result, Tag};
 
 /// About how many bytes of bodies a page has at most. A longer page ends earlier.
@@ -53,10 +56,11 @@ impl List {
     }
 }
 
-/// The items of a page, and whether more follow.
+/// The items of a page, and the place where the next one begins.
+#[derive(Default)]
 struct Page {
-    items: Vec<(Vec<Json>, Item)>,
-    more: bool,
+    items: Vec<Item>,
+    next: Option<Cursor>,
 }
 
 impl Documents {
@@ -64,7 +68,8 @@ impl Documents {
     ///
     /// # Errors
     /// `Collection`: the path names no collection. `Query`: the cursor is one of another query.
-    /// `QueryLimit`: the query has to read too many rows. `Storage`: a tier can't be read.
+    /// `QueryLimit`: the query has to read too many rows. `Busy`: the sorts that run now keep too much.
+    /// `Storage`: a tier can't be read.
     ///
     /// # Cancel safety
     /// Nothing changes.
@@ -74,23 +79,21 @@ impl Documents {
             return Err(Error::new(Kind::Collection, message));
         }
         // ORDER: the head before the notes and the rows. Its revision is not above what they show.
-        let head = self.head(path.as_str()).await?;
+        let head = match query.landed {
+            true => self.landed_head(path.as_str()).await?,
+            false => self.head(path.as_str()).await?,
+        };
         let Some(count) = head.count else {
             return Ok(None);
         };
         let page = match query.size {
-            0 => Page {
-                items: Vec::new(),
-                more: false,
-            },
+            0 => Page::default(),
             _ => self.page(path.as_str(), &head, query).await?,
         };
-        let last = page.items.last().filter(|_| page.more);
+        let next = page.next.map(|cursor| query.text_of(&cursor)).transpose()?;
         Ok(Some(List {
-            next: last
-                .map(|(key, item)| query.cursor_behind(key, &item.id))
-                .transpose()?,
-            items: page.items.into_iter().map(|(_, item)| item).collect(),
+            next,
+            items: page.items,
             revision: head.revision,
             count,
             version: head.version,
@@ -102,44 +105,53 @@ impl Documents {
         if query.is_by_id() {
             first(scan, query).await
         } else {
-            sorted(scan, query).await
+            sorted(scan, query, self.sorts.share()).await
         }
     }
 }
 
-/// The first items in the order of their ids.
+/// The first items in the order of their ids. After as many statements as a list has, the page ends
+/// where they have come to: items that have ended, or that others removed, can lie before the next one.
 async fn first(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
-    let (mut items, mut bytes, mut rejected) = (Vec::new(), 0_usize, 0);
-    while let Some(found) = scan.next().await? {
+    let (mut page, mut bytes, mut rejected) = (Page::default(), 0_usize, 0);
+    while scan.may_go_on() {
+        let Some(found) = scan.next().await? else {
+            return Ok(page);
+        };
         for item in found {
-            let Some(key) = query.key_of(&item)? else {
+            if query.key_of(&item)?.is_none() {
                 rejected += 1;
                 check_rows(rejected, query)?;
                 continue;
-            };
-            if items.len() >= query.size || bytes > PAGE_BYTES {
-                return Ok(Page { items, more: true });
+            }
+            if page.items.len() >= query.size || bytes > PAGE_BYTES {
+                page.next = page.items.last().map(|item| Cursor::at(&item.id));
+                return Ok(page);
             }
             bytes = bytes.saturating_add(item.document.body.len());
-            items.push((key, item));
+            page.items.push(item);
         }
     }
-    Ok(Page { items, more: false })
+    page.next = scan.place().map(Cursor::at);
+    Ok(page)
 }
 
 /// The first items in another order. All items are read.
-async fn sorted(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
-    let (mut items, mut bytes, mut read) = (Vec::new(), 0_usize, 0_usize);
+async fn sorted(mut scan: Scan<'_>, query: &Query, mut share: Share<'_>) -> Result<Page> {
+    let (mut items, mut read) = (Vec::new(), 0_usize);
     while let Some(found) = scan.next().await? {
+        if !scan.may_go_on() {
+            return Err(scan.is_long());
+        }
         for item in found {
             read += 1;
             check_rows(read.saturating_sub(query.size), query)?;
             if let Some(key) = query.key_of(&item)? {
-                bytes = bytes.saturating_add(item.document.body.len());
+                share.add(item.document.body.len())?;
                 items.push((key, item));
             }
         }
-        if bytes > SORT_BYTES {
+        if share.bytes() > SORT_BYTES {
             let message = format!(
                 "the query sorts more than {SORT_BYTES} bytes of items; narrow its filter, or sort by id"
             );
@@ -159,7 +171,14 @@ async fn sorted(mut scan: Scan<'_>, query: &Query) -> Result<Page> {
     let length = fits.count();
     let more = items.len() > length;
     items.truncate(length);
-    Ok(Page { items, more })
+    let last = items.last().filter(|_| more);
+    Ok(Page {
+        next: last.map(|(key, item)| Cursor {
+            key: key.clone(),
+            id: item.id.clone(),
+        }),
+        items: items.into_iter().map(|(_, item)| item).collect(),
+    })
 }
 
 fn check_rows(rows: usize, query: &Query) -> Result<()> {

@@ -45,6 +45,16 @@ pub(super) struct Cursor {
     pub(super) id: String,
 }
 
+impl Cursor {
+    /// The place behind an id, in an order of ids.
+    pub(super) fn at(id: &str) -> Self {
+        Self {
+            key: Vec::new(),
+            id: id.to_owned(),
+        }
+    }
+}
+
 impl Query {
     /// A query with a filter and a sort, each as text. Empty texts select all items by id.
     ///
@@ -129,14 +139,14 @@ impl Query {
         }
     }
 
-    /// The cursor behind an item.
+    /// A cursor as text.
     ///
     /// # Errors
     /// `QueryLimit`: the values of the sort are too long for a link.
-    pub(super) fn cursor_behind(&self, key: &[Json], id: &str) -> Result<String> {
+    pub(super) fn text_of(&self, cursor: &Cursor) -> Result<String> {
         let text = |text: &str| Json::Text(text.to_owned());
-        let mut parts = vec![text(&self.digest), text(id)];
-        parts.extend_from_slice(key);
+        let mut parts = vec![text(&self.digest), text(&cursor.id)];
+        parts.extend_from_slice(&cursor.key);
         let cursor = URL_SAFE_NO_PAD.encode(Json::Array(parts).to_text());
         if cursor.len() > CURSOR_MAX {
             let message = "the values that the list is sorted by are too long for a link to the next page; sort by another member";

@@ -33,6 +33,8 @@ pub(super) struct Scan<'a> {
     page: ItemPage,
     /// Items with changes that have not landed.
     fresh: BTreeSet<String>,
+    /// The owner's id of the last item that was passed.
+    place: Option<String>,
     statements: usize,
     is_done: bool,
     now: Timestamp,
@@ -63,6 +65,7 @@ impl<'a> Scan<'a> {
                 limit: FIRST_ROWS.min(query.size.saturating_add(1)).max(2),
             },
             fresh: BTreeSet::new(),
+            place: None,
             statements: 0,
             is_done: false,
             now: documents.clock.now(),
@@ -110,6 +113,7 @@ impl<'a> Scan<'a> {
 
     /// Goes behind an item.
     fn pass(&mut self, owner_id: &str) {
+        self.place = Some(owner_id.to_owned());
         if self.page.backwards {
             self.lower(owner_id.to_owned());
         } else {
@@ -153,18 +157,30 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Whether a list may read further.
+    pub(super) fn may_go_on(&self) -> bool {
+        self.is_done || self.statements < STATEMENTS_MAX
+    }
+
+    /// The refusal of a list that has to read further, and may not.
+    pub(super) fn is_long(&self) -> Error {
+        let message = format!(
+            "the query takes more than {STATEMENTS_MAX} statements; narrow it by the member id, or sort by id"
+        );
+        Error::new(Kind::QueryLimit, message)
+    }
+
+    /// The id behind which the scan goes on.
+    pub(super) fn place(&self) -> Option<&str> {
+        item_of(self.place.as_deref()?)
+    }
+
     /// The next items, in order. `None` at the end.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<Item>>> {
         if self.is_done {
             return Ok(None);
         }
         self.statements += 1;
-        if self.statements > STATEMENTS_MAX {
-            let message = format!(
-                "the query takes more than {STATEMENTS_MAX} statements; narrow it by the member id"
-            );
-            return Err(Error::new(Kind::QueryLimit, message));
-        }
         let rows = self
             .documents
             .storage

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use document_gateway::args::Args;
+use document_gateway::args::{Args, PAGE_SIZE};
 use document_gateway::serve::Gateway;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -33,6 +33,7 @@ pub async fn serve(args: GatewayArgs) -> Result<()> {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         token_file: Some(args.token_file),
         history: Vec::new(),
+        page_size: PAGE_SIZE,
         app: "documents".into(),
         region: "main".into(),
     })

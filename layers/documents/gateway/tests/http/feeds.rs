@@ -19,7 +19,11 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) async fn open(place: &Place, query: &str) -> Result<Self> {
-        let response = place.look(&format!("feed{query}")).await?;
+        Self::of(place.look(&format!("feed{query}")).await?).await
+    }
+
+    /// A feed that has begun.
+    pub(crate) async fn of(response: Response) -> Result<Self> {
         let mut feed = Self {
             response: response.error_for_status()?,
             text: String::new(),

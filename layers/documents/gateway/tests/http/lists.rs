@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use reqwest::Method;
 use serde_json::{Value, json};
-use storage_documents::{Call, Path, Query};
+use storage_documents::{Call, Kind, Path, Query};
 use storage_sdk::{Clock, Durability, Timestamp};
 
 use crate::place::{Place, header, json as body_of, refused, told};
@@ -349,5 +349,47 @@ pub(crate) async fn an_item_that_has_ended_is_not_listed_although_it_still_count
             assert_eq!(listed(sort).await?, ("2".to_owned(), 2), "{sort}");
         }
     }
+    place.close().await
+}
+
+pub(crate) async fn sorts_keep_no_more_together_than_they_may(place: Place) -> Result<()> {
+    let theirs = place.theirs()?.with_sort_bytes(1_000);
+    let (collection, call) = (Path::new("a~")?, Call::default());
+    for id in ["1", "2", "3"] {
+        let body = format!(r#"{{"n":{id},"x":"{}"}}"#, "x".repeat(400));
+        let path = Path::item(collection.as_str(), id)?;
+        theirs.put(&path, body.as_bytes(), &call).await?;
+    }
+    let list = async |filter: &str, sort: &str| {
+        let list = theirs.list(&collection, &Query::new(filter, sort)?).await;
+        list.map(|list| list.map_or(0, |list| list.items.len()))
+    };
+    for _ in 0..2 {
+        let refused = list("", "n").await.err().context("too much")?;
+        assert_eq!(refused.kind(), &Kind::Busy);
+        assert_eq!(
+            list("n < 3", "-n").await?,
+            2,
+            "what was refused keeps nothing"
+        );
+        assert_eq!(list("", "-id").await?, 3, "by id nothing is kept");
+    }
+    place.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_size_of_a_page_is_an_option() -> Result<()> {
+    let place = Place::with(|args| args.page_size = 2).await?;
+    for id in 1..=5 {
+        place
+            .put(&format!("a~/{id}"), "{}")
+            .await?
+            .error_for_status()?;
+    }
+    let page = place.get("a~").await?;
+    let next = next_of(&page).context("a link")?;
+    assert_eq!(ids(&body_of(page).await?), ["1", "2"]);
+    assert_eq!(listed(&place, &next).await?, "3,4");
+    assert_eq!(listed(&place, "a~?size=4").await?, "1,2,3,4");
     place.close().await
 }

@@ -1,6 +1,8 @@
 //! The gateway as a client of HTTP sees it. All cases run in the embedded mode, and on Redis and
 //! MariaDB with a worker.
 
+mod answers;
+mod bodies;
 mod collections;
 mod documents;
 mod feeds;
@@ -75,6 +77,7 @@ cases! {
         names_with_quotes_are_names
         a_page_has_100_items_unless_it_is_told
         an_item_that_has_ended_is_not_listed_although_it_still_counts
+        sorts_keep_no_more_together_than_they_may
     }
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
@@ -91,6 +94,24 @@ cases! {
         the_events_of_an_item_are_a_chain
         feeds_tell_the_documents_of_their_world_alone
         the_event_of_a_post_is_a_put_with_the_id
+    }
+    answers {
+        a_patch_that_is_longer_than_the_body_is_told_as_a_put
+        a_list_goes_on_behind_any_number_of_items_that_have_ended
+        numbers_that_the_feed_never_has_are_refused
+        a_condition_on_a_missing_document_is_a_missing_document
+        a_version_that_was_deleted_is_gone_and_one_that_is_not_kept_is_missing
+        each_form_of_a_list_has_a_tag_of_its_own
+        a_landed_list_has_the_figures_of_what_it_shows
+        a_write_answers_with_the_document_or_without_a_body_as_it_is_asked
+    }
+    bodies {
+        a_byte_order_mark_is_no_part_of_a_body
+        a_body_is_taken_packed_and_its_limits_are_those_of_the_unpacked_one
+        a_long_answer_is_packed_on_request_and_its_tag_serves_as_before
+        a_request_that_fails_by_its_head_is_answered_before_its_body
+        a_body_that_is_too_large_is_told_the_limit
+        a_request_with_a_long_body_that_fails_by_its_head_leaves_the_connection
     }
     limits {
         urls_of_any_length_are_answered

@@ -12,6 +12,9 @@ use storage_tests::{World, stack};
 use crate::feeds::Feed;
 use crate::place::{Place, header, json as body_of, refused, told};
 
+/// Calls that wait for one another.
+const WAITING: usize = 20;
+
 /// K8, K9, D8, D19: what is one step in one gateway is one step in two.
 #[tokio::test(flavor = "multi_thread")]
 async fn two_gateways_are_as_one() -> Result<()> {
@@ -291,5 +294,39 @@ async fn changes_of_a_partition_that_lands_late_are_in_the_landed_feed() -> Resu
         landed_revisions(&place, &mut String::new(), &other).await?,
         [1, 2, 3]
     );
+    place.close().await
+}
+
+/// Those that wait in a line are answered within their own time, and not one after the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_wait_for_one_another_are_all_answered_while_redis_is_away() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let world = World::on(&redis.url(), stack::mariadb().await?).await?;
+    let place = Place::on(world).await?;
+    place.post("a~", "{}").await?.error_for_status()?;
+    redis.pause()?;
+    let posts = (0..WAITING).map(|_| place.post("a~", "{}"));
+    let feeds = (0..WAITING).map(|_| place.look("feed"));
+    let all = async {
+        let (posts, feeds) = futures::join!(join_all(posts), join_all(feeds));
+        anyhow::Ok((posts, feeds))
+    };
+    let (posts, feeds) = storage_tests::bounded("all are answered", all).await?;
+    for answer in posts.into_iter().chain(feeds) {
+        assert_eq!(answer?.status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+    for path in ["a", "a~", "kept/a?revision=1"] {
+        let failed = body_of(place.get(path).await?).await?;
+        assert_eq!(failed.get("status"), Some(&json!(503)), "{path}");
+        assert_eq!(
+            failed.get("outcome"),
+            None,
+            "{path}: a read changes nothing"
+        );
+    }
+    redis.resume()?;
+    let is_back = async || Ok(place.post("a~", "{}").await?.status() == StatusCode::CREATED);
+    storage_tests::until("posts are back", is_back).await?;
+    Feed::open(&place, "").await?;
     place.close().await
 }

@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use anyhow::{Context as _, Result};
-use document_gateway::args::Args;
+use document_gateway::args::{Args, PAGE_SIZE};
 use document_gateway::serve::Gateway;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
@@ -28,6 +28,19 @@ impl Place {
     /// On a file alone.
     pub(crate) async fn embedded() -> Result<Self> {
         Self::of(tempfile::tempdir()?, None).await
+    }
+
+    /// On a file alone, with other options.
+    pub(crate) async fn with(change: impl FnOnce(&mut Args)) -> Result<Self> {
+        let folder = tempfile::tempdir()?;
+        let mut args = args_of(&folder, false)?;
+        change(&mut args);
+        Ok(Self {
+            gateway: Gateway::open(&args).await?,
+            client: Client::new(),
+            folder,
+            servers: None,
+        })
     }
 
     /// On Redis and MariaDB, with a worker.
@@ -152,6 +165,7 @@ fn args_of(folder: &TempDir, on_servers: bool) -> Result<Args> {
         listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         token_file: None,
         history: vec![History::new("kept", 3, None)?],
+        page_size: PAGE_SIZE,
         app: "documents".into(),
         region: "main".into(),
     })
