@@ -1,9 +1,14 @@
 //! The options of the program.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use storage_documents::history::History;
+
+use crate::browsers::Origin;
+use crate::proxies::PublicUrl;
 
 /// Documents over HTTP.
 #[derive(Debug, Clone, clap::Parser)]
@@ -27,6 +32,24 @@ pub struct Args {
     /// is drawn and printed
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// The most connections at once. Further ones wait. There are fewer if the process may open few files
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub connections: NonZeroU32,
+    /// How long a connection stays open without a request. A proxy should let go of it earlier. The
+    /// first request has to come within 10s
+    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = humantime::parse_duration)]
+    pub idle: Duration,
+    /// Let pages of this origin use the gateway, such as https://game.example, or * for all. Can be
+    /// repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub origin: Vec<Origin>,
+    /// The URL of the gateway behind a proxy, such as https://game.example/storage. Location and
+    /// Link begin with it
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<PublicUrl>,
+    /// How long the gateway goes on to serve after SIGTERM, while /ready is 503
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub drain: Duration,
     /// Keep versions of the paths below a prefix, for GET with ?revision=: PREFIX=VERSIONS or
     /// PREFIX=VERSIONS,AGE such as guilds/=20,30d. Can be repeated
     #[arg(long, value_name = "PREFIX=VERSIONS[,AGE]", value_parser = history)]

@@ -17,7 +17,7 @@ use tokio::time::{Instant, sleep};
 use crate::headers::{self, call, conditions};
 use crate::parameters::{Parameters, PathText};
 use crate::problem::{self, Problem};
-use crate::routes::{PREFIX, Shared};
+use crate::routes::Shared;
 use crate::{list, methods};
 
 /// The header of the revision.
@@ -234,7 +234,7 @@ pub async fn post(
     let changed = shared.documents.post(&path, &body, &call).await?;
     settled(&shared, &call, &changed).await?;
     let mut response = answer(StatusCode::CREATED, &changed);
-    let place = url_of(&changed.path);
+    let place = url_of(&shared, &changed.path);
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -269,9 +269,9 @@ fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
 }
 
 /// The URL of a path. Brackets have no place in a URL.
-pub(crate) fn url_of(path: &Path) -> String {
+pub(crate) fn url_of(shared: &Shared, path: &Path) -> String {
     let path = path.as_str().replace('[', "%5B").replace(']', "%5D");
-    format!("{PREFIX}/content/{path}")
+    shared.public_url.of(&format!("/content/{path}"))
 }
 
 pub(crate) fn missing(path: &Path) -> Problem {

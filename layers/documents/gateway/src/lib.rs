@@ -4,6 +4,11 @@
 //! | --- | --- |
 //! | [`args`] | the options of the program |
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
+//! | [`limits`] | the threads and files that the system gives |
+//! | `connections`, `activity` | connections: how many there are, and when one ends |
+//! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
+//! | [`proxies`] | what proxies on the way need to know |
+//! | `requests` | the id of each request |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
 //! | `methods` | the methods of documents, collections and items |
@@ -17,21 +22,30 @@
 //! | `openapi` | the description of the resources |
 //! | `headers`, `parameters` | what requests say beside their body |
 //! | [`problem`] | errors as `application/problem+json` |
+//! | `words` | failures of the storage in words for callers |
 
+mod activity;
 pub mod args;
+pub mod browsers;
 pub mod changes;
+mod connections;
 pub mod content;
 pub mod feed;
 pub mod figures;
 mod follower;
 mod headers;
+pub mod limits;
 pub mod lines;
 mod list;
 mod methods;
 mod openapi;
 mod parameters;
 pub mod problem;
+pub mod proxies;
+mod requests;
 pub mod routes;
 pub mod serve;
 mod sweep;
+pub mod tickets;
 mod window;
+mod words;

@@ -7,6 +7,7 @@ use storage_documents::{Error, Kind};
 use storage_sdk::Outcome;
 
 use crate::content::PATCH_TYPES;
+use crate::words;
 
 /// The header of the types of patches.
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -58,6 +59,8 @@ types! {
     QUERY "query" BAD_REQUEST "the query can't be used";
     QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
+    TICKET "ticket" FORBIDDEN "the ticket is for another feed";
+    TICKETS "tickets" TOO_MANY_REQUESTS "too many tickets are in use";
     OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
 }
 
@@ -78,6 +81,8 @@ pub struct Problem {
     /// Whether the change was made, if that is not plainly no.
     outcome: Option<&'static str>,
     allow: Option<&'static str>,
+    /// What the log is told beside the detail: the storage's own words.
+    inside: Option<String>,
 }
 
 impl Problem {
@@ -115,6 +120,7 @@ impl Problem {
             etag: None,
             outcome: None,
             allow: None,
+            inside: None,
         }
     }
 }
@@ -156,7 +162,13 @@ impl From<Error> for Problem {
             }
             _ => STORAGE,
         };
-        let mut problem = Self::new(of, error.to_string());
+        let mut problem = match words::of(error.kind()) {
+            Some(words) => Self {
+                inside: Some(error.to_string()),
+                ..Self::new(of, words)
+            },
+            None => Self::new(of, error.to_string()),
+        };
         match error.kind() {
             Kind::Condition(Some(tag)) => problem.etag = Some(tag.to_string()),
             Kind::Storage(error) => problem.outcome = outcome(error.outcome()),
@@ -180,26 +192,47 @@ struct Body<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
+    request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'a str>,
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// What happened, for callers.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// What happened, for the log.
+    pub(crate) fn cause(&self) -> &str {
+        self.inside.as_ref().unwrap_or(&self.detail)
+    }
+
+    /// The body of the answer. A read changes nothing, so it has no outcome.
+    pub(crate) fn text(&self, id: &str, is_read: bool) -> String {
         let body = Body {
             r#type: self.of.urn(),
             title: self.of.title,
             status: self.of.status.as_u16(),
             detail: &self.detail,
-            outcome: self.outcome,
+            request_id: id,
+            outcome: self.outcome.filter(|_| !is_read),
         };
         // All parts can be written.
-        let text = serde_json::to_string(&body).unwrap_or_default();
-        let mut response = (self.of.status, text).into_response();
+        serde_json::to_string(&body).unwrap_or_default()
+    }
+}
+
+/// Head alone. Whoever knows the id of the request writes the body: [`requests`](crate::requests).
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.of.status.into_response();
         let headers = response.headers_mut();
         let of_problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, of_problem);
-        if let Some(tag) = self.etag.and_then(|tag| HeaderValue::from_str(&tag).ok()) {
+        let tag = self.etag.as_deref().map(HeaderValue::from_str);
+        if let Some(Ok(tag)) = tag {
             headers.insert(header::ETAG, tag);
         }
         if let Some(methods) = self.allow {
@@ -218,6 +251,7 @@ impl IntoResponse for Problem {
             }
             _ => {}
         }
+        response.extensions_mut().insert(self);
         response
     }
 }

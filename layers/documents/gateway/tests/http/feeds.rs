@@ -20,10 +20,13 @@ pub(crate) struct Feed {
 impl Feed {
     pub(crate) async fn open(place: &Place, query: &str) -> Result<Self> {
         let response = place.look(&format!("feed{query}")).await?;
-        let mut feed = Self {
-            response: response.error_for_status()?,
-            text: String::new(),
-        };
+        Self::of(response.error_for_status()?).await
+    }
+
+    /// The feed of this answer.
+    pub(crate) async fn of(response: Response) -> Result<Self> {
+        let text = String::new();
+        let mut feed = Self { response, text };
         feed.until("event: open").await?;
         Ok(feed)
     }

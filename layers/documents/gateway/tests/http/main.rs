@@ -1,7 +1,9 @@
 //! The gateway as a client of HTTP sees it. All cases run in the embedded mode, and on Redis and
 //! MariaDB with a worker.
 
+mod browsers;
 mod collections;
+mod connections;
 mod documents;
 mod feeds;
 mod limits;
@@ -10,6 +12,8 @@ mod openapi;
 mod operation;
 mod outages;
 mod place;
+mod proxies;
+mod requests;
 
 macro_rules! cases {
     ($($module:ident { $($case:ident)* })*) => {

@@ -1,0 +1,108 @@
+//! Connections: silent ones, too many, and HTTP/2. In the embedded mode alone.
+
+use anyhow::Result;
+use reqwest::{Client, Response, StatusCode, Version};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::feeds::Feed;
+use crate::place::Place;
+
+/// So few connections, and so short a time without a request, that tests meet both.
+const NARROW: [&str; 4] = ["--connections", "4", "--idle", "200ms"];
+
+/// A connection that has sent these bytes.
+async fn begun(place: &Place, bytes: &str) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(place.gateway.address()).await?;
+    stream.write_all(bytes.as_bytes()).await?;
+    Ok(stream)
+}
+
+/// What comes until the gateway closes the connection.
+async fn until_closed(mut stream: TcpStream) -> Result<String> {
+    let mut text = String::new();
+    let read = async { Ok(stream.read_to_string(&mut text).await?) };
+    storage_tests::bounded("the end of the connection", read).await?;
+    Ok(text)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_without_a_request_are_closed_and_others_get_their_place() -> Result<()> {
+    let place = Place::embedded_with(&NARROW).await?;
+    let mut silent = Vec::new();
+    for begun_with in ["", "GET /ready HTTP/1.1\r\nHost: ga", "PRI * HTTP/2.0\r\n"] {
+        for _ in 0..4 {
+            silent.push(begun(&place, begun_with).await?);
+        }
+    }
+    let get = async { Ok(place.put("a", "1").await?) };
+    let put = storage_tests::bounded("an answer", get).await?;
+    assert_eq!(put.status(), StatusCode::CREATED);
+    for stream in silent {
+        assert_eq!(until_closed(stream).await?, "");
+    }
+    // One that a client keeps for later ends, too.
+    let kept = begun(&place, "GET /ready HTTP/1.1\r\nHost: gateway\r\n\r\n").await?;
+    let answer = until_closed(kept).await?;
+    assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    place.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_open_feed_outlives_the_time_without_a_request() -> Result<()> {
+    let place = Place::embedded_with(&NARROW).await?;
+    let mut feed = Feed::open(&place, "?prefix=a").await?;
+    for _ in 0..3 {
+        until_closed(begun(&place, "").await?).await?;
+    }
+    place.put("a", "1").await?.error_for_status()?;
+    feed.until("feed:put").await?;
+    drop(feed);
+    place.close().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_without_a_request_do_not_hold_up_the_end() -> Result<()> {
+    let place = Place::embedded().await?;
+    let silent = begun(&place, "").await?;
+    let half = begun(&place, "GET /ready HTTP/1.1\r\nHost: ga").await?;
+    let kept = begun(&place, "GET /ready HTTP/1.1\r\nHost: gateway\r\n\r\n").await?;
+    place.close().await?;
+    for stream in [silent, half, kept] {
+        until_closed(stream).await?;
+    }
+    Ok(())
+}
+
+/// Each feed would need a connection of its own by HTTP/1.1.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_feeds_share_a_connection_of_http_2() -> Result<()> {
+    let mut place = Place::embedded_with(&["--connections", "1"]).await?;
+    place.client = Client::builder().http2_prior_knowledge().build()?;
+    let mut feeds = Vec::new();
+    for _ in 0..100 {
+        feeds.push(Feed::open(&place, "?prefix=a").await?);
+    }
+    let put: Response = place.put("a", "1").await?.error_for_status()?;
+    assert_eq!(put.version(), Version::HTTP_2);
+    for feed in &mut feeds {
+        feed.until("feed:put").await?;
+    }
+    place.close().await
+}
+
+/// A balancer sees that the gateway is about to end before the gateway ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gateway_that_leaves_serves_on_but_is_not_ready() -> Result<()> {
+    let place = Place::embedded().await?;
+    let ready = format!("http://{}/ready", place.gateway.address());
+    let ready = async || anyhow::Ok(place.client.get(&ready).send().await?.status());
+    assert_eq!(ready().await?, StatusCode::NO_CONTENT);
+    let mut feed = Feed::open(&place, "?prefix=a").await?;
+    place.gateway.leave();
+    assert_eq!(ready().await?, StatusCode::SERVICE_UNAVAILABLE);
+    place.put("a", "1").await?.error_for_status()?;
+    feed.until("feed:put").await?;
+    drop(Feed::open(&place, "").await?);
+    place.close().await
+}

@@ -1,0 +1,69 @@
+//! Ids of requests, and the words of failures.
+
+use anyhow::{Context as _, Result};
+use reqwest::Method;
+use serde_json::Value;
+use storage_servers::{RedisOptions, RedisServer};
+use storage_tests::{World, stack};
+
+use crate::place::{Place, header, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_answer_has_the_id_of_its_request() -> Result<()> {
+    let place = Place::embedded().await?;
+    let drawn = place.put("a", "1").await?;
+    let other = place.put("a", "1").await?;
+    let id = header(&drawn, "request-id");
+    assert_eq!(id.len(), 32, "{id}");
+    assert_ne!(id, header(&other, "request-id"));
+    for (name, given, taken) in [
+        ("request-id", "mine-1", true),
+        ("x-request-id", "theirs", true),
+        ("request-id", "two words", false),
+    ] {
+        let request = place.call(Method::GET, "none").header(name, given);
+        let answer = request.send().await?;
+        let id = header(&answer, "request-id").to_owned();
+        assert_eq!(id == given, taken, "{given}");
+        let problem = json(answer).await?;
+        assert_eq!(
+            problem.get("request_id").and_then(Value::as_str),
+            Some(&*id)
+        );
+    }
+    let ready = format!("http://{}/ready", place.gateway.address());
+    let ready = place.client.get(ready).send().await?;
+    assert_ne!(header(&ready, "request-id"), "");
+    place.close().await
+}
+
+/// Redis is away. The words name no address and no key, and a read has no outcome.
+#[tokio::test(flavor = "multi_thread")]
+async fn failures_are_told_in_words_for_callers() -> Result<()> {
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let url = redis.url();
+    let world = World::on(&url, stack::mariadb().await?).await?;
+    let place = Place::on(world).await?;
+    place.put("a", "1").await?.error_for_status()?;
+    let address = url
+        .split(['/', '@'])
+        .find(|part| part.contains(':') && !part.ends_with(':'));
+    let address = address.context("an address")?.to_owned();
+    drop(redis);
+    for method in [Method::PUT, Method::GET] {
+        let request = place.call(method.clone(), "a").body("2");
+        let answer = request.send().await?;
+        assert_eq!(answer.status(), 503, "{method}");
+        let problem = json(answer).await?;
+        let detail = problem.get("detail").and_then(Value::as_str);
+        let detail = detail.context("a detail")?;
+        assert!(
+            !detail.contains(&address) && !detail.contains("documents/"),
+            "{detail}"
+        );
+        if method == Method::GET {
+            assert_eq!(problem.get("outcome"), None, "{problem}");
+        }
+    }
+    Ok(())
+}
