@@ -6,7 +6,9 @@ use anyhow::Context as _;
 use rustix::process::{Resource, getrlimit};
 
 /// Threads of the program beside those that poll: for names, files and the storage.
-const SPARE_THREADS: usize = 4;
+const SPARE_THREADS: usize = 6;
+/// Those that poll, for each core: the program's, and in the embedded mode those of its worker.
+const POLLING: usize = 2;
 /// Files that stay for the storage: its connections, and in the embedded mode its database.
 const SPARE_FILES: u64 = 64;
 
@@ -16,7 +18,8 @@ const SPARE_FILES: u64 = 64;
 /// # Errors
 /// It does not. The message names the limit.
 pub fn enough_threads() -> anyhow::Result<()> {
-    let needed = SPARE_THREADS + std::thread::available_parallelism().map_or(1, usize::from);
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let needed = SPARE_THREADS + cores * POLLING;
     let gate = Arc::new(Mutex::new(()));
     // Behind the closed gate all of them live at once.
     let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);

@@ -76,13 +76,13 @@ impl Type {
 #[derive(Debug, Clone)]
 pub struct Problem {
     of: Type,
-    detail: String,
+    detail: Box<str>,
     etag: Option<String>,
     /// Whether the change was made, if that is not plainly no.
     outcome: Option<&'static str>,
     allow: Option<&'static str>,
-    /// What the log is told beside the detail: the storage's own words.
-    inside: Option<String>,
+    /// The failure of the storage, in words for the log.
+    inside: Option<Box<Error>>,
 }
 
 impl Problem {
@@ -116,7 +116,7 @@ impl Problem {
     pub fn new(of: Type, detail: impl Into<String>) -> Self {
         Self {
             of,
-            detail: detail.into(),
+            detail: detail.into().into(),
             etag: None,
             outcome: None,
             allow: None,
@@ -162,11 +162,9 @@ impl From<Error> for Problem {
             }
             _ => STORAGE,
         };
-        let mut problem = match words::of(error.kind()) {
-            Some(words) => Self {
-                inside: Some(error.to_string()),
-                ..Self::new(of, words)
-            },
+        let words = words::of(error.kind());
+        let mut problem = match words {
+            Some(words) => Self::new(of, words),
             None => Self::new(of, error.to_string()),
         };
         match error.kind() {
@@ -174,6 +172,7 @@ impl From<Error> for Problem {
             Kind::Storage(error) => problem.outcome = outcome(error.outcome()),
             _ => {}
         }
+        problem.inside = words.map(|_| Box::new(error));
         problem
     }
 }
@@ -205,8 +204,9 @@ impl Problem {
     }
 
     /// What happened, for the log.
-    pub(crate) fn cause(&self) -> &str {
-        self.inside.as_ref().unwrap_or(&self.detail)
+    pub(crate) fn cause(&self) -> String {
+        let inside = self.inside.as_ref().map(ToString::to_string);
+        inside.unwrap_or_else(|| self.detail.to_string())
     }
 
     /// The body of the answer. A read changes nothing, so it has no outcome.

@@ -35,8 +35,7 @@ async fn connections_without_a_request_are_closed_and_others_get_their_place() -
             silent.push(begun(&place, begun_with).await?);
         }
     }
-    let get = async { Ok(place.put("a", "1").await?) };
-    let put = storage_tests::bounded("an answer", get).await?;
+    let put = storage_tests::bounded("an answer", place.put("a", "1")).await?;
     assert_eq!(put.status(), StatusCode::CREATED);
     for stream in silent {
         assert_eq!(until_closed(stream).await?, "");
