@@ -39,6 +39,13 @@ pub struct Args {
     /// first request has to come within 10s
     #[arg(long, value_name = "TIME", default_value = "75s", value_parser = humantime::parse_duration)]
     pub idle: Duration,
+    /// Speak TLS with the certificates of this file (PEM), the server's first. They are read again
+    /// within a minute when they change
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
     /// Let pages of this origin use the gateway, such as https://game.example, or * for all. Can be
     /// repeated
     #[arg(long, value_name = "ORIGIN")]

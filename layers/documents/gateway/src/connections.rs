@@ -19,9 +19,12 @@ use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, until_its_end};
+use crate::figures::Figures;
+use crate::tls::Tls;
 
 /// How long a new connection may take to send the head of its first request.
 const FIRST_MAX: Duration = Duration::from_secs(10);
@@ -38,26 +41,30 @@ const PING_EVERY: Duration = Duration::from_secs(20);
 /// The most bytes of a head by HTTP/2. The longest path fits.
 const HEAD_BYTES_MAX: u32 = 128 << 10;
 
-/// The bounds of connections.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Bounds {
+/// How connections are served.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
     /// The most at once. Further ones wait.
     pub(crate) most: u32,
     /// How long one stays open without a request.
     pub(crate) idle: Duration,
+    /// Without it, they have no TLS.
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// They are counted here.
+    pub(crate) figures: Figures,
 }
 
 /// Serves until it is told to stop. Then each connection ends with its requests.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
-    bounds: Bounds,
+    terms: Terms,
     stop: watch::Receiver<bool>,
 ) {
     let mut door = Door {
         listener,
         places: Arc::new(Semaphore::new(
-            usize::try_from(bounds.most).unwrap_or(usize::MAX),
+            usize::try_from(terms.most).unwrap_or(usize::MAX),
         )),
         told: None,
         is_failing: false,
@@ -67,12 +74,19 @@ pub(crate) async fn serve(
             Some(next) = door.next() => next,
             () = stopped(stop.clone()) => break,
         };
-        let (router, stop) = (router.clone(), stop.clone());
+        let (router, terms, stop) = (router.clone(), terms.clone(), stop.clone());
         tokio::spawn(async move {
+            let _place = (place, terms.figures.connected());
             // An event of a feed is a small packet, which shall not wait for others.
             let _ = stream.set_nodelay(true);
-            serve_one(stream, router, bounds.idle, stop).await;
-            drop(place);
+            match &terms.tls {
+                None => serve_one(stream, router, terms.idle, stop).await,
+                Some(tls) => {
+                    if let Some(stream) = encrypted(stream, tls, stop.clone()).await {
+                        serve_one(stream, router, terms.idle, stop).await;
+                    }
+                }
+            }
         });
     }
     let Door {
@@ -80,7 +94,7 @@ pub(crate) async fn serve(
     } = door;
     drop(listener);
     // All places are free once all connections have ended.
-    let _ = places.acquire_many(bounds.most).await;
+    let _ = places.acquire_many(terms.most).await;
 }
 
 /// Where connections come in.
@@ -142,6 +156,19 @@ fn is_of_client(error: &std::io::Error) -> bool {
 /// Waits for the end. A gateway that is dropped stops, too.
 async fn stopped(mut stop: watch::Receiver<bool>) {
     let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The connection by TLS, unless the client is too slow or speaks none.
+async fn encrypted(
+    stream: TcpStream,
+    tls: &Tls,
+    stop: watch::Receiver<bool>,
+) -> Option<TlsStream<TcpStream>> {
+    let accepted = tls.acceptor(Instant::now()).accept(stream);
+    tokio::select! {
+        accepted = timeout(FIRST_MAX, accepted) => accepted.ok()?.ok(),
+        () = stopped(stop) => None,
+    }
 }
 
 /// Serves one connection until it ends.

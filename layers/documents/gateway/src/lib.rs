@@ -6,6 +6,7 @@
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
 //! | [`limits`] | the threads and files that the system gives |
 //! | `connections`, `activity` | connections: how many there are, and when one ends |
+//! | `tls` | TLS by the gateway itself |
 //! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
 //! | [`proxies`] | what proxies on the way need to know |
 //! | `requests` | the id of each request |
@@ -47,5 +48,6 @@ pub mod routes;
 pub mod serve;
 mod sweep;
 pub mod tickets;
+mod tls;
 mod window;
 mod words;

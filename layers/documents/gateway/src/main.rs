@@ -39,11 +39,7 @@ async fn serve(args: &Args) -> anyhow::Result<()> {
         signal(SignalKind::hangup())?,
     );
     let gateway = Gateway::open(args).await?;
-    println!(
-        "http://{}{}",
-        gateway.address(),
-        document_gateway::routes::PREFIX
-    );
+    println!("{}", gateway.url());
     if args.token_file.is_none() {
         println!("token {}", gateway.token());
     }

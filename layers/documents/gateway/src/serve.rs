@@ -13,11 +13,12 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::args::Args;
-use crate::connections::{self, Bounds};
+use crate::connections::{self, Terms};
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::routes::{self, Parts, Shared};
 use crate::tickets::Tickets;
+use crate::tls::Tls;
 use crate::{limits, sweep};
 
 /// The time for requests under way, and then for the storage, at the end.
@@ -26,6 +27,7 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A gateway that serves.
 #[derive(Debug)]
 pub struct Gateway {
+    scheme: &'static str,
     address: SocketAddr,
     token: String,
     shared: Shared,
@@ -39,8 +41,12 @@ impl Gateway {
     /// Opens the storage and begins to serve.
     ///
     /// # Errors
-    /// The settings are wrong, a tier is away, or the address is taken.
+    /// The settings or the certificate are wrong, a tier is away, or the address is taken.
     pub async fn open(args: &Args) -> anyhow::Result<Self> {
+        let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+        let tls = tls.map(|(certificate, key)| Tls::open(certificate, key));
+        let tls = tls.transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let storage = storage_of(args).await?;
         let listener = TcpListener::bind(args.listen).await;
         let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
@@ -54,7 +60,7 @@ impl Gateway {
             documents,
             hub: Hub::new(&storage, figures.clone()),
             token: token.as_str().into(),
-            figures,
+            figures: figures.clone(),
             tickets: Tickets::new(&token, Arc::new(SystemClock), ids.clone())?,
             public_url: args.public_url.clone().unwrap_or_default(),
             ids,
@@ -62,13 +68,16 @@ impl Gateway {
         });
         let router = routes::router(shared.clone(), &args.origin);
         let address = listener.local_addr()?;
-        let bounds = Bounds {
+        let terms = Terms {
             most: limits::connections(args.connections.get()),
             idle: args.idle,
+            tls: tls.map(Arc::new),
+            figures,
         };
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(connections::serve(listener, router, bounds, stopped));
+        let serving = tokio::spawn(connections::serve(listener, router, terms, stopped));
         Ok(Self {
+            scheme,
             address,
             token,
             shared,
@@ -83,6 +92,12 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The URL of all resources.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.address, routes::PREFIX)
     }
 
     /// The storage that is served from.

@@ -1,6 +1,8 @@
 //! Ids of requests, and the words of failures.
 
-use anyhow::{Context as _, Result};
+use std::sync::Mutex;
+
+use anyhow::{Context as _, Result, anyhow};
 use reqwest::Method;
 use serde_json::Value;
 use storage_servers::{RedisOptions, RedisServer};
@@ -37,9 +39,16 @@ async fn each_answer_has_the_id_of_its_request() -> Result<()> {
     place.close().await
 }
 
-/// Redis is away. The words name no address and no key, and a read has no outcome.
+/// Redis is away. The words name no address and no key, and a read has no outcome. The log has it all.
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_are_told_in_words_for_callers() -> Result<()> {
+    let folder = tempfile::tempdir()?;
+    let log = folder.path().join("log");
+    let writer = Mutex::new(std::fs::File::create(&log)?);
+    let subscriber = tracing_subscriber::fmt()
+        .with_writer(writer)
+        .with_ansi(false);
+    subscriber.try_init().map_err(|error| anyhow!("{error}"))?;
     let redis = RedisServer::start(RedisOptions::default()).await?;
     let url = redis.url();
     let world = World::on(&url, stack::mariadb().await?).await?;
@@ -51,7 +60,9 @@ async fn failures_are_told_in_words_for_callers() -> Result<()> {
     let address = address.context("an address")?.to_owned();
     drop(redis);
     for method in [Method::PUT, Method::GET] {
+        let id = format!("the-{method}");
         let request = place.call(method.clone(), "a").body("2");
+        let request = request.header("request-id", &id);
         let answer = request.send().await?;
         assert_eq!(answer.status(), 503, "{method}");
         let problem = json(answer).await?;
@@ -63,6 +74,13 @@ async fn failures_are_told_in_words_for_callers() -> Result<()> {
         );
         if method == Method::GET {
             assert_eq!(problem.get("outcome"), None, "{problem}");
+        }
+        let log = std::fs::read_to_string(&log)?;
+        let line = log.lines().find(|line| line.contains(&id));
+        let line = line.context("a line of the log")?;
+        let path = r#"path="/hyper-storage/content/a""#;
+        for part in [&format!("method={method}"), path, "status=503", &address] {
+            assert!(line.contains(part), "{part} in {line}");
         }
     }
     Ok(())
