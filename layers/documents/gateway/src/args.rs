@@ -37,7 +37,7 @@ pub struct Args {
     pub connections: NonZeroU32,
     /// How long a connection stays open without a request. A proxy should let go of it earlier. The
     /// first request has to come within 10s
-    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = idle)]
     pub idle: Duration,
     /// Speak TLS with the certificates of this file (PEM), the server's first. They are read again
     /// within a minute when they change
@@ -46,11 +46,11 @@ pub struct Args {
     /// The key of the certificate (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// Let pages of this origin use the gateway, such as https://game.example, or * for all. Can be
+    /// Let pages of this origin use the gateway, such as `https://game.example`, or * for all. Can be
     /// repeated
     #[arg(long, value_name = "ORIGIN")]
     pub origin: Vec<Origin>,
-    /// The URL of the gateway behind a proxy, such as https://game.example/storage. Location and
+    /// The URL of the gateway behind a proxy, such as `https://game.example/storage`. Location and
     /// Link begin with it
     #[arg(long, value_name = "URL")]
     pub public_url: Option<PublicUrl>,
@@ -67,6 +67,18 @@ pub struct Args {
     /// The second name of the world
     #[arg(long, default_value = "main")]
     pub region: String,
+}
+
+/// The shortest time without a request. A client needs some time to send one.
+const IDLE_MIN: Duration = Duration::from_millis(100);
+
+/// Reads the time that a connection stays open without a request.
+fn idle(text: &str) -> Result<Duration, String> {
+    let idle = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if idle < IDLE_MIN {
+        return Err("no request could come in so short a time; write 100ms or more".to_owned());
+    }
+    Ok(idle)
 }
 
 /// Reads `PREFIX=VERSIONS` or `PREFIX=VERSIONS,AGE`.

@@ -32,7 +32,7 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(1);
 /// The pause after a connection that could not be taken.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Between two lines of the log about the limit.
+/// Between two lines of the log about the limit, or about connections that could not be taken.
 const TELL_EVERY: Duration = Duration::from_mins(1);
 /// The most requests at once on one connection of HTTP/2. Each open feed is one.
 const STREAMS_MAX: u32 = 1_000;
@@ -66,8 +66,8 @@ pub(crate) async fn serve(
         places: Arc::new(Semaphore::new(
             usize::try_from(terms.most).unwrap_or(usize::MAX),
         )),
-        told: None,
-        is_failing: false,
+        is_full: Seldom::default(),
+        fails: Seldom::default(),
     };
     loop {
         let (stream, place) = tokio::select! {
@@ -101,9 +101,22 @@ pub(crate) async fn serve(
 struct Door {
     listener: TcpListener,
     places: Arc<Semaphore>,
-    /// When the log told last that all places are taken.
-    told: Option<Instant>,
-    is_failing: bool,
+    is_full: Seldom,
+    fails: Seldom,
+}
+
+/// A line of the log that comes at most once in a while.
+#[derive(Default)]
+struct Seldom(Option<Instant>);
+
+impl Seldom {
+    fn is_due(&mut self) -> bool {
+        let is_due = self.0.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
 }
 
 impl Door {
@@ -113,10 +126,7 @@ impl Door {
             // ORDER: before the connection is taken, so that none beyond the limit uses up a file.
             let place = self.place().await?;
             match self.listener.accept().await {
-                Ok((stream, _)) => {
-                    self.is_failing = false;
-                    return Some((stream, place));
-                }
+                Ok((stream, _)) => return Some((stream, place)),
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => self.failed(&error).await,
             }
@@ -127,8 +137,7 @@ impl Door {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
         }
-        if self.told.is_none_or(|told| told.elapsed() >= TELL_EVERY) {
-            self.told = Some(Instant::now());
+        if self.is_full.is_due() {
             tracing::warn!(
                 "all connections are taken, so further ones wait: raise --connections, or let clients share them"
             );
@@ -137,10 +146,9 @@ impl Door {
     }
 
     async fn failed(&mut self, error: &std::io::Error) {
-        if !self.is_failing {
+        if self.fails.is_due() {
             tracing::warn!(%error, "a connection could not be taken; if the limit of open files is reached, raise it (ulimit -n)");
         }
-        self.is_failing = true;
         sleep(AGAIN).await;
     }
 }

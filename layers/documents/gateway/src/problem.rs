@@ -224,7 +224,7 @@ impl Problem {
     }
 }
 
-/// Head alone. Whoever knows the id of the request writes the body: [`requests`](crate::requests).
+/// The head alone. The body has the id of the request, so `requests` writes it.
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let mut response = self.of.status.into_response();

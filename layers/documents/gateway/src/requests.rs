@@ -25,13 +25,13 @@ pub(crate) async fn identify(
     let id = given(request.headers()).unwrap_or_else(|| shared.ids.next().to_string());
     let (method, url) = (request.method().clone(), request.uri().clone());
     let mut response = next.run(request).await;
-    let problem = response.extensions_mut().remove::<Problem>();
-    if response.status().is_server_error() {
-        let (status, path) = (response.status().as_u16(), url.path());
-        let cause = problem.as_ref().map(Problem::cause).unwrap_or_default();
-        tracing::warn!(request = id, %method, path, status, cause, "a request failed");
-    }
-    if let Some(problem) = problem {
+    // Beside problems there is /ready, whose 503 is no failure.
+    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
+        let status = response.status();
+        if status.is_server_error() {
+            let (status, path, cause) = (status.as_u16(), url.path(), problem.cause());
+            tracing::warn!(request = id, %method, path, status, cause, "a request failed");
+        }
         let text = problem.text(&id, method.is_safe());
         *response.body_mut() = Body::from(text);
         response.headers_mut().remove(header::CONTENT_LENGTH);

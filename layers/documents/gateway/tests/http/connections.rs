@@ -98,6 +98,24 @@ async fn many_feeds_share_a_connection_of_http_2() -> Result<()> {
     place.close().await
 }
 
+/// Such a client answers pings, but it has no request.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_of_http_2_without_a_request_ends() -> Result<()> {
+    let mut place = Place::embedded_with(&NARROW).await?;
+    place.client = Client::builder().http2_prior_knowledge().build()?;
+    place.put("a", "1").await?.error_for_status()?;
+    let kept = std::mem::take(&mut place.client);
+    let alone = async || {
+        let page = place.look("_metrics").await?.text().await?;
+        Ok(page
+            .lines()
+            .any(|line| line == "storage_document_connections 1.0"))
+    };
+    storage_tests::until("the other connection ended", alone).await?;
+    drop(kept);
+    place.close().await
+}
+
 /// A balancer sees that the gateway is about to end before the gateway ends.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_gateway_that_leaves_serves_on_but_is_not_ready() -> Result<()> {
