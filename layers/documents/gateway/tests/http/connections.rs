@@ -13,6 +13,9 @@ use crate::place::Place;
 /// So few connections, and so short a time without a request, that tests meet both.
 const NARROW: [&str; 4] = ["--connections", "4", "--idle", "200ms"];
 
+/// The documents that a slow client does not read. They have 20 MB.
+const UNREAD: usize = 20;
+
 /// A connection that has sent these bytes.
 async fn begun(place: &Place, bytes: &str) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(place.gateway.address()).await?;
@@ -55,15 +58,23 @@ async fn connections_without_a_request_are_closed_and_others_get_their_place() -
     place.close().await
 }
 
+/// Both answers are larger than what the system keeps for a client that does not read.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_open_feed_outlives_the_time_without_a_request() -> Result<()> {
+async fn answers_outlive_the_time_without_a_request_however_slowly_they_are_read() -> Result<()> {
     let place = Place::embedded_with(&NARROW).await?;
     let mut feed = Feed::open(&place, "?prefix=a").await?;
+    let body = format!("\"{}\"", "x".repeat(1_000_000));
+    for number in 0..UNREAD {
+        let put = place.put(&format!("a/{number:02}"), &body).await?;
+        put.error_for_status()?;
+    }
+    let export = place.look("_export?prefix=a").await?.error_for_status()?;
     for _ in 0..3 {
         until_closed(begun(&place, "").await?).await?;
     }
-    place.put("a", "1").await?.error_for_status()?;
-    feed.until("feed:put").await?;
+    place.put("a/last", "1").await?.error_for_status()?;
+    feed.until(r#""path":"a/last""#).await?;
+    assert_eq!(export.text().await?.lines().count(), UNREAD);
     drop(feed);
     place.close().await
 }
