@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`name`] | [`Name`]: what a figure is called, and its kind |
 //! | [`names`] | the table of all names |
+//! | [`durations`] | [`Durations`]: how long calls took |
 //! | [`page`] | [`Page`]: the figures of one moment, as OpenMetrics text |
 //!
 //! A part of the storage that has figures implements [`Measure`]. Nothing is counted here: each
@@ -26,9 +27,11 @@
 //! assert!(text.contains("storage_landed_rows_total 7"));
 //! ```
 
+pub mod durations;
 pub mod name;
 pub mod names;
 pub mod page;
 
+pub use durations::Durations;
 pub use name::{Kind, Name};
 pub use page::{Measure, Page};

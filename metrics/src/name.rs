@@ -7,6 +7,8 @@ pub enum Kind {
     Counter,
     /// It rises and falls.
     Gauge,
+    /// How long calls took, as counts of buckets.
+    Histogram,
 }
 
 /// The name of a figure, without the prefix `storage_`. All names are in
@@ -15,7 +17,7 @@ pub enum Kind {
 pub struct Name {
     /// Lower-case words, joined by `_`. The unit comes last, unless the figure is a plain number.
     pub name: &'static str,
-    /// Whether it is a counter or a gauge. The page adds `_total` to a counter's name.
+    /// Counter, gauge or histogram. The page adds `_total` to a counter's name.
     pub kind: Kind,
     /// What it says, in one sentence without a full stop.
     pub help: &'static str,

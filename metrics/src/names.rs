@@ -60,6 +60,8 @@ names! {
     Gauge DOCUMENT_FEEDS "document_feeds" "Live feeds of documents that are open";
     Counter DOCUMENT_EVENTS "document_events" "Events of the live feed that a gateway has heard, which reads it only while it has clients";
     Counter DOCUMENT_RESETS "document_resets" "Times that all followers of a gateway had to begin anew";
+    Gauge DOCUMENT_CONNECTIONS "document_connections" "Connections that are open to a gateway";
+    Histogram DOCUMENT_SECONDS "document_seconds" "Time from a request to the beginning of its answer, by method and kind of resource";
 
     // Any process.
     Counter RESTARTS "background_restarts" "Background tasks that panicked and were begun anew";

@@ -5,7 +5,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-use crate::{Kind, Name};
+use crate::{Durations, Kind, Name};
 
 /// The prefix of all names.
 const PREFIX: &str = "storage";
@@ -48,7 +48,15 @@ impl Page {
                 .registry
                 .register(name.name, name.help, ConstCounter::new(value)),
             Kind::Gauge => self.set_exact(name, number(value)),
+            // It has more than one value: see `set_durations`.
+            Kind::Histogram => {}
         }
+    }
+
+    /// Puts a histogram on the page.
+    pub fn set_durations(&mut self, name: &Name, durations: &Durations) {
+        self.registry
+            .register(name.name, name.help, durations.family());
     }
 
     /// Puts a gauge with fractions on the page, such as seconds.

@@ -1,13 +1,18 @@
 //! The options of the program.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use storage_documents::history::History;
 use storage_documents::list::SIZE_MAX;
 
 /// The items of a page, unless an option says otherwise.
 pub const PAGE_SIZE: usize = 100;
+
+use crate::browsers::Origin;
+use crate::proxies::PublicUrl;
 
 /// Documents over HTTP.
 #[derive(Debug, Clone, clap::Parser)]
@@ -31,6 +36,31 @@ pub struct Args {
     /// is drawn and printed
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+    /// The most connections at once. Further ones wait. There are fewer if the process may open few files
+    #[arg(long, value_name = "N", default_value = "4096")]
+    pub connections: NonZeroU32,
+    /// How long a connection stays open without a request. A proxy should let go of it earlier. The
+    /// first request has to come within 10s
+    #[arg(long, value_name = "TIME", default_value = "75s", value_parser = idle)]
+    pub idle: Duration,
+    /// Speak TLS with the certificates of this file (PEM), the server's first. They are read again
+    /// within a minute when they change
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub tls_key: Option<PathBuf>,
+    /// Let pages of this origin use the gateway, such as `https://game.example`, or * for all. Can be
+    /// repeated
+    #[arg(long, value_name = "ORIGIN")]
+    pub origin: Vec<Origin>,
+    /// The URL of the gateway behind a proxy, such as `https://game.example/storage`. Location and
+    /// Link begin with it
+    #[arg(long, value_name = "URL")]
+    pub public_url: Option<PublicUrl>,
+    /// How long the gateway goes on to serve after SIGTERM, while /ready is 503
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    pub drain: Duration,
     /// Keep versions of the paths below a prefix, for GET with ?revision=: PREFIX=VERSIONS or
     /// PREFIX=VERSIONS,AGE such as guilds/=20,30d. Can be repeated
     #[arg(long, value_name = "PREFIX=VERSIONS[,AGE]", value_parser = history)]
@@ -51,6 +81,18 @@ fn page_size(text: &str) -> Result<usize, String> {
     let size = text.parse().ok();
     let size = size.filter(|size| (1..=SIZE_MAX).contains(size));
     size.ok_or_else(|| format!("send a page of 1 to {SIZE_MAX} items"))
+}
+
+/// The shortest time without a request. A client needs some time to send one.
+const IDLE_MIN: Duration = Duration::from_millis(100);
+
+/// Reads the time that a connection stays open without a request.
+fn idle(text: &str) -> Result<Duration, String> {
+    let idle = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    if idle < IDLE_MIN {
+        return Err("no request could come in so short a time; write 100ms or more".to_owned());
+    }
+    Ok(idle)
 }
 
 /// Reads `PREFIX=VERSIONS` or `PREFIX=VERSIONS,AGE`.

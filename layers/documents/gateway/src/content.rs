@@ -19,7 +19,7 @@ use crate::headers::{self, Head, conditions};
 use crate::parameters::{Parameters, PathText};
 use crate::prefer::{APPLIED, Return};
 use crate::problem::{self, Problem};
-use crate::routes::{PREFIX, Shared};
+use crate::routes::Shared;
 use crate::{accept, list, methods};
 
 /// The header of the revision.
@@ -157,7 +157,7 @@ pub async fn put(
         shared.documents.put(&path, &body, &call).await?
     };
     settled(&shared, &call, &changed).await?;
-    Ok(told(put_status(&changed), changed, answer))
+    Ok(told(&shared, put_status(&changed), changed, answer))
 }
 
 fn put_status(changed: &Changed) -> StatusCode {
@@ -195,7 +195,7 @@ pub async fn patch(
     };
     let changed = shared.documents.edit(&path, &edit, &call).await?;
     settled(&shared, &call, &changed).await?;
-    Ok(told(StatusCode::OK, changed, answer))
+    Ok(told(&shared, StatusCode::OK, changed, answer))
 }
 
 /// Deletes the document, the item, or the whole collection.
@@ -215,7 +215,7 @@ pub async fn delete(
     let call = head.of_request(&[b"delete", path.as_str().as_bytes()])?;
     let changed = shared.documents.delete(&path, &call).await?;
     settled(&shared, &call, &changed).await?;
-    Ok(told(StatusCode::OK, changed, answer))
+    Ok(told(&shared, StatusCode::OK, changed, answer))
 }
 
 /// Adds an item to a collection, or a document below a path, under a new id.
@@ -238,8 +238,8 @@ pub async fn post(
     let call = head.of_request(&[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
     settled(&shared, &call, &changed).await?;
-    let place = url_of(&changed.path);
-    let mut response = told(StatusCode::CREATED, changed, answer);
+    let place = url_of(&shared, &changed.path);
+    let mut response = told(&shared, StatusCode::CREATED, changed, answer);
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
@@ -274,9 +274,9 @@ fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
 }
 
 /// The URL of a path. Brackets have no place in a URL.
-pub(crate) fn url_of(path: &Path) -> String {
+pub(crate) fn url_of(shared: &Shared, path: &Path) -> String {
     let path = path.as_str().replace('[', "%5B").replace(']', "%5D");
-    format!("{PREFIX}/content/{path}")
+    shared.public_url.of(&format!("/content/{path}"))
 }
 
 pub(crate) fn missing(path: &Path) -> Problem {
@@ -318,7 +318,7 @@ struct Target<'a> {
 
 /// The answer to a change, as the caller wants it: what has changed, the document itself, or no body.
 /// A call that was carried out before does not know the document of that time.
-fn told(status: StatusCode, changed: Changed, wanted: Option<Return>) -> Response {
+fn told(shared: &Shared, status: StatusCode, changed: Changed, wanted: Option<Return>) -> Response {
     let is_repeat = changed.is_repeat;
     let transaction = changed
         .event
@@ -326,7 +326,7 @@ fn told(status: StatusCode, changed: Changed, wanted: Option<Return>) -> Respons
     let (tag, revision) = (Tag::of(changed.version), changed.revision);
     let response = match (wanted, changed.body.clone()) {
         (Some(Return::Representation), Some(body)) => {
-            let place = HeaderValue::from_str(&url_of(&changed.path));
+            let place = HeaderValue::from_str(&url_of(shared, &changed.path));
             let mut response = applied(json(status, body), "return=representation", &changed);
             let place = place.map(|place| (header::CONTENT_LOCATION, place));
             response.headers_mut().extend(place);

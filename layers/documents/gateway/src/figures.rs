@@ -4,13 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use storage_metrics::{Measure, Page, names};
+use storage_metrics::{Durations, Measure, Page, names};
+use tokio::time::Instant;
 
 use crate::problem::Problem;
-use crate::routes::Shared;
+use crate::routes::{PREFIX, Shared};
 
 /// The media type of the page.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -26,6 +27,18 @@ struct Counts {
     failures: AtomicU64,
     events: AtomicU64,
     resets: AtomicU64,
+    connections: AtomicU64,
+    durations: Durations,
+}
+
+/// A connection that is open.
+#[derive(Debug)]
+pub(crate) struct Connected(Figures);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Figures {
@@ -36,6 +49,12 @@ impl Figures {
 
     pub(crate) fn reset(&self) {
         self.0.resets.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a connection until its end.
+    pub(crate) fn connected(&self) -> Connected {
+        self.0.connections.fetch_add(1, Ordering::Relaxed);
+        Connected(self.clone())
     }
 
     fn answered(&self, status: StatusCode) {
@@ -59,17 +78,63 @@ impl Measure for Shared {
             (&names::DOCUMENT_FAILURES, &counts.failures),
             (&names::DOCUMENT_EVENTS, &counts.events),
             (&names::DOCUMENT_RESETS, &counts.resets),
+            (&names::DOCUMENT_CONNECTIONS, &counts.connections),
         ] {
             page.set(name, count.load(Ordering::Relaxed));
         }
+        page.set_durations(&names::DOCUMENT_SECONDS, &counts.durations);
     }
 }
 
-/// Counts an answer.
+/// Counts an answer, and measures the time until it begins.
 pub(crate) async fn count(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let labels = [
+        ("method", name_of(request.method())),
+        ("resource", kind_of(request.uri().path())),
+    ];
+    let begin = Instant::now();
     let response = next.run(request).await;
     shared.figures.answered(response.status());
+    shared.figures.0.durations.add(labels, begin.elapsed());
     response
+}
+
+/// Methods that nobody knows are as one, so that clients can't make figures.
+fn name_of(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::POST => "POST",
+        _ => "other",
+    }
+}
+
+/// The kind of a resource.
+fn kind_of(path: &str) -> &'static str {
+    let resource = path.strip_prefix(PREFIX).unwrap_or_default();
+    let resource = resource.strip_prefix('/').unwrap_or_default();
+    let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
+    match first {
+        "content" => {
+            let mut from_end = rest.rsplit('/').map(|part| part.ends_with('~'));
+            match (from_end.next(), from_end.next()) {
+                (Some(true), _) => "collection",
+                (_, Some(true)) => "item",
+                _ => "document",
+            }
+        }
+        "feed" => "feed",
+        "tickets" => "tickets",
+        "_changes" => "_changes",
+        "_export" => "_export",
+        "_import" => "_import",
+        "_metrics" => "_metrics",
+        "transactions" => "transactions",
+        _ => "other",
+    }
 }
 
 /// The figures of the gateway and of the storage, in the OpenMetrics format.
@@ -80,4 +145,25 @@ pub async fn page(State(shared): State<Shared>) -> Result<Response, Problem> {
     let page = shared.documents.storage().metrics_with(&[&shared]).await;
     let text = page.map_err(storage_documents::Error::from)?;
     Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_counted_by_the_kind_of_resource() {
+        for (path, kind) in [
+            ("/hyper-storage/content/a", "document"),
+            ("/hyper-storage/content/a~/b/c", "document"),
+            ("/hyper-storage/content/a/b~", "collection"),
+            ("/hyper-storage/content/a/b~/c", "item"),
+            ("/hyper-storage/feed", "feed"),
+            ("/hyper-storage/feed2", "other"),
+            ("/content/a", "other"),
+            ("/ready", "other"),
+        ] {
+            assert_eq!(kind_of(path), kind, "{path}");
+        }
+    }
 }

@@ -4,6 +4,12 @@
 //! | --- | --- |
 //! | [`args`] | the options of the program |
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
+//! | [`limits`] | the threads and files that the system gives |
+//! | `connections`, `activity` | connections: how many there are, and when one ends |
+//! | `tls` | TLS by the gateway itself |
+//! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
+//! | [`proxies`] | what proxies on the way need to know |
+//! | `requests` | the id of each request |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
 //! | `methods` | the methods of documents, collections and items |
@@ -19,11 +25,15 @@
 //! | `headers`, `parameters`, `prefer`, `accept` | what requests say beside their body |
 //! | `body`, `encoding` | bodies, and how they are packed on their way |
 //! | [`problem`] | errors as `application/problem+json` |
+//! | `words` | failures of the storage in words for callers |
 
 mod accept;
+mod activity;
 pub mod args;
 mod body;
+pub mod browsers;
 pub mod changes;
+mod connections;
 pub mod content;
 mod encoding;
 pub mod feed;
@@ -31,6 +41,7 @@ pub mod figures;
 mod follower;
 mod headers;
 pub mod landed;
+pub mod limits;
 pub mod lines;
 mod list;
 mod methods;
@@ -38,7 +49,12 @@ mod openapi;
 mod parameters;
 mod prefer;
 pub mod problem;
+pub mod proxies;
+mod requests;
 pub mod routes;
 pub mod serve;
 mod sweep;
+pub mod tickets;
+mod tls;
 mod window;
+mod words;

@@ -169,7 +169,7 @@ async fn put_together(documents: &Documents, lines: Vec<(u64, Vec<u8>)>, report:
             Err(error) => {
                 report.failed += 1;
                 if report.lines.len() < NAMED_MAX {
-                    let (line, detail) = (*number, error.to_string());
+                    let (line, detail) = (*number, Problem::from(error).detail().to_owned());
                     report.lines.push(Failure { line, detail });
                 }
             }

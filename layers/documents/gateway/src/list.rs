@@ -30,7 +30,7 @@ pub(crate) async fn page(
     mut parameters: Parameters,
     headers: &HeaderMap,
 ) -> Result<Response, Problem> {
-    let mut link = Link::of(path, &mut parameters);
+    let mut link = Link::of(url_of(shared, path), &mut parameters);
     let mut query = Query::new(&link.filter, &link.sort)?.size(shared.page_size)?;
     if let Some(size) = parameters.number(&["size", "per_page"])? {
         query = query.size(size)?;
@@ -67,19 +67,20 @@ pub(crate) async fn page(
 }
 
 /// The parts of the link to the next page.
-struct Link<'a> {
-    path: &'a Path,
+struct Link {
+    /// The URL of the collection.
+    own: String,
     filter: String,
     sort: String,
     /// The size and the limit, as they were given.
     rest: Vec<(&'static str, String)>,
 }
 
-impl<'a> Link<'a> {
-    fn of(path: &'a Path, parameters: &mut Parameters) -> Self {
+impl Link {
+    fn of(own: String, parameters: &mut Parameters) -> Self {
         let mut text = |names: &[&str]| parameters.take(names).unwrap_or_default();
         Self {
-            path,
+            own,
             filter: text(&["filter", "filterBy"]),
             sort: text(&["sort", "sort_by", "sortBy"]),
             rest: Vec::new(),
@@ -88,7 +89,7 @@ impl<'a> Link<'a> {
 
     /// The URL of the page behind a cursor.
     fn next(&self, cursor: &str) -> String {
-        let mut url = format!("{}?cursor={cursor}", url_of(self.path));
+        let mut url = format!("{}?cursor={cursor}", self.own);
         for (name, value) in [("filter", &self.filter), ("sort", &self.sort)] {
             if !value.is_empty() {
                 let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
@@ -138,7 +139,7 @@ fn with_weak_tag(mut response: Response, tag: Tag, form: Form) -> Response {
     response
 }
 
-fn answer(list: &List, link: &Link<'_>, form: Form, landed: bool) -> Response {
+fn answer(list: &List, link: &Link, form: Form, landed: bool) -> Response {
     let next = list.next.as_deref().map(|cursor| link.next(cursor));
     let body = match form {
         // All parts can be written.
@@ -171,8 +172,8 @@ fn array(items: &[Item]) -> Vec<u8> {
     [&b"["[..], &bodies.join(&b","[..]), b"]"].concat()
 }
 
-fn hal<'a>(list: &'a List, link: &Link<'_>, next: Option<String>) -> Hal<'a> {
-    let own = url_of(link.path);
+fn hal<'a>(list: &'a List, link: &Link, next: Option<String>) -> Hal<'a> {
+    let own = link.own.clone();
     let els = list.items.iter().filter_map(body_of).collect();
     Hal {
         _links: Links {

@@ -7,6 +7,7 @@ use storage_documents::{Error, Kind, Tag};
 use storage_sdk::{Kind as Of, Outcome, Retry};
 
 use crate::content::PATCH_TYPES;
+use crate::words;
 
 /// The header of the types of patches.
 const ACCEPT_PATCH: HeaderName = HeaderName::from_static("accept-patch");
@@ -63,6 +64,8 @@ types! {
     QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
     BUSY "busy" SERVICE_UNAVAILABLE "too many sorts run now";
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
+    TICKET "ticket" FORBIDDEN "the ticket is for another feed";
+    TICKETS "tickets" TOO_MANY_REQUESTS "too many tickets are in use";
     OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
 }
 
@@ -78,13 +81,15 @@ impl Type {
 #[derive(Debug, Clone)]
 pub struct Problem {
     of: Type,
-    detail: String,
+    detail: Box<str>,
     etag: Option<Tag>,
     /// Whether the change was made.
     outcome: Outcome,
     allow: Option<&'static str>,
     /// The seconds before a repeat, if the status is one that passes.
     pause: u64,
+    /// The failure of the storage, in words for the log.
+    inside: Option<Box<Error>>,
 }
 
 /// The seconds before a repeat, unless the storage says otherwise.
@@ -128,11 +133,12 @@ impl Problem {
     pub fn new(of: Type, detail: impl Into<String>) -> Self {
         Self {
             of,
-            detail: detail.into(),
+            detail: detail.into().into(),
             etag: None,
             outcome: Outcome::NotApplied,
             allow: None,
             pause: PAUSE,
+            inside: None,
         }
     }
 }
@@ -161,7 +167,11 @@ impl From<Error> for Problem {
             Kind::Storage(error) => of_storage(error.kind(), error.outcome()),
             _ => STORAGE,
         };
-        let mut problem = Self::new(of, error.to_string());
+        let words = words::of(error.kind());
+        let mut problem = match words {
+            Some(words) => Self::new(of, words),
+            None => Self::new(of, error.to_string()),
+        };
         match error.kind() {
             Kind::Condition(Some(tag)) => problem.etag = Some(*tag),
             Kind::Unsafe => problem.outcome = Outcome::Applied,
@@ -173,6 +183,7 @@ impl From<Error> for Problem {
             }
             _ => {}
         }
+        problem.inside = words.map(|_| Box::new(error));
         problem
     }
 }
@@ -221,22 +232,43 @@ struct Body<'a> {
     title: &'a str,
     status: u16,
     detail: &'a str,
+    request_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     outcome: Option<&'a str>,
 }
 
-impl IntoResponse for Problem {
-    fn into_response(self) -> Response {
+impl Problem {
+    /// What happened, for callers.
+    #[must_use]
+    pub fn detail(&self) -> &str {
+        &self.detail
+    }
+
+    /// What happened, for the log.
+    pub(crate) fn cause(&self) -> String {
+        let inside = self.inside.as_ref().map(ToString::to_string);
+        inside.unwrap_or_else(|| self.detail.to_string())
+    }
+
+    /// The body of the answer. A read changes nothing, so it has no outcome.
+    pub(crate) fn text(&self, id: &str, is_read: bool) -> String {
         let body = Body {
             r#type: self.of.urn(),
             title: self.of.title,
             status: self.of.status.as_u16(),
             detail: &self.detail,
-            outcome: outcome(self.outcome),
+            request_id: id,
+            outcome: outcome(self.outcome).filter(|_| !is_read),
         };
         // All parts can be written.
-        let text = serde_json::to_string(&body).unwrap_or_default();
-        let mut response = (self.of.status, text).into_response();
+        serde_json::to_string(&body).unwrap_or_default()
+    }
+}
+
+/// The head alone. The body has the id of the request, so `requests` writes it.
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let mut response = self.of.status.into_response();
         let headers = response.headers_mut();
         let of_problem = HeaderValue::from_static("application/problem+json");
         headers.insert(header::CONTENT_TYPE, of_problem);
@@ -264,6 +296,7 @@ impl IntoResponse for Problem {
             }
             _ => {}
         }
+        response.extensions_mut().insert(self);
         response
     }
 }

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
@@ -12,19 +13,27 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
+use storage_sdk::Ids;
 use tower_http::decompression::RequestDecompressionLayer;
 
+use crate::browsers::{self, Origin};
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
-use crate::{body, changes, content, encoding, feed, figures, lines, methods, openapi};
+use crate::proxies::{self, PublicUrl};
+use crate::tickets::{self, Tickets};
+use crate::{
+    activity, body, changes, content, encoding, feed, figures, lines, methods, openapi, requests,
+};
 
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
 const TIME: Duration = Duration::from_secs(150);
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
+/// The path of the live feed.
+pub(crate) const FEED: &str = "/hyper-storage/feed";
 
 /// The parts that all requests share. Each request makes several copies, so a copy is one counter.
 #[derive(Debug, Clone)]
@@ -61,10 +70,18 @@ pub struct Parts {
     pub figures: Figures,
     /// The items of a page, unless a request says otherwise.
     pub page_size: usize,
+    /// The tickets for the live feed.
+    pub tickets: Tickets,
+    /// Where callers reach the gateway.
+    pub public_url: PublicUrl,
+    /// The source of ids of requests.
+    pub ids: Arc<dyn Ids>,
+    /// Whether the gateway is to end soon, and asks for no more requests.
+    pub is_leaving: AtomicBool,
 }
 
-/// The router of all resources.
-pub fn router(shared: Shared) -> Router {
+/// The router of all resources, for pages of these origins.
+pub fn router(shared: Shared, origins: &[Origin]) -> Router {
     let content = get(content::get)
         .put(content::put)
         .patch(content::patch)
@@ -72,16 +89,18 @@ pub fn router(shared: Shared) -> Router {
         .post(content::post)
         .fallback(methods::unknown)
         .layer(middleware::from_fn(in_time));
+    let tickets = post(tickets::give).layer(middleware::from_fn(in_time));
     let import = post(lines::import).layer(DefaultBodyLimit::disable());
     // A nested router would copy the URL of each request.
     let at = |resource: &str| format!("{PREFIX}{resource}");
     let resources = Router::new()
         .route(&at("/content/{*path}"), content)
-        .route(&at("/feed"), get(feed::live))
+        .route(FEED, get(feed::live))
         .route(&at("/_changes"), get(changes::page))
         .route(&at("/_export"), get(lines::export))
         .route(&at("/_import"), import)
         .route(&at("/_metrics"), get(figures::page))
+        .route(&at("/tickets"), tickets)
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
         .layer(RequestDecompressionLayer::new())
@@ -90,7 +109,7 @@ pub fn router(shared: Shared) -> Router {
             shared.clone(),
             only_with_token,
         ));
-    resources
+    let router = resources
         .route(&at("/openapi.json"), get(openapi::description))
         .route("/ready", get(ready))
         .method_not_allowed_fallback(wrong_method)
@@ -103,11 +122,21 @@ pub fn router(shared: Shared) -> Router {
             shared.clone(),
             figures::count,
         ))
+        .layer(middleware::from_fn(proxies::of_one_moment));
+    let router = match browsers::layer(origins) {
+        Some(layer) => router.layer(layer),
+        None => router,
+    };
+    router
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            requests::identify,
+        ))
         .with_state(shared)
 }
 
 async fn ready(State(shared): State<Shared>) -> StatusCode {
-    if shared.hub.is_draining() {
+    if shared.is_leaving.load(Ordering::Relaxed) || shared.hub.is_draining() {
         StatusCode::SERVICE_UNAVAILABLE
     } else {
         StatusCode::NO_CONTENT
@@ -118,7 +147,7 @@ async fn no_resource() -> Problem {
     Problem::new(
         problem::NO_RESOURCE,
         format!(
-            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics, /openapi.json and /transactions/{{id}} below {PREFIX}, and /ready"
+            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics, /tickets, /openapi.json and /transactions/{{id}} below {PREFIX}, and /ready"
         ),
     )
 }
@@ -141,17 +170,25 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
-async fn only_with_token(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+async fn only_with_token(
+    State(shared): State<Shared>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     if given.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
-        return next.run(request).await;
+        return activity::keep(next.run(request).await);
     }
-    Problem::new(
-        problem::UNAUTHORIZED,
-        "send the header Authorization: Bearer TOKEN",
-    )
-    .into_response()
+    match shared.tickets.admit(&mut request) {
+        Some(Ok(opened)) => activity::keep(activity::holding(next.run(request).await, opened)),
+        Some(Err(refusal)) => refusal.into_response(),
+        None => Problem::new(
+            problem::UNAUTHORIZED,
+            "send the header Authorization: Bearer TOKEN",
+        )
+        .into_response(),
+    }
 }
 
 /// Compares without a hint in the time that it takes.

@@ -1,21 +1,26 @@
 //! A gateway at work: its address, its tasks, and its orderly end.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use storage_documents::Documents;
-use storage_sdk::{Ids as _, RandomIds, Settings, Storage};
+use storage_sdk::{Ids as _, RandomIds, Settings, Storage, SystemClock};
 use tokio::net::TcpListener;
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::args::Args;
+use crate::connections::{self, Terms};
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::landed::LandedEnd;
 use crate::routes::{self, Parts, Shared};
-use crate::sweep;
+use crate::tickets::Tickets;
+use crate::tls::Tls;
+use crate::{limits, sweep};
 
 /// The time for requests under way, and then for the storage, at the end.
 const GRACE: Duration = Duration::from_secs(10);
@@ -23,12 +28,13 @@ const GRACE: Duration = Duration::from_secs(10);
 /// A gateway that serves.
 #[derive(Debug)]
 pub struct Gateway {
+    scheme: &'static str,
     address: SocketAddr,
     token: String,
-    hub: Hub,
+    shared: Shared,
     storage: Storage,
-    stop: oneshot::Sender<()>,
-    serving: JoinHandle<std::io::Result<()>>,
+    stop: watch::Sender<bool>,
+    serving: JoinHandle<()>,
     sweeping: AbortHandle,
 }
 
@@ -36,36 +42,48 @@ impl Gateway {
     /// Opens the storage and begins to serve.
     ///
     /// # Errors
-    /// The settings are wrong, a tier is away, or the address is taken.
+    /// The settings or the certificate are wrong, a tier is away, or the address is taken.
     pub async fn open(args: &Args) -> anyhow::Result<Self> {
+        let tls = args.tls_cert.clone().zip(args.tls_key.clone());
+        let tls = tls.map(|(certificate, key)| Tls::open(certificate, key));
+        let tls = tls.transpose()?;
+        let scheme = if tls.is_some() { "https" } else { "http" };
         let storage = storage_of(args).await?;
         let listener = TcpListener::bind(args.listen).await;
         let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
         let token = token_of(args)?;
         let figures = Figures::default();
-        let hub = Hub::new(&storage, figures.clone());
         let documents = Documents::new(&storage, &args.app, &args.region)?;
         let documents = documents.with_history(args.history.clone());
         let sweeping = sweep::begin(&documents)?;
-        let router = routes::router(Shared::new(Parts {
-            documents: documents.clone(),
-            hub: hub.clone(),
+        let ids = Arc::new(RandomIds);
+        let shared = Shared::new(Parts {
+            documents,
+            hub: Hub::new(&storage, figures.clone()),
             landed: LandedEnd::new(&storage),
             token: token.as_str().into(),
-            figures,
+            figures: figures.clone(),
             page_size: args.page_size,
-        }));
-        let address = listener.local_addr()?;
-        let (stop, stopped) = oneshot::channel();
-        let serve = axum::serve(listener, router).with_graceful_shutdown(async {
-            // A gateway that is dropped stops, too.
-            let _ = stopped.await;
+            tickets: Tickets::new(&token, Arc::new(SystemClock), ids.clone())?,
+            public_url: args.public_url.clone().unwrap_or_default(),
+            ids,
+            is_leaving: AtomicBool::new(false),
         });
-        let serving = tokio::spawn(async { serve.await });
+        let router = routes::router(shared.clone(), &args.origin);
+        let address = listener.local_addr()?;
+        let terms = Terms {
+            most: limits::connections(args.connections.get()),
+            idle: args.idle,
+            tls: tls.map(Arc::new),
+            figures,
+        };
+        let (stop, stopped) = watch::channel(false);
+        let serving = tokio::spawn(connections::serve(listener, router, terms, stopped));
         Ok(Self {
+            scheme,
             address,
             token,
-            hub,
+            shared,
             storage,
             stop,
             serving,
@@ -77,6 +95,12 @@ impl Gateway {
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// The URL of all resources.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("{}://{}{}", self.scheme, self.address, routes::PREFIX)
     }
 
     /// The storage that is served from.
@@ -91,18 +115,22 @@ impl Gateway {
         &self.token
     }
 
+    /// Says that the gateway is about to end, and goes on to serve: `/ready` is 503 from now on.
+    pub fn leave(&self) {
+        self.shared.is_leaving.store(true, Ordering::Relaxed);
+    }
+
     /// Ends in order: feeds end, requests under way finish, and the storage is closed.
     ///
     /// # Errors
     /// Requests did not finish in time, or the storage could not be closed whole.
     pub async fn close(self) -> anyhow::Result<()> {
-        self.hub.drain();
+        self.shared.hub.drain();
         self.sweeping.abort();
-        // The receiver goes only with the server.
-        let _ = self.stop.send(());
+        self.stop.send_replace(true);
         let served = tokio::time::timeout(GRACE, self.serving).await;
         let report = self.storage.close(GRACE).await;
-        served.context("requests did not finish in time")???;
+        served.context("requests did not finish in time")??;
         anyhow::ensure!(report.left() == 0, "{report:?}");
         Ok(())
     }

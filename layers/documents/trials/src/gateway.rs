@@ -1,11 +1,11 @@
 //! A gateway in a process of a trial's program.
 
 use std::io::Read as _;
-use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use anyhow::Result;
-use document_gateway::args::{Args, PAGE_SIZE};
+use clap::Parser as _;
+use document_gateway::args::Args;
 use document_gateway::serve::Gateway;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -27,17 +27,13 @@ pub struct GatewayArgs {
 /// A tier is away, or the gateway does not end in order.
 pub async fn serve(args: GatewayArgs) -> Result<()> {
     let mut term = signal(SignalKind::terminate())?;
-    let gateway = Gateway::open(&Args {
-        embedded: None,
-        config: Some(args.config),
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        token_file: Some(args.token_file),
-        history: Vec::new(),
-        page_size: PAGE_SIZE,
-        app: "documents".into(),
-        region: "main".into(),
-    })
-    .await?;
+    let config = args.config.display().to_string();
+    let token_file = args.token_file.display().to_string();
+    let options = ["--config", &config, "--token-file", &token_file];
+    // Clients of a trial may rest for longer than those of a game.
+    let fixed = ["gateway", "--listen", "127.0.0.1:0", "--idle", "1h"];
+    let args = Args::try_parse_from(fixed.into_iter().chain(options))?;
+    let gateway = Gateway::open(&args).await?;
     println!("http://{}", gateway.address());
     // A thread of its own, since the runtime would wait for a read at its end.
     std::thread::spawn(|| {

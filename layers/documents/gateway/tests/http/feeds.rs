@@ -19,15 +19,14 @@ pub(crate) struct Feed {
 
 impl Feed {
     pub(crate) async fn open(place: &Place, query: &str) -> Result<Self> {
-        Self::of(place.look(&format!("feed{query}")).await?).await
+        let response = place.look(&format!("feed{query}")).await?;
+        Self::of(response.error_for_status()?).await
     }
 
-    /// A feed that has begun.
+    /// The feed of this answer.
     pub(crate) async fn of(response: Response) -> Result<Self> {
-        let mut feed = Self {
-            response: response.error_for_status()?,
-            text: String::new(),
-        };
+        let text = String::new();
+        let mut feed = Self { response, text };
         feed.until("event: begin").await?;
         Ok(feed)
     }

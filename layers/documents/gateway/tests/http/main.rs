@@ -3,7 +3,9 @@
 
 mod answers;
 mod bodies;
+mod browsers;
 mod collections;
+mod connections;
 mod documents;
 mod feeds;
 mod keys;
@@ -13,6 +15,8 @@ mod openapi;
 mod operation;
 mod outages;
 mod place;
+mod proxies;
+mod requests;
 
 macro_rules! cases {
     ($($module:ident { $($case:ident)* })*) => {

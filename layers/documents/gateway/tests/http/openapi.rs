@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::place::{Place, header, json, refused};
 
 /// All resources with their methods. The description has these paths and no others.
-const RESOURCES: [(&str, &[&str]); 11] = [
+const RESOURCES: [(&str, &[&str]); 12] = [
     (
         "/hyper-storage/content/{path}",
         &["get", "head", "put", "patch", "delete", "post"],
@@ -26,6 +26,7 @@ const RESOURCES: [(&str, &[&str]); 11] = [
     ("/hyper-storage/transactions/{id}", &["get", "head"]),
     ("/hyper-storage/_export", &["get", "head"]),
     ("/hyper-storage/_import", &["post"]),
+    ("/hyper-storage/tickets", &["post"]),
     ("/hyper-storage/_metrics", &["get", "head"]),
     ("/hyper-storage/openapi.json", &["get", "head"]),
     ("/ready", &["get", "head"]),

@@ -1,14 +1,12 @@
 //! A gateway, and a client of it.
 
-use std::net::{Ipv4Addr, SocketAddr};
-
 use anyhow::{Context as _, Result};
-use document_gateway::args::{Args, PAGE_SIZE};
+use clap::Parser as _;
+use document_gateway::args::Args;
 use document_gateway::serve::Gateway;
 use reqwest::{Client, Method, RequestBuilder, Response};
 use serde_json::Value;
 use storage_documents::Documents;
-use storage_documents::history::History;
 use storage_tests::stack::Worker;
 use storage_tests::{Stack, World};
 use tempfile::TempDir;
@@ -27,13 +25,18 @@ pub(crate) struct Place {
 impl Place {
     /// On a file alone.
     pub(crate) async fn embedded() -> Result<Self> {
-        Self::of(tempfile::tempdir()?, None).await
+        Self::embedded_with(&[]).await
+    }
+
+    /// On a file alone, with these options.
+    pub(crate) async fn embedded_with(options: &[&str]) -> Result<Self> {
+        Self::of(tempfile::tempdir()?, None, options).await
     }
 
     /// On a file alone, with other options.
     pub(crate) async fn with(change: impl FnOnce(&mut Args)) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let mut args = args_of(&folder, false)?;
+        let mut args = args_of(&folder, false, &[])?;
         change(&mut args);
         Ok(Self {
             gateway: Gateway::open(&args).await?,
@@ -70,13 +73,17 @@ impl Place {
         std::fs::write(folder.path().join(SETTINGS), &world.text)?;
         let stack = Stack::with(world).await?;
         let worker = stack.worker();
-        Self::of(folder, Some((stack, worker))).await
+        Self::of(folder, Some((stack, worker)), &[]).await
     }
 
-    async fn of(folder: TempDir, servers: Option<(Stack, Worker)>) -> Result<Self> {
+    async fn of(
+        folder: TempDir,
+        servers: Option<(Stack, Worker)>,
+        options: &[&str],
+    ) -> Result<Self> {
         // Another test of this process may have named it.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let args = args_of(&folder, servers.is_some())?;
+        let args = args_of(&folder, servers.is_some(), options)?;
         Ok(Self {
             gateway: Gateway::open(&args).await?,
             client: Client::new(),
@@ -87,13 +94,13 @@ impl Place {
 
     /// Another gateway on the same servers.
     pub(crate) async fn another(&self) -> Result<Gateway> {
-        Gateway::open(&args_of(&self.folder, true)?).await
+        Gateway::open(&args_of(&self.folder, true, &[])?).await
     }
 
     /// Ends the gateway, and opens another one over the same data.
     pub(crate) async fn reopened(self) -> Result<Self> {
         self.gateway.close().await?;
-        Self::of(self.folder, self.servers).await
+        Self::of(self.folder, self.servers, &[]).await
     }
 
     pub(crate) async fn close(self) -> Result<()> {
@@ -157,18 +164,17 @@ impl Place {
 }
 
 /// A gateway on the folder's settings file, or on its data file alone.
-fn args_of(folder: &TempDir, on_servers: bool) -> Result<Args> {
-    let file = |name: &str| folder.path().join(name);
-    Ok(Args {
-        embedded: (!on_servers).then(|| file("data.db")),
-        config: on_servers.then(|| file(SETTINGS)),
-        listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
-        token_file: None,
-        history: vec![History::new("kept", 3, None)?],
-        page_size: PAGE_SIZE,
-        app: "documents".into(),
-        region: "main".into(),
-    })
+fn args_of(folder: &TempDir, on_servers: bool, options: &[&str]) -> Result<Args> {
+    let (option, file) = if on_servers {
+        ("--config", folder.path().join(SETTINGS))
+    } else {
+        ("--embedded", folder.path().join("data.db"))
+    };
+    let mut args = vec!["document-gateway", option];
+    args.push(file.to_str().context("a file")?);
+    args.extend(["--listen", "127.0.0.1:0", "--history", "kept=3"]);
+    args.extend(options);
+    Ok(Args::try_parse_from(args)?)
 }
 
 pub(crate) async fn json(response: Response) -> Result<Value> {

@@ -1,0 +1,140 @@
+//! What happens on a connection, so that one on which nothing happens can end.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use hyper::body::{Frame, SizeHint};
+use tokio::time::sleep;
+
+/// The most bytes of an answer that are given out at once. So an answer is under way until its
+/// client has nearly all of it.
+const FRAME_MAX: usize = 64 << 10;
+
+/// The requests of one connection.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    under_way: AtomicUsize,
+    /// Rises with each beginning and each end.
+    steps: AtomicUsize,
+}
+
+impl Activity {
+    /// A request begins.
+    pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
+        self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.steps.fetch_add(1, Ordering::Relaxed);
+        UnderWay(Arc::clone(self))
+    }
+
+    /// Waits until no request has come within the first time, or later none was there for the second.
+    pub(crate) async fn ends(&self, first: Duration, idle: Duration) {
+        sleep(first).await;
+        if self.steps.load(Ordering::Relaxed) > 0 {
+            self.rests(idle).await;
+        }
+    }
+
+    /// Waits until there was no request for this time.
+    pub(crate) async fn rests(&self, idle: Duration) {
+        loop {
+            let before = self.steps.load(Ordering::Relaxed);
+            sleep(idle).await;
+            let is_same = self.steps.load(Ordering::Relaxed) == before;
+            if is_same && self.under_way.load(Ordering::Relaxed) == 0 {
+                return;
+            }
+        }
+    }
+}
+
+/// A request that is under way.
+#[derive(Debug)]
+pub(crate) struct UnderWay(Arc<Activity>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.0.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// The mark of an answer to a caller with a token. The request is under way until its end, so an
+/// open feed keeps its connection. Other answers are short, and a client that does not take its
+/// answer holds no connection.
+#[derive(Debug, Clone)]
+struct Kept;
+
+/// Marks the answer to a caller who may be here.
+pub(crate) fn keep(mut response: Response) -> Response {
+    response.extensions_mut().insert(Kept);
+    response
+}
+
+/// Lets the request be under way until its answer has ended.
+pub(crate) fn until_its_end(mut response: Response, under_way: UnderWay) -> Response {
+    match response.extensions_mut().remove::<Kept>() {
+        Some(Kept) => holding(response, under_way),
+        None => response,
+    }
+}
+
+/// An answer that holds something until its end.
+pub(crate) fn holding<H: Send + Unpin + 'static>(response: Response, held: H) -> Response {
+    response.map(|body| {
+        Body::new(Answer {
+            body,
+            frame: Bytes::new(),
+            _held: held,
+        })
+    })
+}
+
+/// The body of an answer, and what lives as long.
+struct Answer<H> {
+    body: Body,
+    /// What was not given out yet.
+    frame: Bytes,
+    _held: H,
+}
+
+impl<H: Unpin> hyper::body::Body for Answer<H> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.frame.is_empty() {
+            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(data) => self.frame = data,
+                    Err(other) => return Poll::Ready(Some(Ok(other))),
+                },
+                other => return Poll::Ready(other),
+            }
+        }
+        let length = self.frame.len().min(FRAME_MAX);
+        Poll::Ready(Some(Ok(Frame::data(self.frame.split_to(length)))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.frame.is_empty() && self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        let waiting = u64::try_from(self.frame.len()).unwrap_or(u64::MAX);
+        let rest = self.body.size_hint();
+        let mut hint = SizeHint::new();
+        if let Some(upper) = rest.upper() {
+            hint.set_upper(upper.saturating_add(waiting));
+        }
+        hint.set_lower(rest.lower().saturating_add(waiting));
+        hint
+    }
+}

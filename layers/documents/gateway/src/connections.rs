@@ -1,0 +1,226 @@
+//! Connections: how many there are at once, and how one of them ends.
+//!
+//! A connection ends once it has had no request for a while, whatever else it does. So one that is
+//! silent, one with half a head, and one that a client keeps for later do not stay. A live feed is a
+//! request under way, and no time limits it.
+
+use std::io::ErrorKind;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::time::{Instant, sleep, timeout};
+use tokio_rustls::server::TlsStream;
+
+use crate::activity::{Activity, until_its_end};
+use crate::figures::Figures;
+use crate::tls::Tls;
+
+/// How long a new connection may take to send the head of its first request.
+const FIRST_MAX: Duration = Duration::from_secs(10);
+/// How long a connection that is to end stays open without a request.
+const LAST: Duration = Duration::from_secs(1);
+/// The pause after a connection that could not be taken.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Between two lines of the log about the limit, or about connections that could not be taken.
+const TELL_EVERY: Duration = Duration::from_mins(1);
+/// The most requests at once on one connection of HTTP/2. Each open feed is one.
+const STREAMS_MAX: u32 = 1_000;
+/// How often the client of an HTTP/2 connection is asked whether it is there, and its time to answer.
+const PING_EVERY: Duration = Duration::from_secs(20);
+/// The most bytes of a head by HTTP/2. The longest path fits.
+const HEAD_BYTES_MAX: u32 = 128 << 10;
+
+/// How connections are served.
+#[derive(Debug, Clone)]
+pub(crate) struct Terms {
+    /// The most at once. Further ones wait.
+    pub(crate) most: u32,
+    /// How long one stays open without a request.
+    pub(crate) idle: Duration,
+    /// Without it, they have no TLS.
+    pub(crate) tls: Option<Arc<Tls>>,
+    /// They are counted here.
+    pub(crate) figures: Figures,
+}
+
+/// Serves until it is told to stop. Then each connection ends with its requests.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    terms: Terms,
+    stop: watch::Receiver<bool>,
+) {
+    let mut door = Door {
+        listener,
+        places: Arc::new(Semaphore::new(
+            usize::try_from(terms.most).unwrap_or(usize::MAX),
+        )),
+        is_full: Seldom::default(),
+        fails: Seldom::default(),
+    };
+    loop {
+        let (stream, place) = tokio::select! {
+            Some(next) = door.next() => next,
+            () = stopped(stop.clone()) => break,
+        };
+        let (router, terms, stop) = (router.clone(), terms.clone(), stop.clone());
+        tokio::spawn(async move {
+            let _place = (place, terms.figures.connected());
+            // An event of a feed is a small packet, which shall not wait for others.
+            let _ = stream.set_nodelay(true);
+            match &terms.tls {
+                None => serve_one(stream, router, terms.idle, stop).await,
+                Some(tls) => {
+                    if let Some(stream) = encrypted(stream, tls, stop.clone()).await {
+                        serve_one(stream, router, terms.idle, stop).await;
+                    }
+                }
+            }
+        });
+    }
+    let Door {
+        places, listener, ..
+    } = door;
+    drop(listener);
+    // All places are free once all connections have ended.
+    let _ = places.acquire_many(terms.most).await;
+}
+
+/// Where connections come in.
+struct Door {
+    listener: TcpListener,
+    places: Arc<Semaphore>,
+    is_full: Seldom,
+    fails: Seldom,
+}
+
+/// A line of the log that comes at most once in a while.
+#[derive(Default)]
+struct Seldom(Option<Instant>);
+
+impl Seldom {
+    fn is_due(&mut self) -> bool {
+        let is_due = self.0.is_none_or(|told| told.elapsed() >= TELL_EVERY);
+        if is_due {
+            self.0 = Some(Instant::now());
+        }
+        is_due
+    }
+}
+
+impl Door {
+    /// The next connection and its place.
+    async fn next(&mut self) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        loop {
+            // ORDER: before the connection is taken, so that none beyond the limit uses up a file.
+            let place = self.place().await?;
+            match self.listener.accept().await {
+                Ok((stream, _)) => return Some((stream, place)),
+                Err(error) if is_of_client(&error) => {}
+                Err(error) => self.failed(&error).await,
+            }
+        }
+    }
+
+    async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        if self.is_full.is_due() {
+            tracing::warn!(
+                "all connections are taken, so further ones wait: raise --connections, or let clients share them"
+            );
+        }
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    async fn failed(&mut self, error: &std::io::Error) {
+        if self.fails.is_due() {
+            tracing::warn!(%error, "a connection could not be taken; if the limit of open files is reached, raise it (ulimit -n)");
+        }
+        sleep(AGAIN).await;
+    }
+}
+
+/// A client that went away before it was served.
+fn is_of_client(error: &std::io::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::ConnectionRefused | ErrorKind::ConnectionAborted | ErrorKind::ConnectionReset
+    )
+}
+
+/// Waits for the end. A gateway that is dropped stops, too.
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+/// The connection by TLS, unless the client is too slow or speaks none.
+async fn encrypted(
+    stream: TcpStream,
+    tls: &Tls,
+    stop: watch::Receiver<bool>,
+) -> Option<TlsStream<TcpStream>> {
+    let accepted = tls.acceptor(Instant::now()).accept(stream);
+    tokio::select! {
+        accepted = timeout(FIRST_MAX, accepted) => accepted.ok()?.ok(),
+        () = stopped(stop) => None,
+    }
+}
+
+/// Serves one connection until it ends.
+async fn serve_one(
+    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    router: Router,
+    idle: Duration,
+    stop: watch::Receiver<bool>,
+) {
+    let activity = Arc::<Activity>::default();
+    let router = TowerToHyperService::new(router);
+    let service = service_fn(|request: hyper::Request<Incoming>| {
+        let under_way = activity.begin();
+        let answer = router.call(request);
+        async move {
+            let response: Response = answer.await?;
+            Ok::<_, std::convert::Infallible>(until_its_end(response, under_way))
+        }
+    });
+    let http = http();
+    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        // A client that goes away or sends no HTTP is no failure of this program.
+        _ = served.as_mut() => return,
+        () = activity.ends(idle.min(FIRST_MAX), idle) => {}
+        () = stopped(stop) => {}
+    }
+    served.as_mut().graceful_shutdown();
+    tokio::select! {
+        _ = served => {}
+        () = activity.rests(LAST) => {}
+    }
+}
+
+/// HTTP/1.1, or HTTP/2 by its first bytes.
+fn http() -> Builder<TokioExecutor> {
+    let mut http = Builder::new(TokioExecutor::new());
+    // The time without a request is that for heads, too.
+    http.http1().header_read_timeout(None);
+    http.http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_EVERY)
+        .max_concurrent_streams(STREAMS_MAX)
+        .max_header_list_size(HEAD_BYTES_MAX);
+    http
+}
