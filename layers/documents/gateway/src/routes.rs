@@ -12,7 +12,6 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
-use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::feed::Hub;
 use crate::figures::Figures;
@@ -81,8 +80,7 @@ pub fn router(shared: Shared) -> Router {
         .route(&at("/_metrics"), get(figures::page))
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
-        .layer(RequestDecompressionLayer::new())
-        .layer(middleware::from_fn(encoding::known))
+        .layer(middleware::from_fn(encoding::unpack))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
