@@ -58,7 +58,7 @@ pub async fn get(
         Place::Collection => list::page(&shared, &path, query, &headers).await,
         _ => document(&shared, &path, query, &headers).await,
     };
-    response.map(revalidated).map_err(Problem::of_read)
+    response.map(revalidated)
 }
 
 /// Caches ask again each time, with the tag.

@@ -1,23 +1,27 @@
 //! Bodies that are compressed on their way: those of requests are unpacked, and those of answers are
 //! packed if the caller accepts that.
 
+use async_compression::tokio::bufread::GzipDecoder;
+use axum::body::Body;
 use axum::extract::Request;
 use axum::http::{HeaderValue, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::TryStreamExt as _;
+use tokio_util::io::{ReaderStream, StreamReader};
 use tower_http::CompressionLevel;
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
 
 use crate::problem::{self, Problem};
 
-/// The encoding of bodies that the gateway knows.
-const GZIP: HeaderValue = HeaderValue::from_static("gzip");
+/// The bytes that are unpacked at a time.
+const CHUNK: usize = 64 << 10;
 /// A shorter answer is not packed.
 const PACKED_MIN: u16 = 4 << 10;
 
-/// Lets the encodings of requests pass that the gateway knows, in one spelling each.
-pub(crate) async fn known(mut request: Request, next: Next) -> Response {
+/// Unpacks the body of a request, and refuses encodings that the gateway does not know.
+pub(crate) async fn unpack(mut request: Request, next: Next) -> Response {
     let encodings = request.headers().get_all(header::CONTENT_ENCODING);
     let mut given = encodings.iter().map(|text| text.as_bytes().trim_ascii());
     let (encoding, more) = (given.next().unwrap_or_default(), given.next());
@@ -28,12 +32,21 @@ pub(crate) async fn known(mut request: Request, next: Next) -> Response {
         let message = format!("the body is encoded as {given:?}; send it as gzip, or as it is");
         return Problem::new(problem::ENCODING, message).into_response();
     }
-    let headers = request.headers_mut();
-    headers.remove(header::CONTENT_ENCODING);
     if is_gzip {
-        headers.insert(header::CONTENT_ENCODING, GZIP);
+        let headers = request.headers_mut();
+        headers.remove(header::CONTENT_ENCODING);
+        headers.remove(header::CONTENT_LENGTH);
+        request = request.map(unpacked);
     }
     next.run(request).await
+}
+
+/// The body without its encoding: all of its members, as files that were packed one by one have them.
+fn unpacked(body: Body) -> Body {
+    let chunks = body.into_data_stream().map_err(std::io::Error::other);
+    let mut decoder = GzipDecoder::new(StreamReader::new(chunks));
+    decoder.multiple_members(true);
+    Body::from_stream(ReaderStream::with_capacity(decoder, CHUNK))
 }
 
 /// Packs answers, fast rather than small. Events of a feed would wait for one another, so feeds stay as they are.

@@ -114,13 +114,6 @@ impl Problem {
         }
     }
 
-    /// The problem of a read, which changes nothing whatever its outcome.
-    #[must_use]
-    pub fn of_read(self) -> Self {
-        let outcome = Outcome::NotApplied;
-        Self { outcome, ..self }
-    }
-
     /// Names the methods that the resource has.
     #[must_use]
     pub fn allow(self, methods: &'static str) -> Self {

@@ -14,7 +14,6 @@ use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
 use storage_sdk::Ids;
-use tower_http::decompression::RequestDecompressionLayer;
 
 use crate::browsers::{self, Origin};
 use crate::feed::Hub;
@@ -103,8 +102,7 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .route(&at("/tickets"), tickets)
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
-        .layer(RequestDecompressionLayer::new())
-        .layer(middleware::from_fn(encoding::known))
+        .layer(middleware::from_fn(encoding::unpack))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
@@ -158,14 +156,11 @@ async fn wrong_method() -> Problem {
 
 /// A request with its whole body has a bounded time. So a client that stands still holds nothing.
 async fn in_time(request: Request, next: Next) -> Response {
-    let is_read = request.method().is_safe();
     match tokio::time::timeout(TIME, next.run(request)).await {
         Ok(response) => response,
         Err(_) => {
             let message = format!("the request took more than {} s", TIME.as_secs());
-            let problem = Problem::unknown(message);
-            let problem = if is_read { problem.of_read() } else { problem };
-            problem.into_response()
+            Problem::unknown(message).into_response()
         }
     }
 }

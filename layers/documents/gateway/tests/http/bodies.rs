@@ -91,7 +91,9 @@ pub(crate) async fn a_body_is_taken_packed_and_its_limits_are_those_of_the_unpac
     let import = place.client.post(place.url("_import"));
     let import = import.bearer_auth(place.gateway.token());
     let import = import.header("content-encoding", "gzip");
-    let lines = packed("{\"path\":\"c\",\"body\":1}\n{\"path\":\"d\",\"body\":1}\n")?;
+    // Files that were packed one by one, one behind the other.
+    let line = |path| packed(&format!("{{\"path\":\"{path}\",\"body\":1}}\n"));
+    let lines = [line("c")?, line("d")?].concat();
     let import = import.body(lines).send().await?.error_for_status()?;
     assert_eq!(body_of(import).await?.get("put"), Some(&json!(2)));
 
@@ -104,6 +106,10 @@ pub(crate) async fn a_body_is_taken_packed_and_its_limits_are_those_of_the_unpac
     }
     let broken = send(Method::PUT, "x", "gzip", body.into()).await?;
     assert_eq!(refused(broken).await?, (400, "request".to_owned()));
+    let mut cut = packed(body)?;
+    cut.truncate(cut.len() - 9);
+    let cut = send(Method::PUT, "x", "gzip", cut).await?;
+    assert_eq!(refused(cut).await?, (400, "request".to_owned()));
     // A small body can be large once it is unpacked.
     let bomb = packed(&format!("\"{}\"", "x".repeat(64 << 20)))?;
     let bomb = send(Method::PUT, "x", "gzip", bomb).await?;
