@@ -101,6 +101,8 @@ impl Sweeper {
 
     /// Goes on with the next kind of owners. Returns whether that begins another pass.
     fn turn(&mut self) -> bool {
+        // Collections may be deleted until the next pass.
+        self.landed = Landed::default();
         let page = &mut self.page;
         // What was forgotten has landed as removed some time later.
         let (next, removed) = match page.logic_type.as_str() {
@@ -117,10 +119,13 @@ impl Sweeper {
         let id = row.owner.id();
         if row.owner.logic_type() == KEY {
             let owner = self.documents.bytes.owner(KEY, id)?;
-            if row.cell.live().is_some() {
-                swept.forgotten += u64::from(self.documents.forget(&owner).await?);
-            } else {
-                self.documents.give_up(&owner).await?;
+            match row.cell.live() {
+                None => self.documents.give_up(&owner).await?,
+                // Most are not, so they are not loaded.
+                Some(entry) if self.documents.is_old(entry)? => {
+                    swept.forgotten += u64::from(self.documents.forget(&owner).await?);
+                }
+                Some(_) => {}
             }
             return Ok(());
         }

@@ -17,6 +17,8 @@ use crate::{Documents, Result};
 /// The most that a follower gets anew.
 const MISSED_MAX: usize = 10_000;
 const MISSED_BYTES: usize = 16 << 20;
+/// The most events of all paths that are read for it.
+const READ_MAX: usize = 100_000;
 /// The events of a page.
 const PAGE: u64 = 16;
 /// About how many bytes of pages are kept for other followers.
@@ -130,6 +132,7 @@ pub struct Missed {
     page: Page,
     next: usize,
     looks: usize,
+    read: usize,
     events: usize,
     bytes: usize,
 }
@@ -179,6 +182,7 @@ impl Documents {
             page: Page::default(),
             next: 0,
             looks: 0,
+            read: 0,
             events: 0,
             bytes: 0,
         }))
@@ -202,8 +206,9 @@ impl Missed {
     pub async fn next(&mut self) -> Result<Step> {
         loop {
             if let Some(event) = self.page.get(self.next).cloned() {
-                self.next += 1;
-                if !event.follows(self.at.of(event.partition).unwrap_or_default()) {
+                (self.next, self.read) = (self.next + 1, self.read + 1);
+                let follows = event.follows(self.at.of(event.partition).unwrap_or_default());
+                if !follows || self.read > READ_MAX {
                     return Ok(Step::Lost);
                 }
                 self.at.move_to(event.partition, event.position);

@@ -93,6 +93,9 @@ struct Done {
     t: u64,
     /// Whether it created the document.
     c: bool,
+    /// The revision that it made, if that was known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    r: Option<u64>,
     /// The id that it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     i: Option<String>,
@@ -188,7 +191,7 @@ impl Documents {
     ) -> Result<()> {
         let sent = match durability {
             Durability::Cached => return Ok(()),
-            Durability::Landed { timeout } => self.land(owner, timeout.min(left)).await,
+            Durability::Landed { timeout } => self.land(owner, timeout).await,
             // What the server has copied or synced, it has with all that came before.
             _ => self.write_behind(owner, durability, left).await,
         };
@@ -216,14 +219,19 @@ impl Documents {
         Ok(())
     }
 
+    /// Whether the value of an entry is that of an old call.
+    pub(crate) fn is_old(&self, entry: &[u8]) -> Result<bool> {
+        let done: Done = serde_json::from_slice(entry).map_err(unreadable)?;
+        Ok(done.is_old(self.clock.now()))
+    }
+
     /// Forgets an entry that is old. Returns whether it was.
     pub(crate) async fn forget(&self, owner: &ByteOwner) -> Result<bool> {
         let record = owner.get([DONE]).await?;
         let Some(value) = record.get(DONE) else {
             return Ok(false);
         };
-        let done: Done = serde_json::from_slice(value).map_err(unreadable)?;
-        if !done.is_old(self.clock.now()) {
+        if !self.is_old(value)? {
             return Ok(false);
         }
         let removed = owner.remove([DONE, ANSWER]).if_version(record.version());
@@ -251,7 +259,7 @@ impl Entry<'_> {
         &self,
         step: Transaction,
         path: &Path,
-        (now, created): (Timestamp, bool),
+        (now, created, revision): (Timestamp, bool, Option<u64>),
     ) -> Result<Transaction> {
         let id = path.as_str().rsplit('/').next();
         let done = Done {
@@ -259,6 +267,7 @@ impl Entry<'_> {
             q: self.once.request.clone(),
             t: now.0 / 1_000,
             c: created,
+            r: revision,
             i: id.filter(|_| path != self.path).map(ToOwned::to_owned),
         };
         let done = text_of(&done)?;
@@ -315,7 +324,11 @@ impl Entry<'_> {
         };
         Ok(Changed {
             path,
-            revision: answer.as_ref().map_or(revision, |answer| answer.r),
+            revision: answer
+                .as_ref()
+                .map(|answer| answer.r)
+                .or(done.r)
+                .unwrap_or(revision),
             version: version.unwrap_or(record.version()),
             created: done.c,
             count: answer.and_then(|answer| answer.n),

@@ -65,7 +65,7 @@ impl Documents {
         });
         let step = keeping.join(step);
         let step = match entry {
-            Some(entry) => entry.join(step, path, (now, created))?,
+            Some(entry) => entry.join(step, path, (now, created, Some(revision)))?,
             None => step,
         };
         let receipt = step.durability(call.durability).deadline(left).await?;

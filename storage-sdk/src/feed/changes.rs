@@ -175,13 +175,18 @@ impl Changes {
     /// Whether a place behind the end of the feed is in neither tier. A live reader gives places of
     /// notes that have not landed.
     async fn is_lost(&self, ends: &FeedEnds, after: Position) -> bool {
-        if ends.last.number >= after.number {
+        if ends.last.number > after.number {
             // Numbers go on over epochs. So the feed gave this number in an earlier epoch.
             return after.number > 0;
         }
         let peeked = self.core.tiers.hot().peek(&[ends.partition]).await.pop();
-        // While the hot tier is away, nobody knows.
-        peeked.is_some_and(|peek| peek.is_ok_and(|peek| peek.last_note.number < after.number))
+        // A change of the epoch moves the end of the hot tier without a note. While it is away, nobody
+        // knows.
+        peeked.is_some_and(|peek| {
+            peek.is_ok_and(|peek| {
+                peek.last_note.number < after.number || peek.last_note.epoch < after.epoch
+            })
+        })
     }
 
     /// The next events of a partition that has some.

@@ -258,7 +258,15 @@ async fn settled(shared: &Shared, call: &Call, changed: &Changed) -> Result<(), 
         return Ok(());
     };
     let end = Instant::now() + timeout;
-    while shared.documents.state(partition, place).await? != Some(Known::Landed) {
+    // The change is made. So a tier that does not answer now is asked again.
+    while shared
+        .documents
+        .state(partition, place)
+        .await
+        .ok()
+        .flatten()
+        != Some(Known::Landed)
+    {
         if Instant::now() >= end {
             let message = "the change is in the database, but its event is not yet";
             return Err(Problem::applied(message));

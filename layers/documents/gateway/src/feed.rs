@@ -275,7 +275,7 @@ pub async fn live(
     // The header is of a client that comes back, so it is newer than the parameter.
     let since = match headers::text(&headers, &LAST_EVENT_ID)? {
         Some(id) if !id.is_empty() => Some(id.to_owned()),
-        _ => given,
+        _ => given.filter(|since| !since.is_empty()),
     };
     let follower = Follower::new(&shared, prefix, filter).await?;
     let follower = follower.begin(since.as_deref()).await?;

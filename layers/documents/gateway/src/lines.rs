@@ -88,14 +88,23 @@ pub async fn import(State(shared): State<Shared>, body: Body) -> Result<Response
     let mut chunks = body.into_data_stream();
     loop {
         let chunk = chunks.next().await.transpose();
-        let cut = |error| Problem::new(problem::REQUEST, format!("the body was cut: {error}"));
+        let put_before = report.put;
+        let cut = |error| {
+            let message =
+                format!("the body was cut after {put_before} documents were put: {error}");
+            Problem::new(problem::REQUEST, message).in_part()
+        };
         let chunk = chunk.map_err(cut)?;
         let is_end = chunk.is_none();
         rest.extend_from_slice(&chunk.unwrap_or_default());
         let lines = take_lines(&mut rest, is_end);
         if rest.len() > LINE_MAX {
-            let message = format!("line {} is longer than {LINE_MAX} bytes", number + 1);
-            return Err(Problem::new(problem::TOO_LARGE, message));
+            let message = format!(
+                "line {} is longer than {LINE_MAX} bytes; {} documents before it were put",
+                number + 1,
+                report.put
+            );
+            return Err(Problem::new(problem::TOO_LARGE, message).in_part());
         }
         put(&shared.documents, lines, &mut number, &mut report).await;
         shared.hub.changed();

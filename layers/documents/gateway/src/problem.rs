@@ -114,6 +114,13 @@ impl Problem {
         }
     }
 
+    /// A request of which a part may be carried out.
+    #[must_use]
+    pub fn in_part(self) -> Self {
+        let outcome = Outcome::Unknown;
+        Self { outcome, ..self }
+    }
+
     /// Names the methods that the resource has.
     #[must_use]
     pub fn allow(self, methods: &'static str) -> Self {

@@ -32,6 +32,8 @@ use crate::routes::{FEED, Shared};
 const OPENS_FOR: Duration = Duration::from_mins(1);
 /// How long a ticket may come back behind its last feed.
 const COMES_BACK_FOR: Duration = Duration::from_mins(10);
+/// The most feeds that one ticket has open. One page needs one or two.
+const OPEN_MAX: usize = 8;
 /// The most tickets that have opened a feed, each of about 100 bytes.
 const USED_MAX: usize = 65_536;
 /// The most bytes of a prefix, as of a path.
@@ -144,6 +146,7 @@ impl Tickets {
         let is_full = used.len() >= USED_MAX;
         let is_new = now < ticket.opens_until;
         match used.get_mut(&ticket.signature) {
+            Some(one) if one.open >= OPEN_MAX => return Err(Refusal::Busy),
             Some(one) if is_new || !one.is_over(now) => one.open += 1,
             None if is_new && is_full => return Err(Refusal::Full),
             None if is_new => {
@@ -236,6 +239,8 @@ pub(crate) enum Refusal {
     Elsewhere(String),
     /// It has run out.
     Over,
+    /// It has opened too many feeds.
+    Busy,
     /// Too many tickets have opened a feed.
     Full,
 }
@@ -252,6 +257,10 @@ impl Refusal {
             Self::Elsewhere(prefix) => (
                 problem::TICKET,
                 format!("the ticket is for the feed below {prefix:?}; send prefix= with that or a longer one"),
+            ),
+            Self::Busy => (
+                problem::TICKETS,
+                format!("the ticket has {OPEN_MAX} feeds open; close one, or POST to /hyper-storage/tickets for another ticket"),
             ),
             Self::Full => (
                 problem::TICKETS,

@@ -82,6 +82,8 @@ impl Documents {
         let next = head.revision.saturating_add(1);
         let keeping = self.keeping((write.path, &owner), found, &texts, (next, now))?;
         let keeps = self.history_of(write.path).is_some();
+        // Otherwise others can change their items in between.
+        let known = keeps.then_some(next);
         let note = Note::of(texts.method, now, texts.told());
         let note = note.with_item(write.id, found.version).to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
@@ -104,7 +106,7 @@ impl Documents {
             });
         let step = keeping.join(step);
         let step = match write.entry {
-            Some(entry) => entry.join(step, write.path, (now, created))?,
+            Some(entry) => entry.join(step, write.path, (now, created, known))?,
             None => step,
         };
         let sent = step.durability(write.call.durability).deadline(left);
@@ -176,19 +178,20 @@ impl Documents {
         left: Duration,
     ) -> Result<Changed> {
         let (now, created) = (self.clock.now(), method == Method::Put);
+        let next = head.revision.saturating_add(1);
         let note = Note::of(method, now, None).to_bytes()?;
         let step = owner.transaction(|part| {
             let part = part.add(REVISION, 1).note(note).if_version(head.version);
             match method {
                 Method::Delete => {
-                    let next = head.present().saturating_add(1).to_string();
-                    part.remove(COUNT).set(GENERATION, next)
+                    let generation = head.present().saturating_add(1).to_string();
+                    part.remove(COUNT).set(GENERATION, generation)
                 }
                 _ => head.unchanged(part.set(COUNT, "0")),
             }
         });
         let step = match entry {
-            Some(entry) => entry.join(step, path, (now, created))?,
+            Some(entry) => entry.join(step, path, (now, created, Some(next)))?,
             None => step,
         };
         let receipt = step.durability(call.durability).deadline(left).await?;

@@ -261,6 +261,16 @@ pub(crate) async fn a_client_goes_on_after_a_restart_of_the_gateway(place: Place
     feed.until("\"body\":3}").await?;
     assert!(!feed.text.contains("reset"), "{}", feed.text);
     drop(feed);
+    // Ids from before any change of the new run.
+    let place = place.reopened().await?;
+    let since = Feed::open(&place, "?prefix=a").await?.last_id().to_owned();
+    let page = place.look(&format!("_changes?since={since}")).await?;
+    assert_eq!(page.status(), 200);
+    let mut feed = Feed::open(&place, &format!("?prefix=a&since={since}")).await?;
+    place.put("a/1", "4").await?.error_for_status()?;
+    feed.until("\"body\":4}").await?;
+    assert!(!feed.text.contains("reset"), "{}", feed.text);
+    drop(feed);
     place.close().await
 }
 
