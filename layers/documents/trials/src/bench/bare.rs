@@ -139,6 +139,7 @@ async fn list(
         .bind(from.as_bytes())
         .bind(before.as_bytes())
         .bind(FIELD.as_bytes())
+        .bind(0) // live ones
         .bind(ROWS);
     let rows = query.fetch_all(&bare.database).await.map_err(failed)?;
     Ok((JSON, array(&rows).map_err(failed)?))
