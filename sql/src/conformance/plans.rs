@@ -22,7 +22,7 @@ pub struct Planned {
 /// The samples of columns. They name the owner 00001 and its field f, partition 1 with the
 /// note 1-1, and the sink audit. In a list the owners, fields and partitions ascend. Texts are binary, as the driver
 /// sends them. For other texts the server chooses other plans.
-const SAMPLES: [(&str, &str); 14] = [
+const SAMPLES: [(&str, &str); 15] = [
     ("app_id", "_binary'game'"),
     ("region_id", "_binary'eu'"),
     ("logic_type", "_binary'player'"),
@@ -37,6 +37,7 @@ const SAMPLES: [(&str, &str); 14] = [
     ("stamp", "1"),
     ("hot", "1"),
     ("id", "1"),
+    ("is_del", "0"),
 ];
 
 /// All statements with a declared plan, for this table of rows. A statement with a list comes with
