@@ -88,6 +88,8 @@ pub(crate) async fn to_its_end(request: Request, next: Next) -> Response {
         let chunk = body.next().await?;
         Some((chunk, body))
     });
+    // A layer may ask once more behind the end.
+    let chunks = chunks.fuse();
     let request = Request::from_parts(head, Body::from_stream(chunks));
     let mut response = next.run(request).await;
     if !body.drain().await {

@@ -8,6 +8,7 @@ use axum::extract::{RawQuery, State};
 use axum::http::{HeaderMap, HeaderName};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Line, KeepAlive, Sse};
+use futures::StreamExt as _;
 use storage_documents::filter::Filter;
 use storage_sdk::feed::{Cursor, Event as Told, Live, LiveEvent};
 use storage_sdk::{Kind, Storage};
@@ -283,5 +284,7 @@ pub async fn live(
         let line: Line = follower.next().await?;
         Some((Ok::<Line, Infallible>(line), follower))
     });
+    // A layer may ask once more behind the end.
+    let lines = lines.fuse();
     Ok(Sse::new(lines).keep_alive(KeepAlive::new().interval(HEARTBEAT)))
 }

@@ -42,7 +42,8 @@ pub async fn export(
     parameters.finish("an export takes prefix")?;
     let end = shared.documents.hot_end().await?;
     let export = shared.documents.export(&prefix, &end, PATIENCE).await?;
-    let lines = futures::stream::unfold(Some(export), step);
+    // A layer may ask once more behind the end.
+    let lines = futures::stream::unfold(Some(export), step).fuse();
     let of = HeaderValue::from_static(LINES);
     Ok(([(header::CONTENT_TYPE, of)], Body::from_stream(lines)).into_response())
 }
