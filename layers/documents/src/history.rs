@@ -100,7 +100,8 @@ impl History {
         &self,
         record: &Record,
         written: u64,
-        (wanted, now): (u64, Timestamp),
+        wanted: u64,
+        now: Timestamp,
     ) -> Result<Option<Document>> {
         let mut versions = Vec::new();
         for slot in 0..self.versions {
@@ -207,7 +208,8 @@ impl Documents {
     /// collection. `None` if it was not there, or if that version is not kept.
     ///
     /// # Errors
-    /// `Deleted`: it was deleted by then. `Query`: no versions of the path are kept. `Storage`: the tiers can't be read.
+    /// `Deleted`: it was deleted by then. `Query`: no versions of the path are kept. `Storage`: the
+    /// tiers can't be read.
     ///
     /// # Cancel safety
     /// Nothing changes.
@@ -238,7 +240,7 @@ impl Documents {
             .collect();
         let versions = self.versions_of(&owner)?;
         let record = versions.get(slots.iter().map(String::as_str)).await?;
-        history.find(&record, found.written, (revision, self.clock.now()))
+        history.find(&record, found.written, revision, self.clock.now())
     }
 
     /// The owner of the kept versions of a document or an item.
@@ -249,10 +251,12 @@ impl Documents {
     /// What a change of an owner keeps, if versions of the path are kept.
     pub(crate) fn keeping(
         &self,
-        (path, owner): (&Path, &ByteOwner),
+        path: &Path,
+        owner: &ByteOwner,
         found: &Found,
         texts: &Texts,
-        (revision, now): (u64, Timestamp),
+        revision: u64,
+        now: Timestamp,
     ) -> Result<Keeping> {
         let Some(history) = self.history_of(path) else {
             // A version that is left out leaves a hole.

@@ -164,7 +164,8 @@ impl Documents {
     pub(crate) async fn repeat(
         &self,
         entry: Option<&Entry<'_>>,
-        (changed, revision): (&ByteOwner, u64),
+        changed: &ByteOwner,
+        revision: u64,
         left: Duration,
     ) -> Result<Option<Changed>> {
         let Some(entry) = entry else {
@@ -259,7 +260,9 @@ impl Entry<'_> {
         &self,
         step: Transaction,
         path: &Path,
-        (now, created, revision): (Timestamp, bool, Option<u64>),
+        now: Timestamp,
+        created: bool,
+        revision: Option<u64>,
     ) -> Result<Transaction> {
         let id = path.as_str().rsplit('/').next();
         let done = Done {

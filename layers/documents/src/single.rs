@@ -25,13 +25,12 @@ impl Documents {
         loop {
             let found = self.find(&owner).await?;
             // ORDER: the document before the entry. A first call that ends in between changes its version.
-            let before = (&owner, found.revision);
-            let left = attempts.left()?;
-            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
+            let (entry, left) = (entry.as_ref(), attempts.left()?);
+            if let Some(done) = self.repeat(entry, &owner, found.revision, left).await? {
                 return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
-            let write = self.change((path, &owner, &found), edited, (call, entry.as_ref()), left);
+            let write = self.change(path, (&owner, &found), edited, call, entry, left);
             if let Some(done) = attempts.ended(write.await).await? {
                 return Ok(done);
             }
@@ -42,9 +41,11 @@ impl Documents {
     /// found.
     async fn change(
         &self,
-        (path, owner, found): (&Path, &ByteOwner, &Found),
+        path: &Path,
+        (owner, found): (&ByteOwner, &Found),
         edited: Edited<'_>,
-        (call, entry): (&Call, Option<&Entry<'_>>),
+        call: &Call,
+        entry: Option<&Entry<'_>>,
         left: Duration,
     ) -> Result<Changed> {
         let (now, revision) = (self.clock.now(), found.revision.saturating_add(1));
@@ -53,7 +54,7 @@ impl Documents {
         let value = stored_value(found, (&edited, &texts), call, now)?;
         let note = Note::of(texts.method, now, texts.told()).with_revision(revision);
         let note = note.to_bytes()?;
-        let keeping = self.keeping((path, owner), found, &texts, (revision, now))?;
+        let keeping = self.keeping(path, owner, found, &texts, revision, now)?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         let step = owner.transaction(|part| {
             let part = match value {
@@ -65,7 +66,7 @@ impl Documents {
         });
         let step = keeping.join(step);
         let step = match entry {
-            Some(entry) => entry.join(step, path, (now, created, Some(revision)))?,
+            Some(entry) => entry.join(step, path, now, created, Some(revision))?,
             None => step,
         };
         let receipt = step.durability(call.durability).deadline(left).await?;

@@ -10,8 +10,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use axum::body::Bytes;
-use axum::extract::rejection::BytesRejection;
 use axum::extract::{RawQuery, Request, State};
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
@@ -23,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 use storage_sdk::{Clock, Ids, Timestamp};
 
+use crate::body::read;
 use crate::content::json;
 use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
@@ -287,11 +286,11 @@ struct Given {
 /// Gives a ticket for the feed below `{"prefix":…}`.
 ///
 /// # Errors
-/// The body names no prefix, or a prefix that is too long.
+/// The body is too large, names no prefix, or a prefix that is too long.
 pub async fn give(
     State(shared): State<Shared>,
     RawQuery(query): RawQuery,
-    body: Result<Bytes, BytesRejection>,
+    request: Request,
 ) -> Result<Response, Problem> {
     Parameters::parse(query.as_deref())?
         .finish("a ticket takes none; name the prefix in the body")?;
@@ -299,7 +298,7 @@ pub async fn give(
         let message = format!("{why}; send {{\"prefix\":\"rooms/\"}}, and \"\" for all paths");
         Problem::new(problem::BODY, message)
     };
-    let body = body.map_err(|rejected| refused(rejected.body_text()))?;
+    let body = read(request).await?;
     let wish: Wish = serde_json::from_slice(&body).map_err(|error| refused(error.to_string()))?;
     if wish.prefix.len() > PREFIX_MAX {
         let message = format!(

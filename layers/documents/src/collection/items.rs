@@ -50,8 +50,11 @@ impl Documents {
         loop {
             let (head, found) = self.find_item(collection, id).await?;
             // ORDER: the item before the entry. A first call that ends in between changes its version.
-            let (before, left) = ((&head_owner, head.revision), attempts.left()?);
-            if let Some(done) = self.repeat(write.entry, before, left).await? {
+            let (revision, left) = (head.revision, attempts.left()?);
+            let done = self
+                .repeat(write.entry, &head_owner, revision, left)
+                .await?;
+            if let Some(done) = done {
                 return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
@@ -80,7 +83,7 @@ impl Documents {
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), write.call, now)?;
         let next = head.revision.saturating_add(1);
-        let keeping = self.keeping((write.path, &owner), found, &texts, (next, now))?;
+        let keeping = self.keeping(write.path, &owner, found, &texts, next, now)?;
         let keeps = self.history_of(write.path).is_some();
         // Otherwise others can change their items in between.
         let known = keeps.then_some(next);
@@ -106,7 +109,7 @@ impl Documents {
             });
         let step = keeping.join(step);
         let step = match write.entry {
-            Some(entry) => entry.join(step, write.path, (now, created, known))?,
+            Some(entry) => entry.join(step, write.path, now, created, known)?,
             None => step,
         };
         let sent = step.durability(write.call.durability).deadline(left);
@@ -148,8 +151,8 @@ impl Documents {
         loop {
             let (head, left) = (self.head(path.as_str()).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between changes its version.
-            let before = (&owner, head.revision);
-            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
+            let entry = entry.as_ref();
+            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
                 return Ok(done);
             }
             if method == Method::Delete && head.count.is_none() {
@@ -161,8 +164,7 @@ impl Documents {
                 Box::pin(self.secure(&owner, call.durability, left)).await?;
                 return Ok(unchanged(path, &head));
             }
-            let sent =
-                self.change_head((path, &owner, &head), (call, entry.as_ref()), method, left);
+            let sent = self.change_head(path, (&owner, &head), call, entry, method, left);
             if let Some(done) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
@@ -172,8 +174,10 @@ impl Documents {
     /// Creates or deletes a collection, if its head still has the version that was read.
     async fn change_head(
         &self,
-        (path, owner, head): (&Path, &ByteOwner, &Head),
-        (call, entry): (&Call, Option<&Entry<'_>>),
+        path: &Path,
+        (owner, head): (&ByteOwner, &Head),
+        call: &Call,
+        entry: Option<&Entry<'_>>,
         method: Method,
         left: Duration,
     ) -> Result<Changed> {
@@ -191,7 +195,7 @@ impl Documents {
             }
         });
         let step = match entry {
-            Some(entry) => entry.join(step, path, (now, created, Some(next)))?,
+            Some(entry) => entry.join(step, path, now, created, Some(next))?,
             None => step,
         };
         let receipt = step.durability(call.durability).deadline(left).await?;

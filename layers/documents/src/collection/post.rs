@@ -85,12 +85,12 @@ impl Documents {
         loop {
             let (head, left) = (self.head(collection).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between has drawn an id.
-            let before = (&owner, head.revision);
-            if let Some(done) = self.repeat(entry.as_ref(), before, left).await? {
+            let entry = entry.as_ref();
+            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
                 return Ok(done);
             }
             call.conditions.check(head.tag())?;
-            let sent = self.draw((path, edit), &head, (call, entry.as_ref()), left);
+            let sent = self.draw(path, edit, &head, call, entry, left);
             if let Some(Some(done)) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
@@ -101,9 +101,11 @@ impl Documents {
     /// item under that id.
     async fn draw(
         &self,
-        (path, edit): (&Path, &Edit),
+        path: &Path,
+        edit: &Edit,
         head: &Head,
-        (call, entry): (&Call, Option<&Entry<'_>>),
+        call: &Call,
+        entry: Option<&Entry<'_>>,
         left: Duration,
     ) -> Result<Option<Changed>> {
         let (collection, now) = (path.as_str(), self.clock.now());
