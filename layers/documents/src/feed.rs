@@ -6,7 +6,7 @@ use storage_sdk::ByteOwner;
 use storage_sdk::feed::{Content, Cursor, Event as Told, Partition, Position};
 use tokio::time::{Instant, sleep};
 
-use crate::{Documents, Error, Event, Kind, Path, Result};
+use crate::{Documents, Error, Event, Kind, Path, Prefixes, Result};
 
 /// The most events of a page.
 pub const CHANGES_MAX: usize = 1_000;
@@ -31,18 +31,6 @@ pub enum Change {
         /// The document, or the collection.
         path: Option<Path>,
     },
-}
-
-impl Change {
-    /// Whether a follower of a prefix is told. A follower of an item is told of its collection, too.
-    #[must_use]
-    pub fn concerns(&self, prefix: &str) -> bool {
-        let path = match self {
-            Self::Event(event) => Some(&event.path),
-            Self::Reset { path, .. } => path.as_ref(),
-        };
-        path.is_none_or(|path| path.is_below(prefix) || path.holds(prefix))
-    }
 }
 
 /// A page of landed changes.
@@ -89,7 +77,7 @@ impl Documents {
         }
     }
 
-    /// Landed changes below a prefix, in the order of each partition: each once, and never taken
+    /// Landed changes below some prefixes, in the order of each partition: each once, and never taken
     /// back. Without a cursor, the page begins with the oldest change that is kept.
     ///
     /// # Errors
@@ -98,7 +86,12 @@ impl Documents {
     ///
     /// # Cancel safety
     /// Nothing changes.
-    pub async fn changes(&self, since: Cursor, prefix: &str, most: usize) -> Result<Changes> {
+    pub async fn changes(
+        &self,
+        since: Cursor,
+        prefixes: &Prefixes,
+        most: usize,
+    ) -> Result<Changes> {
         let mut reader = self.storage.changes(since);
         let mut page = Changes {
             changes: Vec::new(),
@@ -120,7 +113,7 @@ impl Documents {
                 }
                 page.next.move_to(event.partition, event.position);
                 let change = self.change_of(&event);
-                if let Some(change) = change.filter(|change| change.concerns(prefix)) {
+                if let Some(change) = change.filter(|change| prefixes.concern(change)) {
                     bytes = bytes.saturating_add(bytes_of(&event));
                     page.changes.push(change);
                 }

@@ -36,6 +36,7 @@
 //! | [`history`] | [`History`](history::History): kept versions |
 //! | [`clean`] | [`Sweeper`](clean::Sweeper): ends documents, removes items of deleted collections, forgets keys |
 //! | [`feed`] | [`Change`], pages of landed changes, and the state of one |
+//! | [`prefixes`] | [`Prefixes`]: the paths that a follower is told of |
 //! | [`missed`] | [`Missed`](missed::Missed): what a follower has missed |
 //! | [`json`], [`json_patch`] | bodies whose numbers keep their digits, and patches |
 //! | [`lines`] | [`Export`](lines::Export): documents as lines of JSON, to copy them |
@@ -62,6 +63,7 @@ pub mod missed;
 mod number;
 pub mod once;
 pub mod path;
+pub mod prefixes;
 mod single;
 mod sizes;
 mod stored;
@@ -75,3 +77,4 @@ pub use event::{Event, Method};
 pub use feed::Change;
 pub use list::{List, Query};
 pub use path::{Path, Place};
+pub use prefixes::Prefixes;

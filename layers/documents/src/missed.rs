@@ -1,10 +1,11 @@
 //! What a follower has missed, event by event, from both tiers.
 //!
 //! Many followers come back at the same time. They share the pages of landed events that they read. So
-//! memory and reads grow with what was missed, and hardly with the number of followers.
+//! reads grow with what was missed, and hardly with the number of followers. All pages together have a
+//! bound: a follower whose page was dropped meanwhile reads it again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use storage_sdk::feed::{Cursor, Event as Told, Partition, Position};
@@ -12,7 +13,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 use crate::feed::{bytes_of, is_of_another_feed};
-use crate::{Documents, Result};
+use crate::{Documents, Prefixes, Result};
 
 /// The most that a follower gets anew.
 const MISSED_MAX: usize = 10_000;
@@ -21,7 +22,7 @@ const MISSED_BYTES: usize = 16 << 20;
 const READ_MAX: usize = 100_000;
 /// The events of a page.
 const PAGE: u64 = 16;
-/// About how many bytes of pages are kept for other followers.
+/// About how many bytes of pages are kept for all followers.
 const KEPT_BYTES: usize = 16 << 20;
 /// How many pages are read at a time. Each can have some MiB.
 const READS_MAX: usize = 4;
@@ -29,10 +30,10 @@ const READS_MAX: usize = 4;
 const LOOKS: usize = 20;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Events of a partition that have landed, in their order.
-type Page = Arc<[Told]>;
+/// Events of a partition, in their order.
+type Page = Arc<Vec<Told>>;
 
-/// The pages that followers have read lately.
+/// The pages that followers have read lately. Nobody else keeps them.
 #[derive(Debug)]
 pub(crate) struct Pages {
     kept: Mutex<Kept>,
@@ -41,10 +42,10 @@ pub(crate) struct Pages {
 
 #[derive(Debug, Default)]
 struct Kept {
-    /// By the place before their first event.
-    pages: HashMap<(Partition, Position), Page>,
-    /// In the order in which they were read.
-    order: VecDeque<(Partition, Position)>,
+    /// In the order in which they were read, with the place before their first event.
+    pages: VecDeque<((Partition, Position), Page)>,
+    /// Those to which no event can be added, by their place.
+    full: HashMap<(Partition, Position), Page>,
     bytes: usize,
 }
 
@@ -77,32 +78,29 @@ impl Pages {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let cold = documents.storage.tiers().cold();
         let events = cold.events(partition, after, limit).await;
-        let page: Page = events.map_err(storage_sdk::Error::from)?.into();
+        let page = Arc::new(events.map_err(storage_sdk::Error::from)?);
         // Another event can land behind a page that is not full.
-        if page.len() == limit {
-            self.keep((partition, after), &page);
-        }
+        self.keep((partition, after), &page, page.len() == limit);
         Ok(page)
     }
 
     fn find(&self, place: (Partition, Position)) -> Option<Page> {
-        self.kept().pages.get(&place).cloned()
+        self.kept().full.get(&place).cloned()
     }
 
-    fn keep(&self, place: (Partition, Position), page: &Page) {
+    fn keep(&self, place: (Partition, Position), page: &Page, is_full: bool) {
         let mut kept = self.kept();
-        if kept.pages.insert(place, Arc::clone(page)).is_some() {
+        if is_full && kept.full.insert(place, Arc::clone(page)).is_some() {
             return;
         }
-        kept.order.push_back(place);
+        kept.pages.push_back((place, Arc::clone(page)));
         kept.bytes = kept.bytes.saturating_add(size_of_page(page));
         while kept.bytes > KEPT_BYTES {
-            let Some(oldest) = kept.order.pop_front() else {
+            let Some((place, oldest)) = kept.pages.pop_front() else {
                 break;
             };
-            let left = kept.pages.remove(&oldest);
-            let freed = left.as_ref().map_or(0, size_of_page);
-            kept.bytes = kept.bytes.saturating_sub(freed);
+            kept.full.remove(&place);
+            kept.bytes = kept.bytes.saturating_sub(size_of_page(&oldest));
         }
     }
 
@@ -119,17 +117,17 @@ fn size_of_page(page: &Page) -> usize {
         .fold(frames, usize::saturating_add)
 }
 
-/// What a follower has missed of the changes below a prefix.
+/// What a follower has missed of the changes below some prefixes.
 #[derive(Debug)]
 pub struct Missed {
     documents: Documents,
-    prefix: String,
+    prefixes: Prefixes,
     /// Behind the events that were returned, or that do not concern the follower.
     at: Cursor,
     /// The partitions that are still to be read, and where that ends.
     left: VecDeque<(Partition, Position)>,
-    /// Events that are read and not returned, and the next of them.
-    page: Page,
+    /// The page that was read last, and the next event of it. A slow follower keeps no page alive.
+    page: Weak<Vec<Told>>,
     next: usize,
     looks: usize,
     read: usize,
@@ -150,7 +148,7 @@ pub enum Step {
 }
 
 impl Documents {
-    /// The changes below a prefix between two places of the feed, from both tiers: up to 10,000 events
+    /// The changes below some prefixes between two places of the feed, from both tiers: up to 10,000 events
     /// and 16 MiB. `None` if the first place is none of this feed, or not any more.
     ///
     /// # Errors
@@ -161,7 +159,7 @@ impl Documents {
     pub async fn missed(
         &self,
         (since, until): (&Cursor, &Cursor),
-        prefix: &str,
+        prefixes: &Prefixes,
     ) -> Result<Option<Missed>> {
         let mut reader = self.storage.changes(since.clone());
         let at = match reader.begin().await {
@@ -176,10 +174,10 @@ impl Documents {
         }
         Ok(Some(Missed {
             documents: self.clone(),
-            prefix: prefix.to_owned(),
+            prefixes: prefixes.clone(),
             at,
             left: until.positions().collect(),
-            page: Page::default(),
+            page: Weak::new(),
             next: 0,
             looks: 0,
             read: 0,
@@ -204,8 +202,10 @@ impl Missed {
     /// # Cancel safety
     /// A dropped call loses no event.
     pub async fn next(&mut self) -> Result<Step> {
+        // The page lives until its first event is returned, whatever others read.
+        let mut _fresh = None;
         loop {
-            if let Some(event) = self.page.get(self.next).cloned() {
+            if let Some(event) = self.page_event() {
                 (self.next, self.read) = (self.next + 1, self.read + 1);
                 let follows = event.follows(self.at.of(event.partition).unwrap_or_default());
                 if !follows || self.read > READ_MAX {
@@ -223,19 +223,29 @@ impl Missed {
             if self.is_whole(partition, end).await? {
                 self.left.pop_front();
                 self.looks = 0;
-            } else if !self.read(partition).await? {
-                self.looks += 1;
-                if self.looks >= LOOKS {
-                    return Ok(Step::Lost);
+            } else {
+                let page = self.read(partition).await?;
+                if page.is_empty() {
+                    self.looks += 1;
+                    if self.looks >= LOOKS {
+                        return Ok(Step::Lost);
+                    }
+                    sleep(LOOK_EVERY).await;
                 }
-                sleep(LOOK_EVERY).await;
+                (self.page, self.next) = (Arc::downgrade(&page), 0);
+                _fresh = Some(page);
             }
         }
     }
 
+    /// The next event of the page. `None` if it is over, or was dropped.
+    fn page_event(&self) -> Option<Told> {
+        self.page.upgrade()?.get(self.next).cloned()
+    }
+
     fn concerns(&self, event: &Told) -> bool {
         let change = self.documents.change_of(event);
-        change.is_some_and(|change| change.concerns(&self.prefix))
+        change.is_some_and(|change| self.prefixes.concern(&change))
     }
 
     fn counted(&mut self, event: Told) -> Step {
@@ -262,18 +272,19 @@ impl Missed {
         Ok(landed.of(partition).unwrap_or_default() == at)
     }
 
-    /// Reads the next events of a partition. False if neither tier has them at this moment.
-    async fn read(&mut self, partition: Partition) -> Result<bool> {
+    /// Reads the next events of a partition. Empty if neither tier has them at this moment.
+    async fn read(&self, partition: Partition) -> Result<Page> {
         let at = self.at.of(partition).unwrap_or_default();
         let pages = &self.documents.pages;
-        let mut page = pages.behind(&self.documents, (partition, at)).await?;
-        if page.is_empty() {
-            let notes = self.documents.storage.unlanded(partition, at).await?;
-            // One that does not follow has others before it that have landed by now.
-            let follows = notes.events.first().is_some_and(|first| first.follows(at));
-            page = notes.events.into_iter().filter(|_| follows).collect();
+        let page = pages.behind(&self.documents, (partition, at)).await?;
+        if !page.is_empty() {
+            return Ok(page);
         }
-        (self.page, self.next) = (page, 0);
-        Ok(!self.page.is_empty())
+        let notes = self.documents.storage.unlanded(partition, at).await?;
+        // One that does not follow has others before it that have landed by now.
+        let follows = notes.events.first().is_some_and(|first| first.follows(at));
+        let page = Arc::new(if follows { notes.events } else { Vec::new() });
+        pages.keep((partition, at), &page, false);
+        Ok(page)
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use crate::prefixes::is_below;
 use crate::{Error, Kind, Result};
 
 /// The most bytes of a path. With braces, the number of a collection's generation or that of an
@@ -130,15 +131,7 @@ impl Path {
     /// ```
     #[must_use]
     pub fn is_below(&self, prefix: &str) -> bool {
-        match self.0.strip_prefix(prefix) {
-            None => false,
-            Some(rest) => {
-                prefix.is_empty()
-                    || prefix.ends_with('/')
-                    || rest.is_empty()
-                    || rest.starts_with('/')
-            }
-        }
+        is_below(&self.0, prefix)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_dirty::Notes;
-use storage_model::{Cursor, Epoch, Event, Partition, Position, Token};
+use storage_model::{Content, Cursor, Epoch, Event, Partition, Position, Token};
 use tokio::time::sleep;
 
 use super::unlanded;
@@ -14,9 +14,10 @@ use crate::Result;
 use crate::core::{Core, Shared};
 
 /// The events of the database that are read at a time, and altogether, for notes that have landed
-/// before the reader came.
-const LANDED: usize = 64;
+/// before the reader came. A body can have 1 MiB.
+const LANDED: usize = 16;
 const LANDED_MAX: usize = 4_096;
+const LANDED_BYTES: usize = 32 << 20;
 /// How often the hot tier is asked while there is nothing new.
 const EVERY: Duration = Duration::from_millis(20);
 
@@ -184,18 +185,26 @@ async fn add_landed(core: &Core, partition: Partition, after: Position, notes: &
         None if notes.more => return,
         None => notes.last.number,
     };
-    let (mut landed, mut place) = (Vec::new(), after);
-    while place.number < end && landed.len() < LANDED_MAX {
+    let (mut landed, mut bytes, mut place) = (Vec::new(), 0_usize, after);
+    while place.number < end && landed.len() < LANDED_MAX && bytes < LANDED_BYTES {
         let read = core.tiers.cold().events(partition, place, LANDED).await;
         let read = read.unwrap_or_default();
         let Some(last) = read.last() else {
             break;
         };
         place = last.position;
+        bytes = read.iter().map(bytes_of).fold(bytes, usize::saturating_add);
         landed.extend(read);
     }
     landed.retain(|event| event.position.number <= end);
     notes.events.splice(..0, landed);
+}
+
+fn bytes_of(event: &Event) -> usize {
+    match &event.content {
+        Content::Note(note) => note.body.len(),
+        _ => 0,
+    }
 }
 
 /// Takes the events behind a place, and returns the new place.
@@ -233,7 +242,7 @@ fn taken(
 
 #[cfg(test)]
 mod tests {
-    use storage_model::{Content, Owner};
+    use storage_model::Owner;
 
     use super::*;
 

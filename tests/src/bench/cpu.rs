@@ -164,6 +164,14 @@ pub fn memory(pid: u32) -> Result<f64> {
     bytes_of(pid, "VmRSS:")
 }
 
+/// The most resident memory that a process has had, in bytes.
+///
+/// # Errors
+/// The process has ended.
+pub fn peak(pid: u32) -> Result<f64> {
+    bytes_of(pid, "VmHWM:")
+}
+
 fn bytes_of(pid: u32, name: &str) -> Result<f64> {
     let path = format!("/proc/{pid}/status");
     let text = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;

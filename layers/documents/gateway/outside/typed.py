@@ -88,7 +88,7 @@ with check("list_items sorts, filters and has a link to the next page"):
 with check("delete_document is told by get_transaction and get_changes"):
     gone = typed(delete_document.sync_detailed(PATH, client=client), Changed, 200)
     same(landed(gone.transaction_id), TransactionState.LANDED, "the state")
-    page = get_changes.sync(client=client, prefix=PATH)
+    page = get_changes.sync(client=client, prefix=[PATH])
     same([type(change) for change in page.results], [Change] * len(page.results), "the changes")
     same((page.results[-1].id, page.results[-1].method.value), (gone.transaction_id, "feed:delete"), "the last change")
 with check("a change that waited until it landed has landed for get_transaction and get_changes"):
@@ -96,7 +96,7 @@ with check("a change that waited until it landed has landed for get_transaction 
         path = f"outside-landed/{number}"
         put = put_document.sync(path, client=client, body=number, hyper_storage_wait=Durability.LANDED)
         same(get_transaction.sync(put.transaction_id, client=client).state, TransactionState.LANDED, "the state")
-        same([change.id for change in get_changes.sync(client=client, prefix=path).results], [put.transaction_id], "the changes")
+        same([change.id for change in get_changes.sync(client=client, prefix=[path]).results], [put.transaction_id], "the changes")
 with check("delete_collection, and a list of it then is a problem"):
     typed(delete_collection.sync_detailed("outside-members", client=client), Changed, 200)
     missing = typed(list_items.sync_detailed("outside-members", client=client), Problem, 404)

@@ -31,8 +31,8 @@ pub async fn page(
     State(shared): State<Shared>,
     RawQuery(query): RawQuery,
 ) -> Result<Response, Problem> {
-    let mut parameters = Parameters::parse(query.as_deref())?;
-    let prefix = parameters.take(&["prefix"]).unwrap_or_default();
+    let mut parameters = Parameters::with_prefixes(query.as_deref())?;
+    let prefixes = parameters.prefixes()?;
     let since = since(&shared.documents, parameters.take(&["since"])).await?;
     let most = bounded(&mut parameters, "limit", CHANGES_MAX)?
         .unwrap_or(100)
@@ -42,7 +42,7 @@ pub async fn page(
     let until = Instant::now() + Duration::from_secs(u64::try_from(wait).unwrap_or_default());
     let mut cursor = since;
     loop {
-        let page = shared.documents.changes(cursor, &prefix, most).await?;
+        let page = shared.documents.changes(cursor, &prefixes, most).await?;
         let is_over = Instant::now() >= until || shared.hub.is_draining();
         if !page.changes.is_empty() || is_over || page.more {
             return Ok(answer(&page));

@@ -156,7 +156,7 @@ pub async fn put(
     } else {
         shared.documents.put(&path, &body, &call).await?
     };
-    settled(&shared, &call, &changed).await?;
+    let changed = settled(&shared, &call, changed).await?;
     Ok(told(&shared, put_status(&changed), changed, answer))
 }
 
@@ -194,7 +194,7 @@ pub async fn patch(
         _ => Edit::merge(&body)?,
     };
     let changed = shared.documents.edit(&path, &edit, &call).await?;
-    settled(&shared, &call, &changed).await?;
+    let changed = settled(&shared, &call, changed).await?;
     Ok(told(&shared, StatusCode::OK, changed, answer))
 }
 
@@ -214,7 +214,7 @@ pub async fn delete(
     let answer = head.answer;
     let call = head.of_request(&[b"delete", path.as_str().as_bytes()])?;
     let changed = shared.documents.delete(&path, &call).await?;
-    settled(&shared, &call, &changed).await?;
+    let changed = settled(&shared, &call, changed).await?;
     Ok(told(&shared, StatusCode::OK, changed, answer))
 }
 
@@ -237,7 +237,7 @@ pub async fn post(
     let (answer, body) = (head.answer, read(request).await?);
     let call = head.of_request(&[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
-    settled(&shared, &call, &changed).await?;
+    let changed = settled(&shared, &call, changed).await?;
     let place = url_of(&shared, &changed.path);
     let mut response = told(&shared, StatusCode::CREATED, changed, answer);
     if let Ok(place) = HeaderValue::from_str(&place) {
@@ -247,33 +247,32 @@ pub async fn post(
 }
 
 /// Lets the live feed tell a change. One that waits until it has landed is answered once its event
-/// has landed, too.
-async fn settled(shared: &Shared, call: &Call, changed: &Changed) -> Result<(), Problem> {
+/// has landed, too. If the event is lost with the hot tier, the feed tells a reset in its place.
+async fn settled(shared: &Shared, call: &Call, changed: Changed) -> Result<Changed, Problem> {
     if changed.event.is_some() {
         shared.hub.changed();
     }
     let (Durability::Landed { timeout }, Some((partition, place))) =
         (call.durability, changed.event)
     else {
-        return Ok(());
+        return Ok(changed);
     };
     let end = Instant::now() + timeout;
-    // The change is made. So a tier that does not answer now is asked again.
-    while shared
-        .documents
-        .state(partition, place)
-        .await
-        .ok()
-        .flatten()
-        != Some(Known::Landed)
-    {
-        if Instant::now() >= end {
-            let message = "the change is in the database, but its event is not yet";
-            return Err(Problem::applied(message));
+    loop {
+        match shared.documents.state(partition, place).await {
+            Ok(Some(Known::Landed)) => return Ok(changed),
+            Ok(None) => {
+                let event = None;
+                return Ok(Changed { event, ..changed });
+            }
+            // The change is made. So a tier that does not answer now is asked again.
+            _ if Instant::now() >= end => {
+                let message = "the change is in the database, but its event is not yet";
+                return Err(Problem::applied(message));
+            }
+            _ => sleep(LOOK_EVERY).await,
         }
-        sleep(LOOK_EVERY).await;
     }
-    Ok(())
 }
 
 /// A write takes no parameters.

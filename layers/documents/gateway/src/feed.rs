@@ -254,7 +254,7 @@ impl Hub {
     }
 }
 
-/// The feed of all changes below `?prefix=`, from now on, or behind the event that `Last-Event-ID`
+/// The feed of all changes below each `?prefix=`, from now on, or behind the event that `Last-Event-ID`
 /// names. The first event is `begin`: changes after it are told. A client first waits for it, and then
 /// reads the documents.
 ///
@@ -265,8 +265,8 @@ pub async fn live(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> Result<impl IntoResponse, Problem> {
-    let mut parameters = Parameters::parse(query.as_deref())?;
-    let prefix = parameters.take(&["prefix"]).unwrap_or_default();
+    let mut parameters = Parameters::with_prefixes(query.as_deref())?;
+    let prefixes = parameters.prefixes()?;
     let filter = parameters.take(&["filter"]);
     let filter = filter.map(|text| Filter::parse(&text)).transpose();
     let wrong = |error| Problem::new(problem::QUERY, format!("filter: {error}"));
@@ -278,7 +278,7 @@ pub async fn live(
         Some(id) if !id.is_empty() => Some(id.to_owned()),
         _ => given.filter(|since| !since.is_empty()),
     };
-    let follower = Follower::new(&shared, prefix, filter).await?;
+    let follower = Follower::new(&shared, prefixes, filter).await?;
     let follower = follower.begin(since.as_deref()).await?;
     let lines = futures::stream::unfold(follower, |mut follower| async move {
         let line: Line = follower.next().await?;

@@ -7,7 +7,7 @@ use axum::response::sse::Event as Line;
 use storage_documents::filter::Filter;
 use storage_documents::json::Json;
 use storage_documents::missed::{Missed, Step};
-use storage_documents::{Change, Documents, Event, Method};
+use storage_documents::{Change, Documents, Event, Method, Prefixes};
 use storage_sdk::feed::{Cursor, Event as Told, Position};
 use tokio::sync::broadcast::error::RecvError;
 use tokio::time::Instant;
@@ -29,7 +29,7 @@ pub(crate) struct Follower {
     documents: Documents,
     hub: Hub,
     seat: Seat,
-    prefix: String,
+    prefixes: Prefixes,
     filter: Option<Filter>,
     /// Behind the events that the client was told, or that do not concern it.
     place: Cursor,
@@ -60,7 +60,7 @@ impl Follower {
     /// The hot tier can't be read.
     pub(crate) async fn new(
         shared: &Shared,
-        prefix: String,
+        prefixes: Prefixes,
         filter: Option<Filter>,
     ) -> Result<Self, Problem> {
         let seat = shared.hub.seat().await?;
@@ -69,7 +69,7 @@ impl Follower {
             hub: shared.hub.clone(),
             place: seat.begins.clone(),
             seat,
-            prefix,
+            prefixes,
             filter,
             waiting: VecDeque::new(),
             missed: None,
@@ -93,7 +93,7 @@ impl Follower {
             Problem::new(problem::REQUEST, message)
         })?;
         let (documents, end) = (&self.documents, &self.seat.begins);
-        let missed = documents.missed((&cursor, end), &self.prefix).await?;
+        let missed = documents.missed((&cursor, end), &self.prefixes).await?;
         // ORDER: the place of the client. Whoever comes back before the first event misses nothing.
         self.place = cursor;
         self.tell_begin();
@@ -188,7 +188,7 @@ impl Follower {
         let change = self
             .documents
             .change_of(told)
-            .filter(|change| change.concerns(&self.prefix));
+            .filter(|change| self.prefixes.concern(change));
         let (name, text) = match change {
             None => return,
             Some(Change::Event(event)) => match self.shown(&event).await {

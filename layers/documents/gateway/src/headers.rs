@@ -16,7 +16,7 @@ const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
 /// The header of the time to live, in seconds.
 const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
 /// The header of the key of a call.
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The time to wait for durability, unless a preference says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest time to wait, in seconds.

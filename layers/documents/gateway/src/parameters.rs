@@ -3,9 +3,13 @@
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
 use percent_encoding::percent_decode_str;
+use storage_documents::Prefixes;
 use storage_sdk::feed::{Cursor, Position};
 
 use crate::problem::{self, Problem};
+
+/// The name of a prefix of paths.
+const PREFIX: &str = "prefix";
 
 /// The part of a URL that names a resource.
 #[derive(Debug)]
@@ -31,12 +35,22 @@ impl Parameters {
     /// # Errors
     /// `request`: a name or a value is no UTF-8, or a name occurs twice.
     pub(crate) fn parse(query: Option<&str>) -> Result<Self, Problem> {
+        Self::parse_but(query, None)
+    }
+
+    /// As [`Parameters::parse`], of a feed: the name `prefix` may occur several times.
+    pub(crate) fn with_prefixes(query: Option<&str>) -> Result<Self, Problem> {
+        Self::parse_but(query, Some(PREFIX))
+    }
+
+    fn parse_but(query: Option<&str>, repeated: Option<&str>) -> Result<Self, Problem> {
         let mut parameters: Vec<(String, String)> = Vec::new();
         let pairs = query.unwrap_or_default().split('&');
         for pair in pairs.filter(|pair| !pair.is_empty()) {
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
-            if parameters.iter().any(|(known, _)| *known == name) {
+            let is_known = parameters.iter().any(|(known, _)| *known == name);
+            if is_known && repeated != Some(name.as_str()) {
                 let message = format!("the parameter {name:?} occurs twice; send it once");
                 return Err(Problem::new(problem::REQUEST, message));
             }
@@ -52,6 +66,15 @@ impl Parameters {
             .iter()
             .position(|(name, _)| names.contains(&name.as_str()))?;
         Some(self.0.remove(place).1)
+    }
+
+    /// Takes all prefixes. Without any, all paths are meant.
+    ///
+    /// # Errors
+    /// `query`: there are too many.
+    pub(crate) fn prefixes(&mut self) -> Result<Prefixes, Problem> {
+        let given = std::iter::from_fn(|| self.take(&[PREFIX]));
+        Ok(Prefixes::new(given)?)
     }
 
     /// Takes a number.

@@ -1,6 +1,7 @@
 //! The resources, and who may use them.
 
 use std::ops::Deref;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,7 +24,8 @@ use crate::problem::{self, Problem};
 use crate::proxies::{self, PublicUrl};
 use crate::tickets::{self, Tickets};
 use crate::{
-    activity, body, changes, content, encoding, feed, figures, lines, methods, openapi, requests,
+    activity, body, changes, content, encoding, feed, figures, headers, lines, methods, openapi,
+    requests,
 };
 
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
@@ -87,6 +89,7 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .delete(content::delete)
         .post(content::post)
         .fallback(methods::unknown)
+        .layer(middleware::from_fn(although_it_goes))
         .layer(middleware::from_fn(in_time));
     let tickets = post(tickets::give).layer(middleware::from_fn(in_time));
     let import = post(lines::import).layer(DefaultBodyLimit::disable());
@@ -165,14 +168,30 @@ async fn in_time(request: Request, next: Next) -> Response {
     }
 }
 
+/// A call with a key is carried out to its end, although its caller may go away. So a repeat has the whole
+/// answer.
+async fn although_it_goes(request: Request, next: Next) -> Response {
+    if !request.headers().contains_key(headers::KEY) {
+        return next.run(request).await;
+    }
+    match tokio::spawn(next.run(request)).await {
+        Ok(response) => response,
+        Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
+        Err(_) => {
+            Problem::unknown("the gateway ended in the middle of the request").into_response()
+        }
+    }
+}
+
 async fn only_with_token(
     State(shared): State<Shared>,
     mut request: Request,
     next: Next,
 ) -> Response {
-    let given = request.headers().get(header::AUTHORIZATION);
-    let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if given.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
+    let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
+    let first = given.next().filter(|_| given.next().is_none());
+    let first = first.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if first.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
         return activity::keep(next.run(request).await);
     }
     match shared.tickets.admit(&mut request) {
@@ -180,7 +199,7 @@ async fn only_with_token(
         Some(Err(refusal)) => refusal.into_response(),
         None => Problem::new(
             problem::UNAUTHORIZED,
-            "send the header Authorization: Bearer TOKEN",
+            "send the header Authorization: Bearer TOKEN, once",
         )
         .into_response(),
     }

@@ -16,9 +16,9 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use percent_encoding::percent_decode_str;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use storage_documents::Prefixes;
 use storage_sdk::{Clock, Ids, Timestamp};
 
 use crate::body::read;
@@ -35,8 +35,8 @@ const COMES_BACK_FOR: Duration = Duration::from_mins(10);
 const OPEN_MAX: usize = 8;
 /// The most tickets that have opened a feed, each of about 100 bytes.
 const USED_MAX: usize = 65_536;
-/// The most bytes of a prefix, as of a path.
-const PREFIX_MAX: usize = 253;
+/// The most bytes of the prefixes of a ticket. All of them are in its text, which is in a URL.
+const PREFIX_BYTES_MAX: usize = 2_048;
 /// What a signature is for. The token signs nothing else today.
 const PURPOSE: &[u8] = b"document-gateway ticket";
 
@@ -80,7 +80,7 @@ impl Use {
 /// What a ticket says.
 struct Ticket {
     opens_until: Timestamp,
-    prefix: String,
+    prefixes: Prefixes,
     signature: Signature,
 }
 
@@ -111,11 +111,14 @@ impl Tickets {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A ticket for the feed below a prefix, and the moment until which it opens one.
-    fn give(&self, prefix: &str) -> (String, Timestamp) {
+    /// A ticket for the feed below some prefixes, and the moment until which it opens one.
+    fn give(&self, prefixes: &Prefixes) -> (String, Timestamp) {
         let until = self.clock.now().plus(OPENS_FOR);
         let id = self.ids.next();
-        let said = [&until.0.to_be_bytes(), id.as_bytes(), prefix.as_bytes()].concat();
+        let texts: Vec<&str> = prefixes.iter().collect();
+        // Texts can be written.
+        let texts = serde_json::to_vec(&texts).unwrap_or_default();
+        let said = [&until.0.to_be_bytes(), id.as_bytes(), &texts].concat();
         let signature = self.sign(&said).finalize().into_bytes();
         let ticket = BASE64.encode([said.as_slice(), signature.as_slice()].concat());
         (ticket, until)
@@ -127,10 +130,11 @@ impl Tickets {
         let (said, signature) = bytes.split_last_chunk::<32>()?;
         self.sign(said).verify_slice(signature).ok()?;
         let (until, rest) = said.split_first_chunk::<8>()?;
-        let (_id, prefix) = rest.split_first_chunk::<16>()?;
+        let (_id, texts) = rest.split_first_chunk::<16>()?;
+        let texts: Vec<String> = serde_json::from_slice(texts).ok()?;
         Some(Ticket {
             opens_until: Timestamp(u64::from_be_bytes(*until)),
-            prefix: String::from_utf8(prefix.to_vec()).ok()?,
+            prefixes: Prefixes::new(texts).ok()?,
             signature: *signature,
         })
     }
@@ -179,8 +183,8 @@ impl Tickets {
         let rest = rest.join("&");
         let opened = match self.read(text) {
             None => Err(Refusal::Unknown),
-            Some(ticket) if !is_below(&rest, &ticket.prefix) => {
-                Err(Refusal::Elsewhere(ticket.prefix))
+            Some(ticket) if !is_below(&rest, &ticket.prefixes) => {
+                Err(Refusal::Elsewhere(ticket.prefixes))
             }
             Some(ticket) => self.open(&ticket),
         };
@@ -191,24 +195,11 @@ impl Tickets {
     }
 }
 
-/// Whether a request to the feed is for what lies below a prefix, and for nothing else.
-fn is_below(query: &str, prefix: &str) -> bool {
-    let pairs = query
-        .split('&')
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")));
-    let decoded = |text: &str| {
-        let text = text.replace('+', " ");
-        percent_decode_str(&text)
-            .decode_utf8()
-            .map(|text| text.into_owned())
-    };
-    let mut asked = pairs.filter(|(name, _)| decoded(name).is_ok_and(|name| name == "prefix"));
-    let is_below =
-        |(_, value): (&str, &str)| decoded(value).is_ok_and(|value| value.starts_with(prefix));
-    match asked.next() {
-        None => prefix.is_empty(),
-        Some(first) => is_below(first) && asked.all(is_below),
-    }
+/// Whether a request to the feed is for what lies below these prefixes, and for nothing else.
+fn is_below(query: &str, prefixes: &Prefixes) -> bool {
+    let asked = Parameters::with_prefixes(Some(query));
+    let asked = asked.and_then(|mut asked| asked.prefixes());
+    asked.is_ok_and(|asked| prefixes.cover(&asked))
 }
 
 /// A feed that a ticket has opened.
@@ -234,8 +225,8 @@ impl Drop for Opened {
 pub(crate) enum Refusal {
     /// No gateway with this token gave it.
     Unknown,
-    /// It is for what lies below this prefix.
-    Elsewhere(String),
+    /// It is for what lies below these prefixes.
+    Elsewhere(Prefixes),
     /// It has run out.
     Over,
     /// It has opened too many feeds.
@@ -253,10 +244,11 @@ impl Refusal {
                 problem::UNAUTHORIZED,
                 "no gateway with this token gave the ticket; POST to /hyper-storage/tickets for another one".to_owned(),
             ),
-            Self::Elsewhere(prefix) => (
-                problem::TICKET,
-                format!("the ticket is for the feed below {prefix:?}; send prefix= with that or a longer one"),
-            ),
+            Self::Elsewhere(prefixes) => {
+                let prefixes: Vec<&str> = prefixes.iter().collect();
+                let message = format!("the ticket is for the feed below {}; send prefix= with one of them, or with what lies below", prefixes.join(", "));
+                (problem::TICKET, message)
+            }
             Self::Busy => (
                 problem::TICKETS,
                 format!("the ticket has {OPEN_MAX} feeds open; close one, or POST to /hyper-storage/tickets for another ticket"),
@@ -273,7 +265,18 @@ impl Refusal {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Wish {
-    prefix: String,
+    prefix: OneOrMore,
+}
+
+/// A prefix, or several.
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "the prefix is neither a text nor a list of texts"
+)]
+enum OneOrMore {
+    One(String),
+    More(Vec<String>),
 }
 
 #[derive(Serialize)]
@@ -283,10 +286,10 @@ struct Given {
     expires: u64,
 }
 
-/// Gives a ticket for the feed below `{"prefix":…}`.
+/// Gives a ticket for the feed below `{"prefix":…}`: one, or a list.
 ///
 /// # Errors
-/// The body is too large, names no prefix, or a prefix that is too long.
+/// The body is too large, names no prefix, or prefixes that are too many or too long.
 pub async fn give(
     State(shared): State<Shared>,
     RawQuery(query): RawQuery,
@@ -295,19 +298,27 @@ pub async fn give(
     Parameters::parse(query.as_deref())?
         .finish("a ticket takes none; name the prefix in the body")?;
     let refused = |why: String| {
-        let message = format!("{why}; send {{\"prefix\":\"rooms/\"}}, and \"\" for all paths");
+        let message =
+            format!("{why}; send {{\"prefix\":\"rooms/\"}} or a list, and \"\" for all paths");
         Problem::new(problem::BODY, message)
     };
     let body = read(request).await?;
     let wish: Wish = serde_json::from_slice(&body).map_err(|error| refused(error.to_string()))?;
-    if wish.prefix.len() > PREFIX_MAX {
+    let prefixes = match wish.prefix {
+        OneOrMore::One(prefix) => Prefixes::new([prefix])?,
+        OneOrMore::More(none) if none.is_empty() => {
+            return Err(refused("the list of prefixes is empty".to_owned()));
+        }
+        OneOrMore::More(several) => Prefixes::new(several)?,
+    };
+    let bytes: usize = prefixes.iter().map(str::len).sum();
+    if bytes > PREFIX_BYTES_MAX {
         let message = format!(
-            "the prefix has {} bytes; the most is {PREFIX_MAX}",
-            wish.prefix.len()
+            "the prefixes have {bytes} bytes; the most is {PREFIX_BYTES_MAX}, so use several tickets"
         );
         return Err(Problem::new(problem::BODY, message));
     }
-    let (ticket, until) = shared.tickets.give(&wish.prefix);
+    let (ticket, until) = shared.tickets.give(&prefixes);
     let given = Given {
         ticket,
         expires: until.0 / 1_000_000,
@@ -322,6 +333,10 @@ mod tests {
     use storage_sdk::{ManualClock, SeededIds};
 
     use super::*;
+
+    fn below<const N: usize>(prefixes: [&str; N]) -> Prefixes {
+        Prefixes::new(prefixes).unwrap()
+    }
 
     fn tickets(token: &str) -> (Tickets, Arc<ManualClock>) {
         let clock = Arc::new(ManualClock::new(Timestamp(1_000_000)));
@@ -341,7 +356,7 @@ mod tests {
     #[test]
     fn a_ticket_opens_for_a_minute_and_comes_back_until_ten_behind_its_last_feed() {
         let (tickets, clock) = tickets("secret");
-        let (ticket, _) = tickets.give("a/");
+        let (ticket, _) = tickets.give(&below(["a/"]));
         let query = format!("prefix=a/b&ticket={ticket}&since=1");
         clock.advance(OPENS_FOR - Duration::from_millis(1));
         let (feed, seen) = admit(&tickets, &query).unwrap();
@@ -356,7 +371,7 @@ mod tests {
         drop(admit(&tickets, &query).unwrap());
         clock.advance(COMES_BACK_FOR);
         assert!(matches!(admit(&tickets, &query), Err(Refusal::Over)));
-        let (unused, _) = tickets.give("a/");
+        let (unused, _) = tickets.give(&below(["a/"]));
         clock.advance(OPENS_FOR);
         let late = admit(&tickets, &format!("prefix=a/&ticket={unused}"));
         // An `EventSource` does not come back behind this status.
@@ -367,7 +382,7 @@ mod tests {
     #[test]
     fn a_ticket_is_for_its_prefix_and_its_token() {
         let (tickets, _) = tickets("secret");
-        let (ticket, _) = tickets.give("rooms/");
+        let (ticket, _) = tickets.give(&below(["rooms/", "guilds/red"]));
         for query in [
             "",
             "prefix=",
@@ -375,14 +390,17 @@ mod tests {
             "prefix=players/",
             "prefix=rooms/a&prefix=b",
             "prefix=rooms/&%70refix=b",
+            "prefix=guilds/reds",
+            "prefix=guilds/",
         ] {
             let answer = admit(&tickets, &format!("{query}&ticket={ticket}"));
             assert!(matches!(answer, Err(Refusal::Elsewhere(_))), "{query}");
         }
-        let (of_all, _) = tickets.give("");
+        let (of_all, _) = tickets.give(&Prefixes::default());
         for query in [
             format!("ticket={of_all}"),
             format!("ticket={ticket}&prefix=rooms%2Flobby"),
+            format!("prefix=guilds/red&ticket={ticket}&prefix=rooms/lobby&prefix=guilds/red/seats"),
         ] {
             assert!(admit(&tickets, &query).is_ok(), "{query}");
         }
@@ -407,7 +425,7 @@ mod tests {
             signature[..8].copy_from_slice(&number.get().to_be_bytes());
             tickets.open(&Ticket {
                 opens_until: clock.now().plus(OPENS_FOR),
-                prefix: String::new(),
+                prefixes: Prefixes::default(),
                 signature,
             })
         };

@@ -13,7 +13,7 @@ async fn every_benchmark_of_documents_runs_and_gives_two_figures_and_their_ratio
     let report = smoke(&DOCUMENTS, Path::new(BENCH), |_| true).await?;
     println!("{report}");
     assert!(report.failed.is_empty(), "{:?}", report.failed);
-    assert_eq!(report.cases.len(), 6);
+    assert_eq!(report.cases.len(), 9);
     for case in &report.cases {
         let (ours, baseline) = (case.ours.figure, case.baseline.figure);
         for (what, figure) in [

@@ -92,13 +92,40 @@ async fn wished(place: &Place, body: &str) -> Result<Response> {
     Ok(request.bearer_auth(place.gateway.token()).send().await?)
 }
 
-async fn ticket(place: &Place, prefix: &str) -> Result<String> {
-    let given = wished(place, &format!(r#"{{"prefix":"{prefix}"}}"#)).await?;
+async fn ticket(place: &Place, prefix: impl Into<Value>) -> Result<String> {
+    let wish = serde_json::json!({ "prefix": prefix.into() });
+    let given = wished(place, &wish.to_string()).await?;
     assert_eq!(header(&given, "cache-control"), "no-store");
     let given = json(given.error_for_status()?).await?;
     assert!(given.get("expires").is_some_and(Value::is_u64), "{given}");
     let ticket = given.get("ticket").and_then(Value::as_str);
     Ok(ticket.context("a ticket")?.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_ticket_is_for_whole_names_and_for_several_prefixes() -> Result<()> {
+    let place = Place::embedded().await?;
+    let ticket = ticket(&place, ["rooms/red", "players/"].as_slice()).await?;
+    let ask = async |query: &str| -> Result<Response> {
+        let url = place.url(&format!("feed?ticket={ticket}{query}"));
+        Ok(place.client.get(url).send().await?)
+    };
+    let both = ask("&prefix=rooms/red/seats&prefix=players/1").await?;
+    drop(Feed::of(both.error_for_status()?).await?);
+    // The name of another room begins with that of this one.
+    for other in [
+        "",
+        "&prefix=rooms/reds",
+        "&prefix=players",
+        "&prefix=rooms/red&prefix=guilds",
+    ] {
+        let answer = refused(ask(other).await?).await?;
+        assert_eq!(answer, (403, "ticket".to_owned()), "{other}");
+    }
+    let long = vec!["a".repeat(253); 9];
+    let long = wished(&place, &serde_json::json!({ "prefix": long }).to_string()).await?;
+    assert_eq!(refused(long).await?, (400, "body".to_owned()));
+    place.close().await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,6 +172,8 @@ async fn a_ticket_opens_the_feed_below_its_prefix_and_nothing_else() -> Result<(
         "{}",
         "1",
         r#"{"prefix":1}"#,
+        r#"{"prefix":[]}"#,
+        r#"{"prefix":["a",null]}"#,
         r#"{"prefix":"a","more":1}"#,
     ] {
         let answer = refused(wished(&place, wrong).await?).await?;

@@ -116,6 +116,12 @@ pub(crate) async fn concurrent_patches_are_all_made_and_counted(place: Place) ->
 pub(crate) async fn bad_requests_are_problems_and_change_nothing(place: Place) -> Result<()> {
     let anonymous = place.client.get(place.url("content/a")).send().await?;
     assert_eq!(anonymous.status(), StatusCode::UNAUTHORIZED);
+    for tokens in [["x", place.gateway.token()], [place.gateway.token(), "x"]] {
+        let two = place.client.get(place.url("content/a"));
+        let two = two.header("authorization", format!("Bearer {}", tokens[0]));
+        let two = two.header("authorization", format!("Bearer {}", tokens[1]));
+        assert_eq!(two.send().await?.status(), StatusCode::UNAUTHORIZED);
+    }
     assert_eq!(header(&anonymous, "www-authenticate"), "Bearer");
     for (path, body, expected) in [
         ("a//b", "1", "path"),

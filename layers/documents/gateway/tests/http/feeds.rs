@@ -120,6 +120,59 @@ pub(crate) async fn the_feed_tells_each_change_below_a_prefix_and_ends_with_the_
     Ok(())
 }
 
+pub(crate) async fn a_feed_tells_what_lies_below_any_of_several_prefixes(
+    place: Place,
+) -> Result<()> {
+    const ASKED: &str = "prefix=rooms/red&prefix=rooms%2Fblue&prefix=players/";
+    let mut feed = Feed::open(&place, &format!("?{ASKED}")).await?;
+    let since = feed.last_id().to_owned();
+    for path in [
+        "rooms/red",
+        "rooms/reds",
+        "guilds/1",
+        "rooms/blue/seats",
+        "players/1",
+    ] {
+        place.put(path, "1").await?.error_for_status()?;
+    }
+    let expected = ["players/1", "rooms/blue/seats", "rooms/red"];
+    let all_are_told = async |feed: &mut Feed| {
+        for path in expected {
+            feed.until(&format!("\"path\":\"{path}\"")).await?;
+        }
+        let told = feed.changes();
+        let mut told: Vec<&str> = told.iter().filter_map(path_of).collect();
+        told.sort_unstable();
+        assert_eq!(told, expected);
+        anyhow::Ok(())
+    };
+    all_are_told(&mut feed).await?;
+    // So is a client that comes back, and one that reads what has landed.
+    let mut feed = Feed::open(&place, &format!("?{ASKED}&since={since}")).await?;
+    all_are_told(&mut feed).await?;
+    drop(feed);
+    let all_have_landed = async || {
+        let page = json(place.look(&format!("_changes?{ASKED}")).await?).await?;
+        let results = page.get("results").and_then(Value::as_array);
+        let results = results.context("results")?;
+        let mut landed: Vec<&str> = results.iter().filter_map(path_of).collect();
+        landed.sort_unstable();
+        assert!(landed.iter().all(|path| expected.contains(path)), "{page}");
+        anyhow::Ok(landed == expected)
+    };
+    storage_tests::until("all have landed", all_have_landed).await?;
+    let many = "&prefix=a".repeat(33);
+    for feed in ["feed", "_changes"] {
+        let many = place.look(&format!("{feed}?{many}")).await?;
+        assert_eq!(refused(many).await?, (400, "query".to_owned()), "{feed}");
+    }
+    place.close().await
+}
+
+fn path_of(change: &Value) -> Option<&str> {
+    change.get("path").and_then(Value::as_str)
+}
+
 /// K6: nothing is lost between two connections, however much of it has landed meanwhile.
 pub(crate) async fn a_client_that_comes_back_gets_what_it_missed(place: Place) -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=a").await?;

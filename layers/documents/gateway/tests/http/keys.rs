@@ -131,6 +131,32 @@ pub(crate) async fn a_repeat_has_the_answer_of_the_first_call(place: Place) -> R
     place.close().await
 }
 
+/// Callers go away while their changes wait for the database.
+pub(crate) async fn a_repeat_has_the_whole_answer_although_the_first_caller_went(
+    place: Place,
+) -> Result<()> {
+    for number in 0..8 {
+        let path = format!("a/{number}");
+        let put = |wait: &'static str| {
+            let put = place.call(Method::PUT, &path).body("1");
+            let put = put.header("idempotency-key", "k");
+            put.header("hyper-storage-wait", wait).send()
+        };
+        let is_there = async || Ok(place.get(&path).await?.status() == StatusCode::OK);
+        tokio::select! {
+            _ = put("landed") => {}
+            there = storage_tests::until("the change is made", is_there) => there?,
+        }
+        let is_whole = async || {
+            let again = put("cached").await?.error_for_status()?;
+            assert_eq!(header(&again, "idempotent-replayed"), "true");
+            anyhow::Ok(!header(&again, "hyper-storage-transaction").is_empty())
+        };
+        storage_tests::until("the answer is kept", is_whole).await?;
+    }
+    place.close().await
+}
+
 /// A document below a path gets an id that its key gives, so a repeat finds it.
 pub(crate) async fn a_document_is_posted_once_with_a_key(place: Place) -> Result<()> {
     let post = async |key: &str, body: &str| keyed(&place, (Method::POST, "a"), key, body).await;
@@ -204,5 +230,29 @@ async fn a_repeat_is_answered_once_the_change_is_as_safe_as_it_asks() -> Result<
         let is_safe = async || Ok(put(path, "landed", key).await?.status() == StatusCode::OK);
         storage_tests::until("the repeat is answered", is_safe).await?;
     }
+    place.close().await
+}
+
+/// A note can be lost with Redis although its change has landed. The feed tells a reset then.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_landed_change_is_answered_although_its_event_is_lost() -> Result<()> {
+    let mariadb = stack::mariadb().await?;
+    let world = World::on(&stack::redis().await?.url(), mariadb).await?;
+    let database = world.database.rsplit('/').next().context("a name")?;
+    let forget = format!("DELETE FROM `{database}`.landing_event");
+    let place = Place::on(world).await?;
+    let put = async || {
+        let put = place.call(Method::PUT, "a").body("1");
+        let put = put.header("idempotency-key", "k");
+        let put = put.header("hyper-storage-wait", "landed").send().await?;
+        anyhow::Ok(put.error_for_status()?)
+    };
+    let known = header(&put().await?, "hyper-storage-transaction").to_owned();
+    assert!(!known.is_empty());
+    assert_eq!(header(&put().await?, "hyper-storage-transaction"), known);
+    mariadb.sql(&forget).await?;
+    let again = put().await?;
+    assert_eq!(header(&again, "idempotent-replayed"), "true");
+    assert_eq!(header(&again, "hyper-storage-transaction"), "");
     place.close().await
 }

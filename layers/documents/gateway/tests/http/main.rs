@@ -69,6 +69,7 @@ cases! {
         a_key_holds_whatever_others_send
         of_copies_that_meet_one_is_carried_out
         a_repeat_has_the_answer_of_the_first_call
+        a_repeat_has_the_whole_answer_although_the_first_caller_went
         a_document_is_posted_once_with_a_key
     }
     lists {
@@ -85,6 +86,7 @@ cases! {
     }
     feeds {
         the_feed_tells_each_change_below_a_prefix_and_ends_with_the_gateway
+        a_feed_tells_what_lies_below_any_of_several_prefixes
         a_client_that_comes_back_gets_what_it_missed
         a_client_that_breaks_at_any_line_and_comes_back_misses_nothing
         many_clients_that_come_back_at_once_get_all_that_they_missed

@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, Result};
+use document_gateway::routes::PREFIX;
 use storage_tests::bench::place::Place;
 use storage_tests::bench::talk::Talk;
 
@@ -52,6 +53,12 @@ impl Served {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.talk.pid()
+    }
+
+    /// The URL of a resource.
+    #[must_use]
+    pub fn url(&self, resource: &str) -> String {
+        format!("http://{}{PREFIX}/{resource}", self.address)
     }
 
     /// A connection to it.

@@ -2,7 +2,7 @@
 
 use anyhow::{Result, ensure};
 use storage_documents::list::Query;
-use storage_documents::{Change, Documents, Path, Place};
+use storage_documents::{Change, Documents, Path, Place, Prefixes};
 use storage_sdk::feed::Cursor;
 use storage_tests::crash::play::Play;
 
@@ -29,7 +29,7 @@ pub async fn compare(play: &Play<'_>, wanted: &[Wanted]) -> Result<()> {
 async fn told(documents: &Documents) -> Result<Vec<Told>> {
     let (mut told, mut since) = (Vec::new(), Cursor::default());
     loop {
-        let page = documents.changes(since, "", 100).await?;
+        let page = documents.changes(since, &Prefixes::default(), 100).await?;
         for change in &page.changes {
             let Change::Event(event) = change else {
                 anyhow::bail!("the feed has a gap: {change:?}");

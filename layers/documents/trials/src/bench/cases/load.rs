@@ -98,7 +98,7 @@ impl Case for Load {
 }
 
 /// PUTs of bodies below a prefix. Each of them is sent once.
-async fn puts(
+pub(super) async fn puts(
     served: &Arc<Served>,
     prefix: &str,
     paths: usize,

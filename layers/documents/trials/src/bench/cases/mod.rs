@@ -2,8 +2,11 @@
 
 mod event;
 mod feeds;
+mod http2;
 mod list;
 mod load;
+mod polls;
+mod returns;
 mod sides;
 
 use storage_tests::bench::case::Case;
@@ -12,6 +15,13 @@ use storage_tests::bench::case::Case;
 #[must_use]
 pub fn all() -> Vec<Box<dyn Case>> {
     let mut cases = load::cases();
-    cases.extend([list::case(), event::case(), feeds::case()]);
+    cases.extend([
+        http2::case(),
+        list::case(),
+        event::case(),
+        feeds::case(),
+        returns::case(),
+        polls::case(),
+    ]);
     cases
 }
