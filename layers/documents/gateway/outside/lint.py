@@ -41,7 +41,9 @@ def prepared():
     """Puts a document and a collection. Returns the tags of both."""
     def call(method, path, body=None):
         connection = http.client.HTTPConnection(urlsplit(URL).netloc, timeout=30)
-        connection.request(method, f"{urlsplit(URL).path}/content/{path}", body, HEADERS)
+        # One of the cases reads landed changes alone.
+        headers = {**HEADERS, "Hyper-Storage-Wait": "landed"}
+        connection.request(method, f"{urlsplit(URL).path}/content/{path}", body, headers)
         answer = connection.getresponse()
         answer.read()
         return answer
