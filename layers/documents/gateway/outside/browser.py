@@ -1,0 +1,466 @@
+"""The lobby page of the chapter on documents, in Chromium, over a line that breaks.
+
+    browser.py PROGRAM    the gateway to start
+
+The pages come from another origin than the gateway. A server of their own has the token, and asks the gateway for them.
+Their feeds go through a line that the checks break.
+"""
+
+import contextlib
+import json
+import pathlib
+import re
+import socket
+import socketserver
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import httpx
+import websocket
+
+from counted import check, done, same
+
+CHAPTER = pathlib.Path(__file__).parents[4] / "book/src/layer-documents.md"
+LOBBY = "rooms/lobby~"
+EVERY = 3_000  # milliseconds between two presences of a page
+TTL = 10  # seconds
+# What the browser runs before the page: a record of the feeds, and of the events that each of them dispatched.
+RECORD = """
+window.feeds = [];
+window.EventSource = class extends EventSource {
+    constructor(url) {
+        super(url);
+        const feed = { url, events: [] };
+        feeds.push(feed);
+        for (const name of ["begin", "reset", "feed:put", "feed:patch", "feed:delete"])
+            this.addEventListener(name, ({ data }) => feed.events.push([name, JSON.parse(data).revision]));
+    }
+};
+"""
+
+
+def until(what, found, seconds=30):
+    """Waits until `found` returns something true, and returns it."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if value := found():
+            return value
+        time.sleep(0.05)
+    raise AssertionError(f"not within {seconds} s: {what}")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Gateway:
+    """A gateway that can begin again at the same address, over the same file."""
+
+    def __init__(self, program, folder, origin):
+        self.folder, self.port = folder, free_port()
+        self.token_file = folder / "token"
+        self.token_file.write_text("a token of the outside checks")
+        # No connection outlives a gateway.
+        self.client = httpx.Client(timeout=10, limits=httpx.Limits(max_keepalive_connections=0))
+        self.command = [program, "--embedded", folder / "data.db", "--listen", f"127.0.0.1:{self.port}"]
+        self.command += ["--token-file", self.token_file, "--origin", origin]
+        self.start()
+
+    def start(self):
+        with open(self.folder / "log", "a") as log:
+            self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, stderr=log, text=True)
+        if not self.process.stdout.readline():
+            sys.exit(f"The gateway did not start:\n{(self.folder / 'log').read_text()}")
+
+    def stop(self):
+        self.process.terminate()
+        same(self.process.wait(30), 0, "the code with which the gateway ended")
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(30)
+
+    def call(self, method, path, body=None, **headers):
+        headers["Authorization"] = f"Bearer {self.token_file.read_text()}"
+        url = f"http://127.0.0.1:{self.port}/hyper-storage/{path}"
+        return self.client.request(method, url, json=body, headers=headers)
+
+    def change(self, method, member, body=None):
+        """Changes a presence. Returns the revision of the lobby."""
+        return int(self.call(method, f"content/{LOBBY}/{member}", body).raise_for_status().headers["revision"])
+
+    def members(self):
+        """What a page has to show now."""
+        answer = self.call("GET", f"content/{LOBBY}")
+        listed = [] if answer.status_code == 404 else answer.raise_for_status().json()
+        return sorted(f"{member['id']} (away)" if member["away"] else member["id"] for member in listed)
+
+
+class Line(socketserver.ThreadingTCPServer):
+    """A line to the gateway. It notes the ids with which the browser comes back, and the statuses of all answers."""
+
+    daemon_threads = True
+
+    def __init__(self, gateway):
+        super().__init__(("127.0.0.1", 0), None)
+        self.gateway, self.is_cut, self.open = gateway, False, set()
+        self.ids, self.statuses = [], []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def finish_request(self, browser, address):
+        if self.is_cut:
+            return
+        try:
+            gateway = socket.create_connection(("127.0.0.1", self.gateway.port))
+        except ConnectionError:
+            return
+        with gateway:
+            pair = (browser, gateway)
+            self.open.add(pair)
+            back = threading.Thread(target=self.carry, args=(pair, gateway, browser), daemon=True)
+            back.start()
+            self.carry(pair, browser, gateway)
+            back.join()
+            self.open.discard(pair)
+
+    def carry(self, pair, source, target):
+        try:
+            while data := source.recv(65536):
+                self.ids += re.findall(rb"^last-event-id: (.*)\r$", data, flags=re.M | re.I)
+                self.statuses += [int(status) for status in re.findall(rb"^HTTP/1.1 (\d+)", data, flags=re.M)]
+                # A dead line swallows all.
+                if pair in self.open:
+                    target.sendall(data)
+        except OSError:
+            pass
+        self.end(pair)
+
+    def end(self, pair):
+        for end in pair:
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    @contextlib.contextmanager
+    def cut(self):
+        """Ends all connections. Meanwhile new ones end at once."""
+        self.is_cut = True
+        until("the connections end", lambda: [self.end(pair) for pair in list(self.open)] == [])
+        yield
+        self.is_cut = False
+
+    def die(self):
+        """Present connections stay open, and carry nothing any more."""
+        self.open.clear()
+
+
+class Pages(ThreadingHTTPServer):
+    """The server of the pages, which has the token. The path begins with the player."""
+
+    def __init__(self):
+        super().__init__(("127.0.0.1", 0), Answer)
+        self.gateway = self.line = None
+        self.expires = 0  # of the newest ticket
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def handle_error(self, *_):
+        """A tab that is closed does not wait for its answer."""
+        if not isinstance(sys.exception(), ConnectionError):
+            raise
+
+    def origin(self, host="127.0.0.1"):
+        return f"http://{host}:{self.server_port}"
+
+    def page(self):
+        """The page as it stands in the chapter, with the address of the line and a shorter time."""
+        block = re.search(r"<!-- lobby -->\n```html\n(.*?)^```$", CHAPTER.read_text(), flags=re.M | re.S)[1]
+        line = f"http://127.0.0.1:{self.line.server_address[1]}/hyper-storage/feed"
+        for written, here in [("https://storage.example/hyper-storage/feed", line), ("20_000", str(EVERY))]:
+            same(block.count(written), 1, f"the number of times that the page has {written}")
+            block = block.replace(written, here)
+        return block
+
+
+class Answer(BaseHTTPRequestHandler):
+    def do_GET(self):
+        player, _, rest = self.path.removeprefix("/").partition("/")
+        ask = self.server.gateway.call
+        try:
+            if self.command == "GET" and rest == "":
+                return self.answer(200, "text/html", self.server.page())
+            if self.command == "POST" and rest == "lobby/ticket":
+                answer = ask("POST", "tickets", {"prefix": f"{LOBBY}/"})
+                self.server.expires = answer.json()["expires"]
+            elif self.command == "PUT" and rest == "lobby/me":
+                body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                ttl = {"Hyper-Storage-TTL": str(TTL)}
+                answer = ask("PUT", f"content/{LOBBY}/{player}", {"away": body["away"]}, **ttl)
+            elif self.command == "GET" and rest == "lobby":
+                answer = ask("GET", f"content/{LOBBY}?size=1000")
+                if answer.status_code == 404:
+                    return self.answer(200, "application/json", "[]")
+            else:
+                return self.answer(404, "text/plain", "")
+        except httpx.TransportError:
+            return self.answer(503, "text/plain", "")
+        self.answer(answer.status_code, "application/json", answer.text)
+
+    do_POST = do_PUT = do_GET
+
+    def answer(self, status, kind, text):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, *_):
+        pass
+
+
+class Browser:
+    def __init__(self, folder):
+        command = ["chromium", "--headless", "--no-sandbox", "--remote-debugging-port=0"]
+        command += [f"--user-data-dir={folder}/profile", "about:blank"]
+        with open(folder / "chromium.log", "w") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        port = folder / "profile/DevToolsActivePort"
+        until("Chromium starts", lambda: port.exists() and port.read_text().count("\n") == 1)
+        self.url = f"http://127.0.0.1:{port.read_text().split()[0]}"
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait(30)
+
+
+class Tab:
+    """A tab of the browser, which the DevTools protocol drives."""
+
+    def __init__(self, browser, url):
+        about = httpx.put(f"{browser.url}/json/new?about:blank").raise_for_status().json()
+        self.browser, self.id, self.sent = browser, about["id"], 0
+        # Chromium refuses each origin.
+        self.socket = websocket.create_connection(about["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
+        self.command("Page.enable")
+        self.command("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
+        self.command("Page.navigate", url=url)
+        until(f"{url} is there", lambda: self.run("document.getElementById('members') !== null"))
+
+    def command(self, method, **params):
+        self.sent += 1
+        self.socket.send(json.dumps({"id": self.sent, "method": method, "params": params}))
+        while (answer := json.loads(self.socket.recv())).get("id") != self.sent:
+            pass
+        if "error" in answer:
+            raise AssertionError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def run(self, expression):
+        """The value of an expression in the page."""
+        answer = self.command("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise AssertionError(answer["exceptionDetails"])
+        return answer["result"].get("value")
+
+    def members(self):
+        return sorted(self.run("[...document.querySelectorAll('#members li')].map((row) => row.textContent)"))
+
+    def feeds(self):
+        return self.run("feeds")
+
+    def close(self):
+        self.socket.close()
+        httpx.get(f"{self.browser.url}/json/close/{self.id}").raise_for_status()
+
+
+def agree():
+    """Both pages show the members that the gateway has."""
+    try:
+        until("both lists are complete", lambda: ann.members() == bob.members() == gateway.members())
+    except AssertionError as error:
+        raise AssertionError(f"{error}: {ann.members()}, {bob.members()} and not {gateway.members()}") from None
+
+
+def others(number):
+    """Four changes by somebody else. Returns the last revision of the lobby."""
+    gateway.change("PUT", f"carl{number}", {"away": False})
+    gateway.change("PATCH", f"carl{number}", {"away": True})
+    gateway.change("PUT", f"dave{number}", {"away": False})
+    return gateway.change("DELETE", f"dave{number}")
+
+
+def told(tab, revision):
+    """The present feed of a page has told each change up to this one, and no loss."""
+    def revisions():
+        return {told for _, told in tab.feeds()[-1]["events"] if told is not None}
+
+    until("the last change is told", lambda: revisions() and max(revisions()) >= revision)
+    heard = sorted(revisions())
+    same(heard, list(range(heard[0], heard[-1] + 1)), "the revisions that were told")
+    same("reset" in [name for name, _ in tab.feeds()[-1]["events"]], False, "a reset")
+
+
+def counts():
+    """The number of feeds of each page. Each has a ticket of its own."""
+    return [len(tab.feeds()) for tab in (ann, bob)]
+
+
+def more_than(before):
+    return lambda: all(now > then for now, then in zip(counts(), before))
+
+
+def alone(player):
+    """The names of those who are listed without their marks."""
+    return [name.split()[0] for name in player.members()]
+
+
+def see_each_other():
+    until("two members", lambda: alone(ann) == alone(bob) == ["ann", "bob"])
+    agree()
+
+
+def changes():
+    revision = others(0)
+    agree()
+    same("carl0 (away)" in ann.members(), True, "carl in the list")
+    told(ann, revision)
+    told(bob, revision)
+    gone = int(gateway.call("DELETE", f"content/{LOBBY}").raise_for_status().headers["revision"])
+    for tab in (ann, bob):
+        until("the end of the lobby is told", lambda: ["feed:delete", gone] in tab.feeds()[-1]["events"])
+    agree()
+    same("carl0 (away)" in ann.members(), False, "carl in the list of the new lobby")
+
+
+def headers():
+    """A preflight allows the token and conditions. The page reads headers and problems."""
+    url = f"http://127.0.0.1:{gateway.port}/hyper-storage/content/outside-browser"
+    sent = {"Authorization": f"Bearer {gateway.token_file.read_text()}", "If-None-Match": "*", "Idempotency-Key": "1"}
+    put = """fetch(%s, { method: "PUT", headers: %s, body: "1" }).then(async (answer) => {
+        return [answer.status, answer.headers.get("Revision"), answer.headers.get("ETag"), await answer.json()];
+    })"""
+    status, revision, tag, _ = ann.run(put % (json.dumps(url), json.dumps(sent)))
+    same((status, revision), (201, "1"), "the answer")
+    same(gateway.call("GET", "content/outside-browser").headers["etag"], tag, "the tag")
+    status, _, _, problem = ann.run(put % (json.dumps(url), json.dumps({**sent, "Idempotency-Key": "2"})))
+    same((status, problem["type"]), (412, "urn:document-gateway:condition"), "the problem")
+    status, _, _, problem = ann.run(put % (json.dumps(url), "{}"))
+    same((status, problem["type"]), (401, "urn:document-gateway:unauthorized"), "the problem without a token")
+
+
+def stranger():
+    """A page of an origin that the gateway was not given."""
+    eve = Tab(browser, f"{pages.origin('localhost')}/eve/")
+    until("the feed of the stranger is refused", lambda: len(eve.feeds()) > 1)
+    same([feed["events"] for feed in eve.feeds() if feed["events"]], [], "the events of the stranger")
+    url = json.dumps(f"http://127.0.0.1:{gateway.port}/hyper-storage/openapi.json")
+    same(eve.run(f"fetch({url}).then(() => 'read', (error) => error.name)"), "TypeError", "the answer")
+    same(ann.run(f"fetch({url}).then(() => 'read', (error) => error.name)"), "read", "the answer")
+    eve.close()
+
+
+def breaks(number):
+    """The browser comes back with the last id and the same ticket."""
+    before = counts()
+    line.ids.clear()
+    with line.cut():
+        revision = others(number)
+    agree()
+    told(ann, revision)
+    told(bob, revision)
+    same(counts(), before, "the number of tickets")
+    same(len(line.ids) >= 2, True, "both feeds came back with an id")
+
+
+def dies():
+    before = counts()
+    line.die()
+    others(10)
+    until("both pages give the dead line up", more_than(before), 10 * EVERY / 1000)
+    agree()
+
+
+def begins_again(number):
+    gateway.stop()
+    gateway.start()
+    others(number)
+    agree()
+
+
+def is_killed():
+    others(30)
+    gateway.kill()
+    gateway.start()
+    others(31)
+    agree()
+
+
+def runs_out():
+    """A gateway that begins again knows no feed that an old ticket has opened."""
+    until("the tickets are over", lambda: time.time() > pages.expires, 90)
+    before = counts()
+    line.statuses.clear()
+    begins_again(40)
+    until("both pages have another ticket", more_than(before))
+    same(line.statuses.count(204) >= 2, True, f"204 in {line.statuses}")
+    agree()
+
+
+def other_token():
+    before = counts()
+    line.statuses.clear()
+    gateway.token_file.write_text("another token of the outside checks")
+    begins_again(50)
+    until("both pages have another ticket", more_than(before))
+    same(line.statuses.count(401) >= 2, True, f"401 in {line.statuses}")
+    agree()
+
+
+def leaves():
+    bob.close()
+    until("the list is without the player who left", lambda: "bob" not in alone(ann), TTL + 40)
+    same("ann" in alone(ann), True, "the other player in the list")
+
+
+with tempfile.TemporaryDirectory() as folder:
+    folder = pathlib.Path(folder)
+    pages = Pages()
+    gateway = pages.gateway = Gateway(sys.argv[1], folder, pages.origin())
+    line = pages.line = Line(gateway)
+    browser = Browser(folder)
+    try:
+        ann, bob = (Tab(browser, f"{pages.origin()}/{player}/") for player in ("ann", "bob"))
+        with check("two pages see each other"):
+            see_each_other()
+        with check("changes by others are seen, and the end of the lobby"):
+            changes()
+        with check("a page of an allowed origin sends the token and reads headers and problems"):
+            headers()
+        with check("a page of another origin hears and reads nothing"):
+            stranger()
+        for number in range(1, 4):
+            with check(f"break {number} of the line loses no change"):
+                breaks(number)
+        with check("a page gives a dead line up"):
+            dies()
+        with check("a gateway that begins again loses no change"):
+            begins_again(20)
+        with check("after the end of a killed gateway the lists are those of the next one"):
+            is_killed()
+        with check("a ticket that has run out is followed by another one"):
+            runs_out()
+        with check("a ticket of another token is followed by another one"):
+            other_token()
+        with check("a player who left is listed no more"):
+            leaves()
+        with check("the gateway ends in order"):
+            gateway.stop()
+            same("panicked" in (folder / "log").read_text(), False, "a panic")
+    finally:
+        browser.close()
+        gateway.kill()
+done("browser", 14)
