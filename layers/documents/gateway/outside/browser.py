@@ -26,8 +26,8 @@ from counted import check, done, same
 
 CHAPTER = pathlib.Path(__file__).parents[4] / "book/src/layer-documents.md"
 LOBBY = "rooms/lobby~"
-EVERY = 3_000  # milliseconds between two presences of a page
-TTL = 10  # seconds
+EVERY = 4_000  # milliseconds between two presences of a page
+TTL = 12  # seconds
 # What the browser runs before the page: a record of the feeds, of the events that each of them dispatched, and of the warnings.
 RECORD = """
 window.feeds = [];
@@ -64,7 +64,7 @@ def free_port():
 class Gateway:
     """A gateway that can begin again at the same address, over the same file."""
 
-    def __init__(self, program, folder, origin):
+    def __init__(self, program, folder, origin, at_end):
         self.folder, self.port, self.scheme = folder, free_port(), "http"
         self.token_file = folder / "token"
         self.token_file.write_text("a token of the outside checks")
@@ -73,6 +73,7 @@ class Gateway:
         self.command = [program, "--embedded", folder / "data.db", "--listen", f"127.0.0.1:{self.port}"]
         self.command += ["--token-file", self.token_file, "--origin", origin]
         self.start()
+        at_end.callback(self.kill)
 
     def start(self):
         with open(self.folder / "log", "a") as log:
@@ -232,11 +233,12 @@ class Answer(BaseHTTPRequestHandler):
 
 
 class Browser:
-    def __init__(self, folder):
+    def __init__(self, folder, at_end):
         command = ["chromium", "--headless", "--no-sandbox", "--remote-debugging-port=0"]
         command += ["--ignore-certificate-errors", f"--user-data-dir={folder}/profile", "about:blank"]
         with open(folder / "chromium.log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
+        at_end.callback(self.close)
         port = folder / "profile/DevToolsActivePort"
         until("Chromium starts", lambda: port.exists() and port.read_text().count("\n") == 1)
         self.url = f"http://127.0.0.1:{port.read_text().split()[0]}"
@@ -291,9 +293,9 @@ class Tab:
 
 
 def agree():
-    """Both pages show the members that the gateway has."""
+    """Both pages show the members that the gateway has, before a silence lets them begin anew."""
     try:
-        until("both lists are complete", lambda: ann.members() == bob.members() == gateway.members())
+        until("both lists are complete", lambda: ann.members() == bob.members() == gateway.members(), 15)
     except AssertionError as error:
         raise AssertionError(f"{error}: {ann.members()}, {bob.members()} and not {gateway.members()}") from None
 
@@ -329,7 +331,7 @@ def another_ticket(why, change, *arguments):
     for tab in (ann, bob):
         tab.run("warnings.length = 0")
     change(*arguments)
-    until("both pages have another ticket", lambda: all(now > then for now, then in zip(counts(), before)))
+    until("both pages have another ticket", lambda: all(now > then for now, then in zip(counts(), before)), 40)
     for tab in (ann, bob):
         same(why in tab.run("warnings"), True, f"{why!r} as a warning")
     agree()
@@ -403,8 +405,10 @@ def dies():
 def begins_again(number):
     gateway.stop()
     gateway.start()
-    others(number)
+    revision = others(number)
     agree()
+    told(ann, revision)
+    told(bob, revision)
 
 
 def is_killed():
@@ -448,45 +452,42 @@ def leaves():
     same(has(ann, "ann"), True, "the other player in the list")
 
 
-with tempfile.TemporaryDirectory() as folder:
-    folder = pathlib.Path(folder)
+with contextlib.ExitStack() as at_end:
+    # Chromium can still write while it ends.
+    folder = pathlib.Path(at_end.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
     pages = Pages()
-    gateway = pages.gateway = Gateway(sys.argv[1], folder, pages.origin())
+    gateway = pages.gateway = Gateway(sys.argv[1], folder, pages.origin(), at_end)
     line = pages.line = Line(gateway)
-    browser = Browser(folder)
-    try:
-        # Somebody who does not tell more is heard of by the list alone.
-        gateway.change("PUT", "zoe", {"away": True})
-        ann, bob = (Tab(browser, f"{pages.origin()}/{player}/") for player in ("ann", "bob"))
-        with check("two pages see each other"):
-            see_each_other()
-        with check("changes by others are seen, and the end of the lobby"):
-            changes()
-        with check("a page of an allowed origin sends the token and reads headers and problems"):
-            headers()
-        with check("a page of another origin hears and reads nothing"):
-            stranger()
-        for number in range(1, 4):
-            with check(f"break {number} of the line loses no change"):
-                breaks(number)
-        with check("a page gives a dead line up"):
-            another_ticket("no event came", dies)
-        with check("a gateway that begins again loses no change"):
-            begins_again(20)
-        with check("after the end of a killed gateway the lists are those of the next one"):
-            is_killed()
-        with check("a ticket that has run out is followed by another one"):
-            runs_out()
-        with check("a ticket of another token is followed by another one"):
-            other_token()
-        with check("two feeds over TLS share a connection, and a break of it loses no change"):
-            over_tls()
-        with check("a player who left is listed no more"):
-            leaves()
-        with check("the gateway ends in order"):
-            gateway.stop()
-            same("panicked" in (folder / "log").read_text(), False, "a panic")
-    finally:
-        browser.close()
-        gateway.kill()
+    browser = Browser(folder, at_end)
+    # Somebody who does not tell more is heard of by the list alone.
+    gateway.change("PUT", "zoe", {"away": True})
+    ann, bob = (Tab(browser, f"{pages.origin()}/{player}/") for player in ("ann", "bob"))
+    with check("two pages see each other"):
+        see_each_other()
+    with check("changes by others are seen, and the end of the lobby"):
+        changes()
+    with check("a page of an allowed origin sends the token and reads headers and problems"):
+        headers()
+    with check("a page of another origin hears and reads nothing"):
+        stranger()
+    for number in range(1, 4):
+        with check(f"break {number} of the line loses no change"):
+            breaks(number)
+    with check("a page gives a dead line up"):
+        another_ticket("no event came", dies)
+    with check("a gateway that begins again loses no change"):
+        begins_again(20)
+    with check("after the end of a killed gateway the lists are those of the next one"):
+        is_killed()
+    with check("a ticket that has run out is followed by another one"):
+        runs_out()
+    with check("a ticket of another token is followed by another one"):
+        other_token()
+    with check("two feeds over TLS share a connection, and a break of it loses no change"):
+        over_tls()
+    with check("a player who left is listed no more"):
+        leaves()
+    with check("the gateway ends in order"):
+        gateway.stop()
+        same("panicked" in (folder / "log").read_text(), False, "a panic")
 done("browser", 15)
