@@ -234,8 +234,10 @@ class Answer(BaseHTTPRequestHandler):
 
 class Browser:
     def __init__(self, folder, at_end):
-        command = ["chromium", "--headless", "--no-sandbox", "--remote-debugging-port=0"]
-        command += ["--ignore-certificate-errors", f"--user-data-dir={folder}/profile", "about:blank"]
+        command = ["chromium", "--headless", "--no-sandbox", "--remote-debugging-port=0", "--ignore-certificate-errors"]
+        # One of the tabs is in the background. On a busy machine it would wait for the other one.
+        command += ["--disable-background-timer-throttling", "--disable-renderer-backgrounding"]
+        command += [f"--user-data-dir={folder}/profile", "about:blank"]
         with open(folder / "chromium.log", "w") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log)
         at_end.callback(self.close)
