@@ -26,8 +26,8 @@ from counted import check, done, same
 
 CHAPTER = pathlib.Path(__file__).parents[4] / "book/src/layer-documents.md"
 LOBBY = "rooms/lobby~"
-EVERY = 4_000  # milliseconds between two presences of a page
-TTL = 12  # seconds
+EVERY = 5_000  # milliseconds between two presences of a page
+TTL = 15  # seconds
 # What the browser runs before the page: a record of the feeds, of the events that each of them dispatched, and of the warnings.
 RECORD = """
 window.feeds = [];
@@ -127,11 +127,7 @@ class Line(socketserver.ThreadingTCPServer):
     def finish_request(self, browser, address):
         if self.is_cut:
             return
-        try:
-            gateway = socket.create_connection(("127.0.0.1", self.gateway.port))
-        except ConnectionError:
-            return
-        with gateway:
+        with contextlib.suppress(ConnectionError), socket.create_connection(("127.0.0.1", self.gateway.port)) as gateway:
             pair = (browser, gateway)
             self.open.add(pair)
             back = threading.Thread(target=self.carry, args=(pair, gateway, browser), daemon=True)
@@ -141,14 +137,12 @@ class Line(socketserver.ThreadingTCPServer):
             self.open.discard(pair)
 
     def carry(self, pair, source, target):
-        try:
+        with contextlib.suppress(OSError):
             while data := source.recv(65536):
                 self.statuses += [int(status) for status in re.findall(rb"^HTTP/1.1 (\d+)", data, flags=re.M)]
                 # A dead line swallows all.
                 if pair in self.open:
                     target.sendall(data)
-        except OSError:
-            pass
         self.end(pair)
 
     def end(self, pair):
@@ -256,7 +250,7 @@ class Tab:
     def __init__(self, browser, url):
         about = httpx.put(f"{browser.url}/json/new?about:blank").raise_for_status().json()
         self.browser, self.url, self.id, self.sent = browser, url, about["id"], 0
-        # Chromium refuses each origin.
+        # Chromium refuses a client that names an origin.
         self.socket = websocket.create_connection(about["webSocketDebuggerUrl"], timeout=30, suppress_origin=True)
         self.command("Page.enable")
         self.command("Page.addScriptToEvaluateOnNewDocument", source=RECORD)
@@ -297,7 +291,7 @@ class Tab:
 def agree():
     """Both pages show the members that the gateway has, before a silence lets them begin anew."""
     try:
-        until("both lists are complete", lambda: ann.members() == bob.members() == gateway.members(), 15)
+        until("both lists are complete", lambda: ann.members() == bob.members() == gateway.members(), 20)
     except AssertionError as error:
         raise AssertionError(f"{error}: {ann.members()}, {bob.members()} and not {gateway.members()}") from None
 
