@@ -179,11 +179,11 @@ pub async fn patch(
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Problem> {
-    no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
     if path.place() == Place::Collection {
         return Err(methods::refused(&path));
     }
+    no_parameters(query.as_deref())?;
     let (head, of) = (Head::of(request.headers())?, patch_type(request.headers())?);
     let (answer, body) = (head.answer, read(request).await?);
     let parts: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
@@ -228,11 +228,11 @@ pub async fn post(
     RawQuery(query): RawQuery,
     request: Request,
 ) -> Result<Response, Problem> {
-    no_parameters(query.as_deref())?;
     let path = Path::new(&path)?;
     if matches!(path.place(), Place::Item { .. }) {
         return Err(methods::refused(&path));
     }
+    no_parameters(query.as_deref())?;
     let head = Head::of(request.headers())?;
     let (answer, body) = (head.answer, read(request).await?);
     let call = head.of_request(&[b"post", path.as_str().as_bytes(), &body])?;

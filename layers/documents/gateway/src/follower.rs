@@ -1,6 +1,7 @@
 //! One client of the live feed.
 
 use std::collections::{HashMap, VecDeque};
+use std::future::pending;
 use std::time::Duration;
 
 use axum::response::sse::Event as Line;
@@ -10,7 +11,7 @@ use storage_documents::missed::{Missed, Step};
 use storage_documents::{Change, Documents, Event, Method, Prefixes};
 use storage_sdk::feed::{Cursor, Event as Told, Position};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 
 use crate::feed::{Hub, Seat, Spread};
 use crate::parameters::cursor;
@@ -21,6 +22,9 @@ use crate::routes::Shared;
 const SHORT_ID: usize = 256;
 /// A longer one comes once in this time. After it a client that comes back gets some events anew.
 const ID_EVERY: Duration = Duration::from_secs(1);
+/// A client that is told nothing gets the id of its place once in this time. So it does not come back to
+/// an old one.
+const PLACE_EVERY: Duration = Duration::from_secs(10);
 /// The most paths of which a client with a filter is remembered to know that they are left out.
 const KNOWN_MAX: usize = 65_536;
 
@@ -40,6 +44,8 @@ pub(crate) struct Follower {
     /// Paths that the filter leaves out, and of which the client was told so.
     left: HashMap<String, ()>,
     id_sent: Option<Instant>,
+    /// Whether the place has moved since then.
+    has_moved: bool,
 }
 
 /// What a client with a filter is told of an event.
@@ -75,6 +81,7 @@ impl Follower {
             missed: None,
             left: HashMap::new(),
             id_sent: None,
+            has_moved: false,
         })
     }
 
@@ -124,8 +131,10 @@ impl Follower {
                 self.catch_up(step).await?;
                 continue;
             }
+            let due = self.id_sent.filter(|_| self.has_moved);
             let spread = tokio::select! {
                 spread = self.seat.told.recv() => spread,
+                () = place_is_due(due) => return Some(self.place_line()),
                 _ = self.seat.draining.wait_for(|draining| *draining) => return None,
             };
             match spread {
@@ -141,6 +150,12 @@ impl Follower {
         }
     }
 
+    /// A line without an event: an `EventSource` keeps its id and tells nobody.
+    fn place_line(&mut self) -> Line {
+        (self.id_sent, self.has_moved) = (Some(Instant::now()), false);
+        Line::default().comment("").id(self.place.to_string())
+    }
+
     /// Takes a step through what the client has missed. `None` if the storage can't be read: then the
     /// client comes back.
     async fn catch_up(&mut self, step: storage_documents::Result<Step>) -> Option<()> {
@@ -149,7 +164,7 @@ impl Follower {
             Ok(Step::End(end)) => {
                 // Events that landed meanwhile can be beyond the place of the hub.
                 self.seat.begins = end.clone();
-                (self.place, self.missed) = (end, None);
+                (self.place, self.missed, self.has_moved) = (end, None, true);
             }
             Ok(_) => {
                 self.missed = None;
@@ -185,6 +200,7 @@ impl Follower {
     /// Adds the line of an event, if it concerns the client.
     async fn hear(&mut self, told: &Told) {
         self.place.move_to(told.partition, told.position);
+        self.has_moved = true;
         let change = self
             .documents
             .change_of(told)
@@ -251,7 +267,15 @@ impl Follower {
         if id.len() > SHORT_ID && !is_due {
             return line;
         }
-        self.id_sent = Some(Instant::now());
+        (self.id_sent, self.has_moved) = (Some(Instant::now()), false);
         line.id(id)
+    }
+}
+
+/// Waits until an id that was sent at this time is old. Without one, for ever.
+async fn place_is_due(sent: Option<Instant>) {
+    match sent {
+        Some(sent) => sleep_until(sent + PLACE_EVERY).await,
+        None => pending().await,
     }
 }

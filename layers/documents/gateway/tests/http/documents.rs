@@ -158,6 +158,11 @@ pub(crate) async fn bad_requests_are_problems_and_change_nothing(place: Place) -
             "GET, HEAD, PUT, PATCH, DELETE"
         )
     );
+    // A parameter makes no difference.
+    for (method, path) in [(Method::POST, "a~/b?size=1"), (Method::PATCH, "a~?size=1")] {
+        let wrong = place.call(method, path).body("{}").send().await?;
+        assert_eq!(wrong.status(), StatusCode::METHOD_NOT_ALLOWED, "{path}");
+    }
     let unknown = place.get("a?size=1").await?;
     assert_eq!(refused(unknown).await?, (400, "request".to_owned()));
     for (name, value, expected) in [

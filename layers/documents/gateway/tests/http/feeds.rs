@@ -173,6 +173,25 @@ fn path_of(change: &Value) -> Option<&str> {
     change.get("path").and_then(Value::as_str)
 }
 
+/// Otherwise its id would be so old one day that it is reset.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_told_nothing_gets_newer_ids() -> Result<()> {
+    let place = Place::embedded().await?;
+    let mut feed = Feed::open(&place, "?prefix=quiet").await?;
+    let begun = feed.last_id().to_owned();
+    place.put("loud", "1").await?.error_for_status()?;
+    feed.until("\n:\nid: ").await?;
+    place.put("quiet", "1").await?.error_for_status()?;
+    feed.until("\"path\":\"quiet\"").await?;
+    let line = feed.text.split("\n:\nid: ").nth(1).context("a line")?;
+    let id = line.lines().next().unwrap_or_default().to_owned();
+    assert_ne!(id, begun);
+    let mut feed = Feed::open(&place, &format!("?prefix=quiet&since={id}")).await?;
+    feed.until("\"path\":\"quiet\"").await?;
+    drop(feed);
+    place.close().await
+}
+
 /// K6: nothing is lost between two connections, however much of it has landed meanwhile.
 pub(crate) async fn a_client_that_comes_back_gets_what_it_missed(place: Place) -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=a").await?;
