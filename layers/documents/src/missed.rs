@@ -37,6 +37,7 @@ type Page = Arc<Vec<Told>>;
 #[derive(Debug)]
 pub(crate) struct Pages {
     kept: Mutex<Kept>,
+    bytes_max: usize,
     reads: Semaphore,
 }
 
@@ -53,6 +54,7 @@ impl Default for Pages {
     fn default() -> Self {
         Self {
             kept: Mutex::default(),
+            bytes_max: KEPT_BYTES,
             reads: Semaphore::new(READS_MAX),
         }
     }
@@ -69,44 +71,80 @@ impl Pages {
         if let Some(page) = self.find((partition, after)) {
             return Ok(page);
         }
-        // Of followers that read the same page, one asks the database.
+        // Most followers that wait here find the page that they wait for.
         let _read = self.reads.acquire().await;
         if let Some(page) = self.find((partition, after)) {
             return Ok(page);
         }
-        let limit = PAGE - after.number % PAGE;
-        let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+        let limit = room_behind(after);
         let cold = documents.storage.tiers().cold();
         let events = cold.events(partition, after, limit).await;
         let page = Arc::new(events.map_err(storage_sdk::Error::from)?);
-        // Another event can land behind a page that is not full.
-        self.keep((partition, after), &page, page.len() == limit);
-        Ok(page)
+        Ok(self.keep((partition, after), page))
     }
 
     fn find(&self, place: (Partition, Position)) -> Option<Page> {
         self.kept().full.get(&place).cloned()
     }
 
-    fn keep(&self, place: (Partition, Position), page: &Page, is_full: bool) {
+    /// Keeps a page for a while. Returns the one that others have read meanwhile, if there is one.
+    fn keep(&self, place: (Partition, Position), page: Page) -> Page {
+        if page.is_empty() {
+            return page;
+        }
         let mut kept = self.kept();
-        if is_full && kept.full.insert(place, Arc::clone(page)).is_some() {
-            return;
+        // Another event can come behind a page that is not full.
+        if page.len() == room_behind(place.1) {
+            if let Some(there) = kept.full.get(&place) {
+                return Arc::clone(there);
+            }
+            kept.full.insert(place, Arc::clone(&page));
         }
-        kept.pages.push_back((place, Arc::clone(page)));
-        kept.bytes = kept.bytes.saturating_add(size_of_page(page));
-        while kept.bytes > KEPT_BYTES {
-            let Some((place, oldest)) = kept.pages.pop_front() else {
-                break;
-            };
-            kept.full.remove(&place);
-            kept.bytes = kept.bytes.saturating_sub(size_of_page(&oldest));
+        kept.pages.push_back((place, Arc::clone(&page)));
+        kept.bytes = kept.bytes.saturating_add(size_of_page(&page));
+        kept.drop_oldest(self.bytes_max);
+        page
+    }
+
+    /// Keeps notes behind a place, page by page. Returns the first page.
+    fn keep_all(&self, (partition, after): (Partition, Position), mut notes: Vec<Told>) -> Page {
+        let (mut first, mut after) = (None, after);
+        while let Some(last) = notes
+            .get(..room_behind(after).min(notes.len()))
+            .and_then(<[_]>::last)
+        {
+            let next = last.position;
+            let rest = notes.split_off(room_behind(after).min(notes.len()));
+            let page = self.keep((partition, after), Arc::new(notes));
+            first.get_or_insert(page);
+            (notes, after) = (rest, next);
         }
+        first.unwrap_or_default()
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+impl Kept {
+    fn drop_oldest(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max {
+            let Some((place, oldest)) = self.pages.pop_front() else {
+                break;
+            };
+            let known = self.full.get(&place);
+            if known.is_some_and(|known| Arc::ptr_eq(known, &oldest)) {
+                self.full.remove(&place);
+            }
+            self.bytes = self.bytes.saturating_sub(size_of_page(&oldest));
+        }
+    }
+}
+
+/// The events of a full page behind a place.
+fn room_behind(after: Position) -> usize {
+    usize::try_from(PAGE - after.number % PAGE).unwrap_or(usize::MAX)
 }
 
 /// About how many bytes a page takes.
@@ -203,7 +241,7 @@ impl Missed {
     /// A dropped call loses no event.
     pub async fn next(&mut self) -> Result<Step> {
         // The page lives until its first event is returned, whatever others read.
-        let mut _fresh = None;
+        let mut fresh: Option<Page> = None;
         loop {
             if let Some(event) = self.page_event() {
                 (self.next, self.read) = (self.next + 1, self.read + 1);
@@ -217,6 +255,7 @@ impl Missed {
                 }
                 continue;
             }
+            drop(fresh.take());
             let Some((partition, end)) = self.left.front().copied() else {
                 return Ok(Step::End(self.at.clone()));
             };
@@ -233,7 +272,7 @@ impl Missed {
                     sleep(LOOK_EVERY).await;
                 }
                 (self.page, self.next) = (Arc::downgrade(&page), 0);
-                _fresh = Some(page);
+                fresh = Some(page);
             }
         }
     }
@@ -283,8 +322,74 @@ impl Missed {
         let notes = self.documents.storage.unlanded(partition, at).await?;
         // One that does not follow has others before it that have landed by now.
         let follows = notes.events.first().is_some_and(|first| first.follows(at));
-        let page = Arc::new(if follows { notes.events } else { Vec::new() });
-        pages.keep((partition, at), &page, false);
-        Ok(page)
+        let notes = if follows { notes.events } else { Vec::new() };
+        Ok(pages.keep_all((partition, at), notes))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_sdk::feed::Content;
+
+    use super::*;
+
+    const AT: Partition = Partition(3);
+    /// The bytes of a few pages.
+    const BYTES_MAX: usize = 16 << 10;
+
+    /// Events behind a number.
+    fn events(behind: u64, count: u64) -> Vec<Told> {
+        let event = |number| Told {
+            partition: AT,
+            position: Position::new(1, number),
+            content: Content::Gap,
+        };
+        (behind + 1..=behind + count).map(event).collect()
+    }
+
+    fn place(number: u64) -> (Partition, Position) {
+        (AT, Position::new(1, number))
+    }
+
+    fn pages(bytes_max: usize) -> Pages {
+        Pages {
+            bytes_max,
+            ..Pages::default()
+        }
+    }
+
+    #[test]
+    fn notes_are_kept_by_pages_that_end_at_the_same_numbers() {
+        let pages = pages(1 << 20);
+        let first = pages.keep_all(place(10), events(10, 30));
+        assert_eq!(first.len(), 6);
+        let lengths = [10, 16, 32].map(|at| pages.find(place(at)).map(|page| page.len()));
+        // An event can come behind the last page.
+        assert_eq!(lengths, [Some(6), Some(16), None]);
+        assert!(pages.keep_all(place(10), Vec::new()).is_empty());
+    }
+
+    #[test]
+    fn pages_that_are_dropped_leave_nothing_behind() {
+        let pages = pages(BYTES_MAX);
+        let mut followers = Vec::new();
+        for at in (0..64).map(|page| page * PAGE) {
+            // Two followers read the same page, and one has read it before it was full.
+            pages.keep(place(at), Arc::new(events(at, 3)));
+            let one = pages.keep(place(at), Arc::new(events(at, PAGE)));
+            let other = pages.keep(place(at), Arc::new(events(at, PAGE)));
+            assert!(Arc::ptr_eq(&one, &other));
+            followers.push(Arc::downgrade(&one));
+        }
+        let kept = pages.kept();
+        assert!(kept.bytes <= BYTES_MAX, "{}", kept.bytes);
+        let sizes = kept.pages.iter().map(|(_, page)| size_of_page(page));
+        assert_eq!(kept.bytes, sizes.sum::<usize>());
+        for (place, page) in &kept.full {
+            let is_it = |(at, other): &(_, Page)| at == place && Arc::ptr_eq(page, other);
+            assert!(kept.pages.iter().any(is_it), "{place:?}");
+        }
+        let alive = followers.iter().filter(|page| page.upgrade().is_some());
+        assert_eq!(alive.count(), kept.full.len());
     }
 }

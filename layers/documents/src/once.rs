@@ -175,9 +175,17 @@ impl Documents {
         let Some(done) = entry.done(&record, self.clock.now())? else {
             return Ok(None);
         };
+        if entry.call.durability == Durability::Cached {
+            return entry.answered(&record, &done, revision).map(Some);
+        }
         // Repeats are rare, so the futures of writes stay small without this one.
         Box::pin(self.secure(changed, entry.call.durability, left)).await?;
-        entry.answered(&record, &done, revision).map(Some)
+        // ORDER: the entry again. If Redis has lost it meanwhile, it has lost the change, and nothing was
+        // left to be made safe.
+        let record = entry.owner.get([DONE, ANSWER]).await?;
+        let done = entry.done(&record, self.clock.now())?;
+        done.map(|done| entry.answered(&record, &done, revision))
+            .transpose()
     }
 
     /// Makes all earlier changes of an owner as safe as a call asks.

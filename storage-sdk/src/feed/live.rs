@@ -14,7 +14,7 @@ use crate::Result;
 use crate::core::{Core, Shared};
 
 /// The events of the database that are read at a time, and altogether, for notes that have landed
-/// before the reader came. A body can have 1 MiB.
+/// before the reader came. A body can have 1 MiB. The bytes are those of all partitions.
 const LANDED: usize = 16;
 const LANDED_MAX: usize = 4_096;
 const LANDED_BYTES: usize = 32 << 20;
@@ -126,10 +126,11 @@ impl Live {
     /// As [`Live::next`].
     pub async fn try_next(&mut self) -> Result<Vec<LiveEvent>> {
         let core = Arc::clone(&self.core);
+        let bytes = LANDED_BYTES / self.places.len().max(1);
         let read = self
             .places
             .iter()
-            .map(|(at, place)| read(&core, *at, *place));
+            .map(|(at, place)| read(&core, *at, *place, bytes));
         let read = async { Ok(futures::future::join_all(read).await) };
         let read = core.while_open(read).await?;
         let (mut events, mut places) = (Vec::new(), Vec::new());
@@ -145,7 +146,12 @@ impl Live {
 
 /// The notes of a partition behind a place, and whether the reader goes on there. For a reader that
 /// begins, only where they end.
-async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result<(Notes, bool)> {
+async fn read(
+    core: &Core,
+    partition: Partition,
+    place: Option<Place>,
+    bytes: usize,
+) -> Result<(Notes, bool)> {
     let after = place.map_or(Position::new(u64::MAX, 0), |(_, after)| after);
     let mut notes = unlanded::notes(core, partition, after).await?;
     let Some((epoch, _)) = place else {
@@ -153,7 +159,7 @@ async fn read(core: &Core, partition: Partition, place: Option<Place>) -> Result
     };
     let goes_on = epoch == notes.epoch || is_kept(core, partition, after).await?;
     if goes_on {
-        add_landed(core, partition, after, &mut notes).await;
+        add_landed(core, partition, after, bytes, &mut notes).await;
     }
     Ok((notes, goes_on))
 }
@@ -179,14 +185,20 @@ async fn is_kept(core: &Core, partition: Partition, place: Position) -> Result<b
 /// Puts notes that landed before the reader came in front of those of the hot tier. If the database
 /// can't be read, they are missing, and the reader is reset.
 // ORDER: the notes of the hot tier were read before. A note that is not among them has landed.
-async fn add_landed(core: &Core, partition: Partition, after: Position, notes: &mut Notes) {
+async fn add_landed(
+    core: &Core,
+    partition: Partition,
+    after: Position,
+    bytes_max: usize,
+    notes: &mut Notes,
+) {
     let end = match notes.events.first() {
         Some(first) => first.position.number.saturating_sub(1),
         None if notes.more => return,
         None => notes.last.number,
     };
     let (mut landed, mut bytes, mut place) = (Vec::new(), 0_usize, after);
-    while place.number < end && landed.len() < LANDED_MAX && bytes < LANDED_BYTES {
+    while place.number < end && landed.len() < LANDED_MAX && bytes < bytes_max {
         let read = core.tiers.cold().events(partition, place, LANDED).await;
         let read = read.unwrap_or_default();
         let Some(last) = read.last() else {

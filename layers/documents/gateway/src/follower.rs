@@ -133,9 +133,12 @@ impl Follower {
             }
             let due = self.id_sent.filter(|_| self.has_moved);
             let spread = tokio::select! {
-                spread = self.seat.told.recv() => spread,
-                () = place_is_due(due) => return Some(self.place_line()),
+                spread = self.seat.told.recv() => Some(spread),
+                () = place_is_due(due) => None,
                 _ = self.seat.draining.wait_for(|draining| *draining) => return None,
+            };
+            let Some(spread) = spread else {
+                return Some(self.place_line());
             };
             match spread {
                 Ok(Spread::Event(told)) => match told.upgrade() {

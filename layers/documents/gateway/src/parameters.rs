@@ -8,6 +8,8 @@ use storage_sdk::feed::{Cursor, Position};
 
 use crate::problem::{self, Problem};
 
+/// The most parameters of a query. No resource knows as many, and a feed takes 32 prefixes.
+const PARAMETERS_MAX: usize = 64;
 /// The name of a prefix of paths.
 const PREFIX: &str = "prefix";
 
@@ -47,6 +49,10 @@ impl Parameters {
         let mut parameters: Vec<(String, String)> = Vec::new();
         let pairs = query.unwrap_or_default().split('&');
         for pair in pairs.filter(|pair| !pair.is_empty()) {
+            if parameters.len() >= PARAMETERS_MAX {
+                let message = format!("the query has more than {PARAMETERS_MAX} parameters");
+                return Err(Problem::new(problem::REQUEST, message));
+            }
             let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
             let (name, value) = (decoded(name)?, decoded(value)?);
             let is_known = parameters.iter().any(|(known, _)| *known == name);
@@ -73,8 +79,11 @@ impl Parameters {
     /// # Errors
     /// `query`: there are too many.
     pub(crate) fn prefixes(&mut self) -> Result<Prefixes, Problem> {
-        let given = std::iter::from_fn(|| self.take(&[PREFIX]));
-        Ok(Prefixes::new(given)?)
+        let all = std::mem::take(&mut self.0).into_iter();
+        let (given, rest) = all.partition(|(name, _)| name == PREFIX);
+        self.0 = rest;
+        let given: Vec<(String, String)> = given;
+        Ok(Prefixes::new(given.into_iter().map(|(_, value)| value))?)
     }
 
     /// Takes a number.

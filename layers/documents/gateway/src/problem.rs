@@ -62,7 +62,7 @@ types! {
     KEY_REUSED "idempotency-key-reused" UNPROCESSABLE_ENTITY "the idempotency key was used for another request";
     QUERY "query" BAD_REQUEST "the query can't be used";
     QUERY_LIMIT "query-limit" UNPROCESSABLE_ENTITY "the query reads too many items";
-    BUSY "busy" SERVICE_UNAVAILABLE "too many sorts run now";
+    BUSY "busy" SERVICE_UNAVAILABLE "too many sorts or calls with a key run now";
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
     TICKET "ticket" FORBIDDEN "the ticket is for another feed";
     TICKETS "tickets" TOO_MANY_REQUESTS "too many tickets are in use";

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
 use storage_documents::documents::BODY_BYTES_MAX;
 use storage_sdk::Ids;
+use tokio::sync::Semaphore;
 
 use crate::browsers::{self, Origin};
 use crate::feed::Hub;
@@ -28,6 +29,8 @@ use crate::{
     requests,
 };
 
+/// The most calls with a key at the same time.
+pub const KEYED_MAX: u16 = 4_096;
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
 const TIME: Duration = Duration::from_secs(150);
@@ -75,6 +78,8 @@ pub struct Parts {
     pub tickets: Tickets,
     /// Where callers reach the gateway.
     pub public_url: PublicUrl,
+    /// The places of calls with a key. The end of the gateway waits for all of them.
+    pub keyed: Arc<Semaphore>,
     /// The source of ids of requests.
     pub ids: Arc<dyn Ids>,
     /// Whether the gateway is to end soon, and asks for no more requests.
@@ -89,8 +94,11 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .delete(content::delete)
         .post(content::post)
         .fallback(methods::unknown)
-        .layer(middleware::from_fn(although_it_goes))
-        .layer(middleware::from_fn(in_time));
+        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            although_it_goes,
+        ));
     let tickets = post(tickets::give).layer(middleware::from_fn(in_time));
     let import = post(lines::import).layer(DefaultBodyLimit::disable());
     // A nested router would copy the URL of each request.
@@ -170,11 +178,21 @@ async fn in_time(request: Request, next: Next) -> Response {
 
 /// A call with a key is carried out to its end, although its caller may go away. So a repeat has the whole
 /// answer.
-async fn although_it_goes(request: Request, next: Next) -> Response {
-    if !request.headers().contains_key(headers::KEY) {
+async fn although_it_goes(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+    let is_read = [Method::GET, Method::HEAD].contains(request.method());
+    if is_read || !request.headers().contains_key(headers::KEY) {
         return next.run(request).await;
     }
-    match tokio::spawn(next.run(request)).await {
+    let Ok(place) = Arc::clone(&shared.keyed).try_acquire_owned() else {
+        let message = format!("{KEYED_MAX} calls with a key are under way; try again later");
+        return Problem::new(problem::BUSY, message).into_response();
+    };
+    let call = tokio::spawn(async move {
+        let response = next.run(request).await;
+        drop(place);
+        response
+    });
+    match call.await {
         Ok(response) => response,
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
         Err(_) => {

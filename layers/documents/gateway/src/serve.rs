@@ -9,15 +9,16 @@ use anyhow::Context as _;
 use storage_documents::Documents;
 use storage_sdk::{Ids as _, RandomIds, Settings, Storage, SystemClock};
 use tokio::net::TcpListener;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinHandle};
+use tokio::time::timeout;
 
 use crate::args::Args;
 use crate::connections::{self, Terms};
 use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::landed::LandedEnd;
-use crate::routes::{self, Parts, Shared};
+use crate::routes::{self, KEYED_MAX, Parts, Shared};
 use crate::tickets::Tickets;
 use crate::tls::Tls;
 use crate::{limits, sweep};
@@ -67,6 +68,7 @@ impl Gateway {
             tickets: Tickets::new(&token, Arc::new(SystemClock), ids.clone())?,
             public_url: args.public_url.clone().unwrap_or_default(),
             ids,
+            keyed: Arc::new(Semaphore::new(KEYED_MAX.into())),
             is_leaving: AtomicBool::new(false),
         });
         let router = routes::router(shared.clone(), &args.origin);
@@ -128,9 +130,12 @@ impl Gateway {
         self.shared.hub.drain();
         self.sweeping.abort();
         self.stop.send_replace(true);
-        let served = tokio::time::timeout(GRACE, self.serving).await;
+        let served = timeout(GRACE, self.serving).await;
+        // Callers of these may have gone.
+        let ended = timeout(GRACE, self.shared.keyed.acquire_many(KEYED_MAX.into())).await;
         let report = self.storage.close(GRACE).await;
         served.context("requests did not finish in time")??;
+        drop(ended.context("calls with a key did not finish in time")??);
         anyhow::ensure!(report.left() == 0, "{report:?}");
         Ok(())
     }

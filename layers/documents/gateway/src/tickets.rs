@@ -183,10 +183,11 @@ impl Tickets {
         let rest = rest.join("&");
         let opened = match self.read(text) {
             None => Err(Refusal::Unknown),
-            Some(ticket) if !is_below(&rest, &ticket.prefixes) => {
-                Err(Refusal::Elsewhere(ticket.prefixes))
-            }
-            Some(ticket) => self.open(&ticket),
+            Some(ticket) => match asked(&rest) {
+                Err(problem) => Err(Refusal::Query(problem)),
+                Ok(asked) if ticket.prefixes.cover(&asked) => self.open(&ticket),
+                Ok(_) => Err(Refusal::Elsewhere(ticket.prefixes)),
+            },
         };
         if let Ok(uri) = format!("{FEED}?{rest}").parse::<Uri>() {
             *request.uri_mut() = uri;
@@ -195,11 +196,9 @@ impl Tickets {
     }
 }
 
-/// Whether a request to the feed is for what lies below these prefixes, and for nothing else.
-fn is_below(query: &str, prefixes: &Prefixes) -> bool {
-    let asked = Parameters::with_prefixes(Some(query));
-    let asked = asked.and_then(|mut asked| asked.prefixes());
-    asked.is_ok_and(|asked| prefixes.cover(&asked))
+/// The prefixes that a request asks for, as the feed reads them.
+fn asked(query: &str) -> Result<Prefixes, Problem> {
+    Parameters::with_prefixes(Some(query))?.prefixes()
 }
 
 /// A feed that a ticket has opened.
@@ -227,6 +226,8 @@ pub(crate) enum Refusal {
     Unknown,
     /// It is for what lies below these prefixes.
     Elsewhere(Prefixes),
+    /// The query can't be read.
+    Query(Problem),
     /// It has run out.
     Over,
     /// It has opened too many feeds.
@@ -240,6 +241,7 @@ impl Refusal {
         let (of, message) = match self {
             // To an `EventSource` this status says that it shall not come back.
             Self::Over => return StatusCode::NO_CONTENT.into_response(),
+            Self::Query(problem) => return problem.into_response(),
             Self::Unknown => (
                 problem::UNAUTHORIZED,
                 "no gateway with this token gave the ticket; POST to /hyper-storage/tickets for another one".to_owned(),
@@ -305,12 +307,13 @@ pub async fn give(
     let body = read(request).await?;
     let wish: Wish = serde_json::from_slice(&body).map_err(|error| refused(error.to_string()))?;
     let prefixes = match wish.prefix {
-        OneOrMore::One(prefix) => Prefixes::new([prefix])?,
+        OneOrMore::One(prefix) => Prefixes::new([prefix]),
         OneOrMore::More(none) if none.is_empty() => {
             return Err(refused("the list of prefixes is empty".to_owned()));
         }
-        OneOrMore::More(several) => Prefixes::new(several)?,
+        OneOrMore::More(several) => Prefixes::new(several),
     };
+    let prefixes = prefixes.map_err(|error| refused(error.to_string()))?;
     let bytes: usize = prefixes.iter().map(str::len).sum();
     if bytes > PREFIX_BYTES_MAX {
         let message = format!(

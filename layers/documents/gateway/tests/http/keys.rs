@@ -4,7 +4,7 @@ use anyhow::{Context as _, Result};
 use futures::future::join_all;
 use reqwest::{Method, Response, StatusCode};
 use serde_json::{Value, json};
-use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use storage_tests::{World, stack};
 
 use crate::place::{Place, header, refused};
@@ -131,32 +131,6 @@ pub(crate) async fn a_repeat_has_the_answer_of_the_first_call(place: Place) -> R
     place.close().await
 }
 
-/// Callers go away while their changes wait for the database.
-pub(crate) async fn a_repeat_has_the_whole_answer_although_the_first_caller_went(
-    place: Place,
-) -> Result<()> {
-    for number in 0..8 {
-        let path = format!("a/{number}");
-        let put = |wait: &'static str| {
-            let put = place.call(Method::PUT, &path).body("1");
-            let put = put.header("idempotency-key", "k");
-            put.header("hyper-storage-wait", wait).send()
-        };
-        let is_there = async || Ok(place.get(&path).await?.status() == StatusCode::OK);
-        tokio::select! {
-            _ = put("landed") => {}
-            there = storage_tests::until("the change is made", is_there) => there?,
-        }
-        let is_whole = async || {
-            let again = put("cached").await?.error_for_status()?;
-            assert_eq!(header(&again, "idempotent-replayed"), "true");
-            anyhow::Ok(!header(&again, "hyper-storage-transaction").is_empty())
-        };
-        storage_tests::until("the answer is kept", is_whole).await?;
-    }
-    place.close().await
-}
-
 /// A document below a path gets an id that its key gives, so a repeat finds it.
 pub(crate) async fn a_document_is_posted_once_with_a_key(place: Place) -> Result<()> {
     let post = async |key: &str, body: &str| keyed(&place, (Method::POST, "a"), key, body).await;
@@ -254,5 +228,83 @@ async fn a_landed_change_is_answered_although_its_event_is_lost() -> Result<()> 
     let again = put().await?;
     assert_eq!(header(&again, "idempotent-replayed"), "true");
     assert_eq!(header(&again, "hyper-storage-transaction"), "");
+    place.close().await
+}
+
+/// A world whose database can be paused. Owner and key are known to Redis, so that no call has to ask it.
+async fn with_a_key_that_is_known(mariadb: &MariaDbServer, redis: &str) -> Result<Place> {
+    let mut world = World::on(redis, mariadb).await?;
+    let limits = "statement_timeout = \"1s\"\nacquire_timeout = \"1s\"\n[landing]";
+    world.text = world.text.replace("[landing]", limits);
+    let place = Place::on(world).await?;
+    place.put("a", "0").await?.error_for_status()?;
+    let refused = place.call(Method::PUT, "a").body("1");
+    let refused = refused.header("idempotency-key", "k");
+    let refused = refused.header("if-match", "\"x\"").send().await?;
+    assert_eq!(refused.status(), StatusCode::PRECONDITION_FAILED);
+    Ok(place)
+}
+
+fn put_once(place: &Place, wait: &'static str) -> reqwest::RequestBuilder {
+    let put = place.call(Method::PUT, "a").body("1");
+    let put = put.header("idempotency-key", "k");
+    put.header("hyper-storage-wait", wait)
+}
+
+/// The caller goes away while its change waits for the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_has_the_whole_answer_although_the_first_caller_went() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let place = with_a_key_that_is_known(&mariadb, &stack::redis().await?.url()).await?;
+    mariadb.pause()?;
+    let is_made = async || Ok(place.get("a").await?.text().await? == "1");
+    tokio::select! {
+        first = put_once(&place, "landed").send() => anyhow::bail!("{first:?} without the database"),
+        made = storage_tests::until("the change is made", is_made) => made?,
+    }
+    mariadb.resume()?;
+    let is_whole = async || {
+        let again = put_once(&place, "cached").send().await?;
+        let again = again.error_for_status()?;
+        assert_eq!(header(&again, "idempotent-replayed"), "true");
+        anyhow::Ok(!header(&again, "hyper-storage-transaction").is_empty())
+    };
+    storage_tests::until("the answer is kept", is_whole).await?;
+    place.close().await
+}
+
+/// Redis loses the change while its repeat waits for the database. Nothing is left then that could land.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeat_whose_change_is_lost_meanwhile_makes_it_anew() -> Result<()> {
+    let mariadb = MariaDbServer::start(MariaDbOptions::default()).await?;
+    let redis = RedisServer::start(RedisOptions::default()).await?;
+    let place = with_a_key_that_is_known(&mariadb, &redis.url()).await?;
+    mariadb.pause()?;
+    put_once(&place, "cached")
+        .send()
+        .await?
+        .error_for_status()?;
+    let again = put_once(&place, "landed").header("prefer", "wait=30");
+    let loses = async {
+        // Reads of the same gateway give the repeat the time to find its key. If it has not, it is a first
+        // call, which is made as well.
+        for _ in 0..50 {
+            place.get("a").await?;
+        }
+        redis.kill()?;
+        redis.restart().await?;
+        mariadb.resume()?;
+        anyhow::Ok(())
+    };
+    let (again, lost) = tokio::join!(again.send(), loses);
+    lost?;
+    if !again.is_ok_and(|again| again.status() == StatusCode::OK) {
+        let is_made = async || {
+            let again = put_once(&place, "landed").send().await?;
+            Ok(again.status() == StatusCode::OK)
+        };
+        storage_tests::until("the repeat is answered", is_made).await?;
+    }
+    assert_eq!(place.get("a").await?.text().await?, "1");
     place.close().await
 }

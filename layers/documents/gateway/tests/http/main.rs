@@ -69,7 +69,6 @@ cases! {
         a_key_holds_whatever_others_send
         of_copies_that_meet_one_is_carried_out
         a_repeat_has_the_answer_of_the_first_call
-        a_repeat_has_the_whole_answer_although_the_first_caller_went
         a_document_is_posted_once_with_a_key
     }
     lists {

@@ -11,6 +11,7 @@ use super::served::Served;
 const OPEN: &[u8] = b"event: begin";
 const CHANGE: &[u8] = b"event: feed:";
 const END: &[u8] = b"\n\n";
+const RESET: &[u8] = b"event: reset";
 
 /// An open feed.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ impl Feed {
     /// Waits for the whole of an event with this beginning, and drops all until its end.
     async fn event(&mut self, name: &[u8]) -> Result<()> {
         loop {
+            anyhow::ensure!(find(&self.left, RESET).is_none(), "the feed was reset");
             if let Some(end) = self.end_of(name) {
                 self.left.drain(..end);
                 return Ok(());
