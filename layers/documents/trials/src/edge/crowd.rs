@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::args::Args;
 use super::kind::Kind;
-use super::rogue::{Fared, live};
+use super::rogue::{Fared, life, live};
 
 /// How many clients of a kind came, and how they fared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -47,15 +47,16 @@ pub async fn come(args: &Args, address: SocketAddr) -> Result<Tallies> {
             _ => 1,
         };
         for _ in 0..count {
-            let rng = StdRng::seed_from_u64(rng.random());
+            let mut rng = StdRng::seed_from_u64(rng.random());
             let place = Arc::clone(&callers).try_acquire_owned();
             match (kind.is_caller(), place) {
                 // Callers with a token hold their places by right, so some are left to others.
                 (true, Err(_)) => {}
                 (is_caller, place) => {
                     let place = place.ok().filter(|_| is_caller);
+                    let life = life(kind, &mut rng);
                     clients.spawn(async move {
-                        let fared = live(address, kind, rng).await;
+                        let fared = live(address, kind, life, rng).await;
                         drop(place);
                         (kind, fared)
                     });

@@ -34,15 +34,19 @@ pub enum Fared {
     Went,
 }
 
-/// Lives until it goes by itself, or the gateway ends the connection.
-pub async fn live(address: SocketAddr, kind: Kind, mut rng: StdRng) -> Fared {
-    let Ok(Ok(mut stream)) = timeout(PATIENCE, connected(address, kind)).await else {
-        return Fared::Refused;
-    };
-    let life = if kind.vanishes() {
+/// How long a client stays, unless the gateway ends its connection.
+pub fn life(kind: Kind, rng: &mut StdRng) -> Duration {
+    if kind.vanishes() {
         Duration::from_millis(rng.random_range(1..300))
     } else {
         IDLE.mul_f64(rng.random_range(0.1..4.0))
+    }
+}
+
+/// Lives until it goes by itself, or the gateway ends the connection.
+pub async fn live(address: SocketAddr, kind: Kind, life: Duration, mut rng: StdRng) -> Fared {
+    let Ok(Ok(mut stream)) = timeout(PATIENCE, connected(address, kind)).await else {
+        return Fared::Refused;
     };
     let ended = timeout(life, act(&mut stream, kind, &mut rng)).await;
     if kind.vanishes() || rng.random_range(0..3) == 0 {

@@ -27,13 +27,14 @@ use super::rogue::live;
 const WRITERS: u32 = 6;
 /// The honest clients that follow the live feed.
 const LISTENERS: usize = 3;
-/// The items of the long list, and the bytes of each.
+/// The items of the long list, and the bytes of each. The system keeps fewer for a client.
 const ITEMS: u64 = 100;
 const ITEM: usize = 50_000;
 /// How long honest clients go on behind the others.
 const AFTERWARDS: Duration = Duration::from_millis(500);
-/// The clients that are there when the gateway ends.
-const LAST: u32 = 20;
+/// The clients of each kind that are there when the gateway ends, and stay.
+const LAST: u32 = 3;
+const LONG: Duration = Duration::from_secs(300);
 
 /// Lets all clients come, and judges what honest ones met. `exe` is this program, or one with its
 /// hidden subcommand.
@@ -44,7 +45,7 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     // The client asks for it, also for plain HTTP. Another client of the process may have named it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let gate = Gate::start(args, exe).await?;
-    fill(&gate).await?;
+    fill(&gate, "bulk~").await?;
     let mut flaws = Vec::new();
     let before = settled(&gate).await?;
     let (mut most, mut least) = (0, 0);
@@ -85,16 +86,16 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     })
 }
 
-/// Makes the list that clients read slowly.
-async fn fill(gate: &Gate) -> Result<()> {
+/// Makes many long documents below a path.
+async fn fill(gate: &Gate, below: &str) -> Result<()> {
     let mut honest = Honest::new(&gate.process.url("content/"), WRITERS, 0)?;
     for number in 0..ITEMS {
         let body = json!({ "text": "x".repeat(ITEM) });
-        let path = format!("bulk~/{number}");
+        let path = format!("{below}/{number}");
         honest.write(&path, number, &body).await?;
     }
     let flaws = honest.fared().flaws;
-    ensure!(flaws.is_empty(), "no list can be made: {flaws:?}");
+    ensure!(flaws.is_empty(), "{below} can't be filled: {flaws:?}");
     Ok(())
 }
 
@@ -169,9 +170,11 @@ async fn ends(args: &Args, gate: Gate) -> Result<()> {
     for kind in kinds {
         for number in 0..LAST {
             let rng = StdRng::seed_from_u64(args.seed ^ u64::from(number));
-            rogues.spawn(live(gate.process.address, kind, rng));
+            rogues.spawn(live(gate.process.address, kind, LONG, rng));
         }
     }
     sleep(AFTERWARDS).await;
+    // Nobody reads so many changes.
+    fill(&gate, "honest").await?;
     gate.close().await
 }
