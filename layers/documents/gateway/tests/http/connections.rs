@@ -58,7 +58,7 @@ async fn connections_without_a_request_are_closed_and_others_get_their_place() -
     place.close().await
 }
 
-/// A connection, and what came on it up to the end of a head.
+/// The head that comes behind a request, or behind a part of one.
 async fn answered(stream: &mut TcpStream, request: &str) -> Result<String> {
     stream.write_all(request.as_bytes()).await?;
     let mut head = String::new();

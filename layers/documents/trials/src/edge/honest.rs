@@ -76,13 +76,13 @@ impl Honest {
     /// # Errors
     /// There is no client of HTTP.
     pub fn new(content: &str, number: u32, seed: u64) -> Result<Self> {
-        let kept = if number % 2 == 0 { 1 } else { 0 };
+        let kept = usize::from(number.is_multiple_of(2));
         let client = Client::builder().pool_max_idle_per_host(kept);
         Ok(Self {
             client: client.timeout(PATIENCE).build()?,
             content: content.to_owned(),
             number,
-            rng: StdRng::seed_from_u64(seed ^ u64::from(number) << 32),
+            rng: StdRng::seed_from_u64(seed ^ (u64::from(number) << 32)),
             fared: Fared::default(),
         })
     }

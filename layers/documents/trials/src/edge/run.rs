@@ -48,11 +48,11 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     fill(&gate, "bulk~").await?;
     let mut flaws = Vec::new();
     let before = settled(&gate).await?;
-    let (mut most, mut least) = (0, 0);
-    Gate::look(gate.id()?, &mut least)?;
+    let (id, mut most, mut least) = (gate.id()?, 0, 0);
+    Gate::look(id, &mut least)?;
     let (tallies, honest, heard) = tokio::select! {
         all = all(args, &gate) => all?,
-        ended = Gate::watch(gate.id()?, &mut most) => {
+        ended = Gate::watch(id, &mut most) => {
             ended?;
             anyhow::bail!("the watch has ended");
         }

@@ -68,7 +68,7 @@ pub async fn run(seed: u64, rounds: u32, exe: &Path) -> Result<Vec<Flaw>> {
         flaws: Vec::new(),
     };
     for round in 0..rounds {
-        let way = if round % 2 == 0 {
+        let way = if round.is_multiple_of(2) {
             Way::Files
         } else {
             Way::Backup
