@@ -27,9 +27,11 @@ use super::rogue::live;
 const WRITERS: u32 = 6;
 /// The honest clients that follow the live feed.
 const LISTENERS: usize = 3;
-/// The items of the long list, and the bytes of each. The system keeps fewer for a client.
+/// The items of a long list, and the bytes of each.
 const ITEMS: u64 = 100;
-const ITEM: usize = 50_000;
+const ITEM: usize = 20_000;
+/// The bytes of each change at the end. All of them are more than the system keeps for a client.
+const CHANGE: usize = 60_000;
 /// How long honest clients go on behind the others.
 const AFTERWARDS: Duration = Duration::from_millis(500);
 /// The clients of each kind that are there when the gateway ends, and stay.
@@ -45,7 +47,7 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     // The client asks for it, also for plain HTTP. Another client of the process may have named it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let gate = Gate::start(args, exe).await?;
-    fill(&gate, "bulk~").await?;
+    fill(&gate, "bulk~", ITEM).await?;
     let mut flaws = Vec::new();
     let before = settled(&gate).await?;
     let (id, mut most, mut least) = (gate.id()?, 0, 0);
@@ -87,10 +89,10 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
 }
 
 /// Makes many long documents below a path.
-async fn fill(gate: &Gate, below: &str) -> Result<()> {
+async fn fill(gate: &Gate, below: &str, size: usize) -> Result<()> {
     let mut honest = Honest::new(&gate.process.url("content/"), WRITERS, 0)?;
     for number in 0..ITEMS {
-        let body = json!({ "text": "x".repeat(ITEM) });
+        let body = json!({ "text": "x".repeat(size) });
         let path = format!("{below}/{number}");
         honest.write(&path, number, &body).await?;
     }
@@ -175,6 +177,6 @@ async fn ends(args: &Args, gate: Gate) -> Result<()> {
     }
     sleep(AFTERWARDS).await;
     // Nobody reads so many changes.
-    fill(&gate, "honest").await?;
+    fill(&gate, "honest", CHANGE).await?;
     gate.close().await
 }
