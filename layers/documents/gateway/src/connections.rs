@@ -32,6 +32,8 @@ use crate::tls::Tls;
 const FIRST_MAX: Duration = Duration::from_secs(10);
 /// How long a connection that is to end stays open without a request.
 const LAST: Duration = Duration::from_secs(1);
+/// How long a client of a gateway that ends may take nothing of its answer.
+const STANDS: Duration = Duration::from_secs(3);
 /// The pause after a connection that could not be taken.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Between two lines of the log about the limit, or about connections that could not be taken.
@@ -89,11 +91,19 @@ pub(crate) async fn serve(
         });
     }
     let Door {
-        places, listener, ..
+        places,
+        listener,
+        strangers,
+        ..
     } = door;
     drop(listener);
     // All places are free once all connections have ended.
-    let _ = places.acquire_many(terms.most).await;
+    let mut ended = pin!(places.acquire_many(terms.most));
+    if timeout(LAST, ended.as_mut()).await.is_err() {
+        // Strangers have no request for which the gateway waits.
+        while strangers.ask_one_to_go() {}
+        let _ = ended.await;
+    }
 }
 
 /// Where connections come in.
@@ -219,16 +229,17 @@ async fn serve_one(
     });
     let http = http();
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
+    let is_stopped = tokio::select! {
         // A client that goes away or sends no HTTP is no failure of this program.
         _ = served.as_mut() => return,
-        () = activity.ends(idle.min(FIRST_MAX), idle) => {}
-        () = stopped(stop) => {}
-    }
+        () = activity.ends(idle.min(FIRST_MAX), idle) => false,
+        () = stopped(stop) => true,
+    };
     served.as_mut().graceful_shutdown();
     tokio::select! {
         _ = served => {}
         () = activity.rests(LAST) => {}
+        () = activity.stands(STANDS), if is_stopped => {}
     }
 }
 

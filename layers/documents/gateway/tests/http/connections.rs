@@ -142,6 +142,30 @@ async fn connections_without_a_request_do_not_hold_up_the_end() -> Result<()> {
     Ok(())
 }
 
+/// The feed has more than the system keeps for a client that does not read, and half of the body is
+/// all that comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_stand_still_do_not_hold_up_the_end() -> Result<()> {
+    let place = Place::embedded().await?;
+    let token = place.gateway.token();
+    let feed = format!(
+        "GET /hyper-storage/feed HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    let mut deaf = begun(&place, "").await?;
+    let begins = answered(&mut deaf, &feed).await?;
+    assert!(begins.starts_with("HTTP/1.1 200 "), "{begins}");
+    let half = "PUT /hyper-storage/content/a HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9000\r\n\r\nx";
+    let stranger = begun(&place, half).await?;
+    let body = format!("\"{}\"", "x".repeat(1_000_000));
+    for number in 0..UNREAD {
+        let put = place.put(&format!("a/{number:02}"), &body).await?;
+        put.error_for_status()?;
+    }
+    place.close().await?;
+    drop((deaf, stranger));
+    Ok(())
+}
+
 /// Each feed would need a connection of its own by HTTP/1.1.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_feeds_share_a_connection_of_http_2() -> Result<()> {
