@@ -11,7 +11,7 @@ use storage_tests::size;
 async fn slow_silent_and_vanishing_clients_keep_nobody_else_from_being_served() -> Result<()> {
     let args = Args {
         seed: 1,
-        seconds: size(4, 30),
+        seconds: size(3, 30),
         clients: size(400, 4_000),
         connections: size(64, 400),
         memory: 1_024,

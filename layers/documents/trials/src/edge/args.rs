@@ -11,7 +11,7 @@ pub struct Args {
     /// The seconds for which they come
     #[arg(long, default_value_t = 60)]
     pub seconds: u64,
-    /// The number of clients that do harm
+    /// The number of clients that do harm. A crowd counts as one
     #[arg(long, default_value_t = 6_000)]
     pub clients: u32,
     /// The connections that the gateway serves at once

@@ -30,7 +30,8 @@ pub struct Tally {
 /// The tallies of all kinds.
 pub type Tallies = BTreeMap<Kind, Tally>;
 
-/// Lets clients come until so many came, evenly over the time of the run. Returns when all have gone.
+/// Lets clients come until so many came, evenly over the time of the run. A crowd counts as one.
+/// Returns when all have gone.
 ///
 /// # Errors
 /// A client panics.
@@ -63,7 +64,7 @@ pub async fn come(args: &Args, address: SocketAddr) -> Result<Tallies> {
                 }
             }
         }
-        came += count;
+        came += 1;
     }
     let mut tallies = Tallies::new();
     while let Some(client) = clients.join_next().await {

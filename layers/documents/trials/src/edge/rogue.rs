@@ -39,7 +39,7 @@ pub fn life(kind: Kind, rng: &mut StdRng) -> Duration {
     if kind.vanishes() {
         Duration::from_millis(rng.random_range(1..300))
     } else {
-        IDLE.mul_f64(rng.random_range(0.1..4.0))
+        IDLE.mul_f64(rng.random_range(0.1..3.0))
     }
 }
 

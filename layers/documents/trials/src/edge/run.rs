@@ -52,6 +52,9 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
     let before = settled(&gate).await?;
     let (id, mut most, mut least) = (gate.id()?, 0, 0);
     Gate::look(id, &mut least)?;
+    if let Err(error) = besieged(args, &gate).await {
+        flaws.push(Flaw::new("strangers", "", format!("{error:#}")));
+    }
     let (tallies, honest, heard) = tokio::select! {
         all = all(args, &gate) => all?,
         ended = Gate::watch(id, &mut most) => {
@@ -105,12 +108,29 @@ async fn fill(gate: &Gate, below: &str, size: usize) -> Result<()> {
 async fn settled(gate: &Gate) -> Result<usize> {
     let mut sockets = gate.sockets()?;
     let same = async || {
-        sleep(super::args::IDLE).await;
+        sleep(AFTERWARDS).await;
         let before = std::mem::replace(&mut sockets, gate.sockets()?);
         Ok(before == sockets)
     };
     storage_tests::until("the gateway rests", same).await?;
     Ok(sockets)
+}
+
+/// Strangers take all places, and keep them by short requests. A further client is served all the same.
+async fn besieged(args: &Args, gate: &Gate) -> Result<()> {
+    let mut strangers = JoinSet::new();
+    for number in 0..args.connections + args.connections / 4 {
+        let rng = StdRng::seed_from_u64(args.seed ^ u64::from(number));
+        strangers.spawn(live(gate.process.address, Kind::Stranger, LONG, rng));
+    }
+    let most = usize::try_from(args.connections)?;
+    let taken = async || Ok(gate.sockets()? > most);
+    storage_tests::until("all places are taken", taken).await?;
+    let mut honest = Honest::new(&gate.process.url("content/"), WRITERS, 0)?;
+    let written = honest.write("beside", 0, &json!({}));
+    let written = storage_tests::bounded("a client is served beside strangers", written).await?;
+    ensure!(written.is_some(), "{:?}", honest.fared().flaws);
+    Ok(())
 }
 
 /// All clients together.

@@ -17,6 +17,8 @@ use crate::events::{Event, Source};
 
 /// How long a follower hears nothing before it looks whether the run is over.
 const QUIET: Duration = Duration::from_millis(200);
+/// The longest time until it comes back. Changes are made meanwhile.
+const AWAY_MAX_MS: u64 = 600;
 /// The most lines after which it breaks: of a short connection, and of a long one.
 const LINES_MAX: [u32; 2] = [40, 8_000];
 
@@ -88,6 +90,8 @@ impl Follower {
                 None => sleep(Duration::from_millis(50)).await,
             }
             self.source.breaks();
+            let away = self.rng.random_range(0..AWAY_MAX_MS);
+            sleep(Duration::from_millis(away)).await;
         }
         Ok(())
     }
