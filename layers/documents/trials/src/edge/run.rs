@@ -127,7 +127,8 @@ async fn besieged(args: &Args, gate: &Gate) -> Result<()> {
     let taken = async || Ok(gate.sockets()? > most);
     storage_tests::until("all places are taken", taken).await?;
     let mut honest = Honest::new(&gate.process.url("content/"), WRITERS, 0)?;
-    let written = honest.write("beside", 0, &json!({}));
+    let body = json!({});
+    let written = honest.write("beside", 0, &body);
     let written = storage_tests::bounded("a client is served beside strangers", written).await?;
     ensure!(written.is_some(), "{:?}", honest.fared().flaws);
     Ok(())
