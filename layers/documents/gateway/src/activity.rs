@@ -19,7 +19,9 @@ const FRAME_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     under_way: AtomicUsize,
-    /// Rises with each beginning and each end.
+    /// Those of them whose answer has not begun.
+    unanswered: AtomicUsize,
+    /// Rises with each beginning, each end, and each part of an answer that is given out.
     steps: AtomicUsize,
 }
 
@@ -27,8 +29,12 @@ impl Activity {
     /// A request begins.
     pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::Relaxed);
+        self.unanswered.fetch_add(1, Ordering::Relaxed);
         self.steps.fetch_add(1, Ordering::Relaxed);
-        UnderWay(Arc::clone(self))
+        UnderWay {
+            activity: Arc::clone(self),
+            is_answered: false,
+        }
     }
 
     /// Waits until no request has come within the first time, or later none was there for the second.
@@ -41,11 +47,21 @@ impl Activity {
 
     /// Waits until there was no request for this time.
     pub(crate) async fn rests(&self, idle: Duration) {
+        self.stays(idle, &self.under_way).await;
+    }
+
+    /// Waits until each request has its answer, and no client took a part of one for this time.
+    pub(crate) async fn stands(&self, time: Duration) {
+        self.stays(time, &self.unanswered).await;
+    }
+
+    /// Waits until there were no such requests, and no steps, for this time.
+    async fn stays(&self, time: Duration, requests: &AtomicUsize) {
         loop {
             let before = self.steps.load(Ordering::Relaxed);
-            sleep(idle).await;
+            sleep(time).await;
             let is_same = self.steps.load(Ordering::Relaxed) == before;
-            if is_same && self.under_way.load(Ordering::Relaxed) == 0 {
+            if is_same && requests.load(Ordering::Relaxed) == 0 {
                 return;
             }
         }
@@ -54,12 +70,36 @@ impl Activity {
 
 /// A request that is under way.
 #[derive(Debug)]
-pub(crate) struct UnderWay(Arc<Activity>);
+pub(crate) struct UnderWay {
+    activity: Arc<Activity>,
+    is_answered: bool,
+}
+
+impl UnderWay {
+    fn is_answered(&mut self) {
+        if !std::mem::replace(&mut self.is_answered, true) {
+            self.activity.unanswered.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
-        self.0.steps.fetch_add(1, Ordering::Relaxed);
+        self.is_answered();
+        self.activity.under_way.fetch_sub(1, Ordering::Relaxed);
+        self.activity.steps.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Something that an answer holds until its end.
+pub(crate) trait Held: Send + Unpin + 'static {
+    /// A part of the answer is given out.
+    fn moves(&self) {}
+}
+
+impl Held for UnderWay {
+    fn moves(&self) {
+        self.activity.steps.fetch_add(1, Ordering::Relaxed);
     }
 }
 
@@ -76,7 +116,8 @@ pub(crate) fn keep(mut response: Response) -> Response {
 }
 
 /// Lets the request be under way until its answer has ended.
-pub(crate) fn until_its_end(mut response: Response, under_way: UnderWay) -> Response {
+pub(crate) fn until_its_end(mut response: Response, mut under_way: UnderWay) -> Response {
+    under_way.is_answered();
     match response.extensions_mut().remove::<Kept>() {
         Some(Kept) => holding(response, under_way),
         None => response,
@@ -84,12 +125,12 @@ pub(crate) fn until_its_end(mut response: Response, under_way: UnderWay) -> Resp
 }
 
 /// An answer that holds something until its end.
-pub(crate) fn holding<H: Send + Unpin + 'static>(response: Response, held: H) -> Response {
+pub(crate) fn holding(response: Response, held: impl Held) -> Response {
     response.map(|body| {
         Body::new(Answer {
             body,
             frame: Bytes::new(),
-            _held: held,
+            held,
         })
     })
 }
@@ -99,10 +140,10 @@ struct Answer<H> {
     body: Body,
     /// What was not given out yet.
     frame: Bytes,
-    _held: H,
+    held: H,
 }
 
-impl<H: Unpin> hyper::body::Body for Answer<H> {
+impl<H: Held> hyper::body::Body for Answer<H> {
     type Data = Bytes;
     type Error = axum::Error;
 
@@ -119,6 +160,7 @@ impl<H: Unpin> hyper::body::Body for Answer<H> {
                 other => return Poll::Ready(other),
             }
         }
+        self.held.moves();
         let length = self.frame.len().min(FRAME_MAX);
         Poll::Ready(Some(Ok(Frame::data(self.frame.split_to(length)))))
     }

@@ -36,7 +36,8 @@ pub struct Args {
     /// is drawn and printed
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
-    /// The most connections at once. Further ones wait. There are fewer if the process may open few files
+    /// The most connections at once. A further one takes the place of the oldest without a token, or
+    /// waits. There are fewer if the process may open few files
     #[arg(long, value_name = "N", default_value = "4096")]
     pub connections: NonZeroU32,
     /// How long a connection stays open without a request. A proxy should let go of it earlier. The

@@ -2,7 +2,8 @@
 //!
 //! A connection ends once it has had no request for a while, whatever else it does. So one that is
 //! silent, one with half a head, and one that a client keeps for later do not stay. A live feed is a
-//! request under way, and no time limits it.
+//! request under way, and no time limits it. Once all places are taken, a connection without a caller
+//! that is known ends for a further one.
 
 use std::io::ErrorKind;
 use std::pin::pin;
@@ -24,12 +25,15 @@ use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, until_its_end};
 use crate::figures::Figures;
+use crate::strangers::{Name, Stranger, Strangers};
 use crate::tls::Tls;
 
 /// How long a new connection may take to send the head of its first request.
 const FIRST_MAX: Duration = Duration::from_secs(10);
 /// How long a connection that is to end stays open without a request.
 const LAST: Duration = Duration::from_secs(1);
+/// How long a client of a gateway that ends may take nothing of its answer.
+const STANDS: Duration = Duration::from_secs(3);
 /// The pause after a connection that could not be taken.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Between two lines of the log about the limit, or about connections that could not be taken.
@@ -44,7 +48,7 @@ const HEAD_BYTES_MAX: u32 = 128 << 10;
 /// How connections are served.
 #[derive(Debug, Clone)]
 pub(crate) struct Terms {
-    /// The most at once. Further ones wait.
+    /// The most at once. Further ones take the place of a stranger, or wait.
     pub(crate) most: u32,
     /// How long one stays open without a request.
     pub(crate) idle: Duration,
@@ -66,11 +70,12 @@ pub(crate) async fn serve(
         places: Arc::new(Semaphore::new(
             usize::try_from(terms.most).unwrap_or(usize::MAX),
         )),
+        strangers: Strangers::default(),
         is_full: Seldom::default(),
         fails: Seldom::default(),
     };
     loop {
-        let (stream, place) = tokio::select! {
+        let (stream, place, stranger) = tokio::select! {
             Some(next) = door.next() => next,
             () = stopped(stop.clone()) => break,
         };
@@ -79,28 +84,33 @@ pub(crate) async fn serve(
             let _place = (place, terms.figures.connected());
             // An event of a feed is a small packet, which shall not wait for others.
             let _ = stream.set_nodelay(true);
-            match &terms.tls {
-                None => serve_one(stream, router, terms.idle, stop).await,
-                Some(tls) => {
-                    if let Some(stream) = encrypted(stream, tls, stop.clone()).await {
-                        serve_one(stream, router, terms.idle, stop).await;
-                    }
-                }
+            tokio::select! {
+                () = serve_stream(stream, (router, stranger.name()), &terms, stop) => {}
+                () = stranger.goes() => {}
             }
         });
     }
     let Door {
-        places, listener, ..
+        places,
+        listener,
+        strangers,
+        ..
     } = door;
     drop(listener);
     // All places are free once all connections have ended.
-    let _ = places.acquire_many(terms.most).await;
+    let mut ended = pin!(places.acquire_many(terms.most));
+    if timeout(LAST, ended.as_mut()).await.is_err() {
+        // Strangers have no request for which the gateway waits.
+        while strangers.ask_one_to_go() {}
+        let _ = ended.await;
+    }
 }
 
 /// Where connections come in.
 struct Door {
     listener: TcpListener,
     places: Arc<Semaphore>,
+    strangers: Strangers,
     is_full: Seldom,
     fails: Seldom,
 }
@@ -121,25 +131,28 @@ impl Seldom {
 
 impl Door {
     /// The next connection and its place.
-    async fn next(&mut self) -> Option<(TcpStream, OwnedSemaphorePermit)> {
-        loop {
-            // ORDER: before the connection is taken, so that none beyond the limit uses up a file.
-            let place = self.place().await?;
+    async fn next(&mut self) -> Option<(TcpStream, OwnedSemaphorePermit, Stranger)> {
+        let stream = loop {
             match self.listener.accept().await {
-                Ok((stream, _)) => return Some((stream, place)),
+                Ok((stream, _)) => break stream,
                 Err(error) if is_of_client(&error) => {}
                 Err(error) => self.failed(&error).await,
             }
-        }
+        };
+        // ORDER: behind the connection, which alone can show that a stranger has to go. One waits here.
+        let place = self.place().await?;
+        Some((stream, place, self.strangers.add()))
     }
 
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
         }
+        let is_waiting = !self.strangers.ask_one_to_go();
         if self.is_full.is_due() {
             tracing::warn!(
-                "all connections are taken, so further ones wait: raise --connections, or let clients share them"
+                is_waiting,
+                "all connections are taken, so further ones wait, or take the place of one without a token: raise --connections, or let clients share them"
             );
         }
         Arc::clone(&self.places).acquire_owned().await.ok()
@@ -179,16 +192,34 @@ async fn encrypted(
     }
 }
 
-/// Serves one connection until it ends.
+/// Serves one connection until it ends, with TLS or without.
+async fn serve_stream(
+    stream: TcpStream,
+    named: (Router, Name),
+    terms: &Terms,
+    stop: watch::Receiver<bool>,
+) {
+    match &terms.tls {
+        None => serve_one(stream, named, terms.idle, stop).await,
+        Some(tls) => {
+            if let Some(stream) = encrypted(stream, tls, stop.clone()).await {
+                serve_one(stream, named, terms.idle, stop).await;
+            }
+        }
+    }
+}
+
+/// Serves one connection until it ends. Each of its requests has its name.
 async fn serve_one(
     stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    router: Router,
+    (router, name): (Router, Name),
     idle: Duration,
     stop: watch::Receiver<bool>,
 ) {
     let activity = Arc::<Activity>::default();
     let router = TowerToHyperService::new(router);
-    let service = service_fn(|request: hyper::Request<Incoming>| {
+    let service = service_fn(|mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(name.clone());
         let under_way = activity.begin();
         let answer = router.call(request);
         async move {
@@ -198,16 +229,17 @@ async fn serve_one(
     });
     let http = http();
     let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    tokio::select! {
+    let is_stopped = tokio::select! {
         // A client that goes away or sends no HTTP is no failure of this program.
         _ = served.as_mut() => return,
-        () = activity.ends(idle.min(FIRST_MAX), idle) => {}
-        () = stopped(stop) => {}
-    }
+        () = activity.ends(idle.min(FIRST_MAX), idle) => false,
+        () = stopped(stop) => true,
+    };
     served.as_mut().graceful_shutdown();
     tokio::select! {
         _ = served => {}
         () = activity.rests(LAST) => {}
+        () = activity.stands(STANDS), if is_stopped => {}
     }
 }
 

@@ -6,6 +6,7 @@
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
 //! | [`limits`] | the threads and files that the system gives |
 //! | `connections`, `activity` | connections: how many there are, and when one ends |
+//! | `strangers` | connections without a known caller, which end first |
 //! | `tls` | TLS by the gateway itself |
 //! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
 //! | [`proxies`] | what proxies on the way need to know |
@@ -53,6 +54,7 @@ pub mod proxies;
 mod requests;
 pub mod routes;
 pub mod serve;
+mod strangers;
 mod sweep;
 pub mod tickets;
 mod tls;

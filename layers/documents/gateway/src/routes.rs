@@ -23,6 +23,7 @@ use crate::figures::Figures;
 use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
 use crate::proxies::{self, PublicUrl};
+use crate::strangers::Name;
 use crate::tickets::{self, Tickets};
 use crate::{
     activity, body, changes, content, encoding, feed, figures, headers, lines, methods, openapi,
@@ -206,20 +207,32 @@ async fn only_with_token(
     mut request: Request,
     next: Next,
 ) -> Response {
+    let connection = request.extensions_mut().remove::<Name>();
     let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
     let first = given.next().filter(|_| given.next().is_none());
     let first = first.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     if first.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
+        known(connection);
         return activity::keep(next.run(request).await);
     }
     match shared.tickets.admit(&mut request) {
-        Some(Ok(opened)) => activity::keep(activity::holding(next.run(request).await, opened)),
+        Some(Ok(opened)) => {
+            known(connection);
+            activity::keep(activity::holding(next.run(request).await, opened))
+        }
         Some(Err(refusal)) => refusal.into_response(),
         None => Problem::new(
             problem::UNAUTHORIZED,
             "send the header Authorization: Bearer TOKEN, once",
         )
         .into_response(),
+    }
+}
+
+/// The caller of a connection may be here, so the connection keeps its place.
+fn known(connection: Option<Name>) {
+    if let Some(connection) = connection {
+        connection.is_known();
     }
 }
 

@@ -209,6 +209,8 @@ pub(crate) struct Opened {
     signature: Signature,
 }
 
+impl crate::activity::Held for Opened {}
+
 impl Drop for Opened {
     fn drop(&mut self) {
         let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);

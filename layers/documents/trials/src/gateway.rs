@@ -1,23 +1,24 @@
 //! A gateway in a process of a trial's program.
 
 use std::io::Read as _;
-use std::path::PathBuf;
+use std::net::SocketAddr;
+use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result, ensure};
 use clap::Parser as _;
 use document_gateway::args::Args;
 use document_gateway::serve::Gateway;
+use storage_tests::torture::children::{Program, Running};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// A gateway over the tiers of a settings file, on a port that the system chooses.
+/// The token of callers of a [`Process`].
+pub const TOKEN: &str = "trial";
+
+/// The options of a gateway. Its port is one that the system chooses.
 #[derive(Debug, Clone, clap::Args)]
 pub struct GatewayArgs {
-    /// The settings file
-    #[arg(long)]
-    pub config: PathBuf,
-    /// The file with the token of callers
-    #[arg(long)]
-    pub token_file: PathBuf,
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    options: Vec<String>,
 }
 
 /// Serves until SIGTERM, and ends in order. It prints its address first. It also ends when its
@@ -27,12 +28,8 @@ pub struct GatewayArgs {
 /// A tier is away, or the gateway does not end in order.
 pub async fn serve(args: GatewayArgs) -> Result<()> {
     let mut term = signal(SignalKind::terminate())?;
-    let config = args.config.display().to_string();
-    let token_file = args.token_file.display().to_string();
-    let options = ["--config", &config, "--token-file", &token_file];
-    // Clients of a trial may rest for longer than those of a game.
-    let fixed = ["gateway", "--listen", "127.0.0.1:0", "--idle", "1h"];
-    let args = Args::try_parse_from(fixed.into_iter().chain(options))?;
+    let fixed = ["gateway", "--listen", "127.0.0.1:0"].map(str::to_owned);
+    let args = Args::try_parse_from(fixed.into_iter().chain(args.options))?;
     let gateway = Gateway::open(&args).await?;
     println!("http://{}", gateway.address());
     // A thread of its own, since the runtime would wait for a read at its end.
@@ -42,4 +39,69 @@ pub async fn serve(args: GatewayArgs) -> Result<()> {
     });
     let _ = term.recv().await;
     gateway.close().await
+}
+
+/// A gateway on a file alone, seen from its parent.
+#[derive(Debug)]
+pub struct Process {
+    /// Its process.
+    pub running: Running,
+    /// Its address.
+    pub address: SocketAddr,
+}
+
+impl Process {
+    /// Starts `exe`, this program or one with the hidden subcommand, in a folder, and waits until it
+    /// serves the file `data.db` there.
+    ///
+    /// # Errors
+    /// It does not serve.
+    pub async fn start(exe: &Path, folder: &Path, options: &[&str]) -> Result<Self> {
+        let file = |name: &str| folder.join(name).display().to_string();
+        std::fs::write(folder.join("token"), TOKEN)?;
+        let (data, token) = (file("data.db"), file("token"));
+        let mut args = vec!["gateway", "--embedded", &data, "--token-file", &token];
+        args.extend(options);
+        let args: Vec<String> = args.into_iter().map(str::to_owned).collect();
+        let program = Program {
+            path: exe.to_owned(),
+            folder: folder.to_owned(),
+        };
+        let mut running = Running::start(&program, &args, &[], "gateway.log")?;
+        let mut address = None;
+        let serves = async || {
+            ensure!(!running.has_ended()?, "a gateway ended: {}", running.tail());
+            let log = std::fs::read_to_string(folder.join("gateway.log"))?;
+            let whole = log.rsplit_once('\n').map_or("", |(whole, _)| whole);
+            address = whole
+                .lines()
+                .find_map(|line| line.strip_prefix("http://")?.parse().ok());
+            Ok(address.is_some())
+        };
+        storage_tests::until("the gateway serves", serves).await?;
+        Ok(Self {
+            address: address.context("an address")?,
+            running,
+        })
+    }
+
+    /// The URL of a resource.
+    #[must_use]
+    pub fn url(&self, resource: &str) -> String {
+        format!("http://{}/hyper-storage/{resource}", self.address)
+    }
+
+    /// Asks it to end.
+    ///
+    /// # Errors
+    /// It does not end in order.
+    pub async fn close(mut self) -> Result<()> {
+        let status = self.running.terminate().await?;
+        ensure!(
+            status.success(),
+            "a gateway ended with {status}: {}",
+            self.running.tail()
+        );
+        Ok(())
+    }
 }

@@ -58,6 +58,56 @@ async fn connections_without_a_request_are_closed_and_others_get_their_place() -
     place.close().await
 }
 
+/// The head that comes behind a request, or behind a part of one.
+async fn answered(stream: &mut TcpStream, request: &str) -> Result<String> {
+    stream.write_all(request.as_bytes()).await?;
+    let mut head = String::new();
+    let read = async {
+        while !head.ends_with("\r\n\r\n") {
+            head.push(char::from(stream.read_u8().await?));
+        }
+        Ok(())
+    };
+    storage_tests::bounded("the head of an answer", read).await?;
+    Ok(head)
+}
+
+/// Each stranger sends a short request, and could send one again and again before its time is over.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_oldest_connection_without_a_token_gives_its_place_to_a_further_one() -> Result<()> {
+    let place = Place::embedded_with(&["--connections", "4", "--idle", "1h"]).await?;
+    let token = place.gateway.token();
+    let head = format!(
+        "PUT /hyper-storage/content/a HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {token}\r\n\
+         Content-Length: 1\r\nExpect: 100-continue\r\n\r\n"
+    );
+    // A caller in the middle of its first request.
+    let mut caller = begun(&place, "").await?;
+    let goes_on = answered(&mut caller, &head).await?;
+    assert!(goes_on.starts_with("HTTP/1.1 100 "), "{goes_on}");
+    let ready = "GET /ready HTTP/1.1\r\nHost: gateway\r\n\r\n";
+    let mut strangers = Vec::new();
+    for _ in 0..6 {
+        let mut stranger = begun(&place, "").await?;
+        let answer = answered(&mut stranger, ready).await?;
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+        strangers.push(stranger);
+    }
+    let put = storage_tests::bounded("an answer", place.put("b", "1")).await?;
+    assert_eq!(put.status(), StatusCode::CREATED);
+    let left = strangers.split_off(4);
+    for stranger in strangers {
+        assert_eq!(until_closed(stranger).await?, "");
+    }
+    for mut stranger in left {
+        let answer = answered(&mut stranger, ready).await?;
+        assert!(answer.starts_with("HTTP/1.1 204 "), "{answer}");
+    }
+    let made = answered(&mut caller, "1").await?;
+    assert!(made.starts_with("HTTP/1.1 201 "), "{made}");
+    place.close().await
+}
+
 /// Both answers are larger than what the system keeps for a client that does not read.
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_outlive_the_time_without_a_request_however_slowly_they_are_read() -> Result<()> {
@@ -89,6 +139,30 @@ async fn connections_without_a_request_do_not_hold_up_the_end() -> Result<()> {
     for stream in [silent, half, kept] {
         until_closed(stream).await?;
     }
+    Ok(())
+}
+
+/// The feed has more than the system keeps for a client that does not read, and half of the body is
+/// all that comes.
+#[tokio::test(flavor = "multi_thread")]
+async fn clients_that_stand_still_do_not_hold_up_the_end() -> Result<()> {
+    let place = Place::embedded().await?;
+    let token = place.gateway.token();
+    let feed = format!(
+        "GET /hyper-storage/feed HTTP/1.1\r\nHost: gateway\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    let mut deaf = begun(&place, "").await?;
+    let begins = answered(&mut deaf, &feed).await?;
+    assert!(begins.starts_with("HTTP/1.1 200 "), "{begins}");
+    let half = "PUT /hyper-storage/content/a HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9000\r\n\r\nx";
+    let stranger = begun(&place, half).await?;
+    let body = format!("\"{}\"", "x".repeat(1_000_000));
+    for number in 0..UNREAD {
+        let put = place.put(&format!("a/{number:02}"), &body).await?;
+        put.error_for_status()?;
+    }
+    place.close().await?;
+    drop((deaf, stranger));
     Ok(())
 }
 

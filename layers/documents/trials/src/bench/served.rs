@@ -27,8 +27,9 @@ impl Served {
     pub async fn gateway(place: &Place) -> Result<Self> {
         let token = place.program.folder.join("token");
         std::fs::write(&token, TOKEN)?;
-        let args = ["--token-file".to_owned(), token.display().to_string()];
-        Self::start(place, "gateway", &args).await
+        // Clients of a trial may rest for longer than those of a game.
+        let args = ["--idle", "1h", "--token-file", &token.display().to_string()];
+        Self::start(place, "gateway", &args.map(str::to_owned)).await
     }
 
     /// Starts bare handlers.

@@ -27,7 +27,7 @@ enum Role {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         args: Vec<String>,
     },
-    #[command(hide = true)]
+    #[command(hide = true, disable_help_flag = true)]
     Gateway(GatewayArgs),
     #[command(hide = true)]
     Bare(BareArgs),

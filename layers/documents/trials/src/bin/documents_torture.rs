@@ -20,7 +20,7 @@ struct Cli {
 /// The subcommands of the processes that this program starts of itself.
 #[derive(Debug, Subcommand)]
 enum Role {
-    #[command(hide = true)]
+    #[command(hide = true, disable_help_flag = true)]
     Gateway(GatewayArgs),
     #[command(hide = true, disable_help_flag = true)]
     Worker {

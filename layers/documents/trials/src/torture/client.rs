@@ -85,7 +85,7 @@ pub enum Outcome {
 }
 
 impl Answer {
-    async fn of(response: Response) -> Result<Self> {
+    pub(crate) async fn of(response: Response) -> Result<Self> {
         let text = |name: &str| {
             let value = response.headers().get(name)?;
             value.to_str().ok().map(str::to_owned)

@@ -13,8 +13,9 @@ use super::client::Client;
 use super::follower::{Follower, Heard, Hearing};
 use super::heard::is_up_to_date;
 use super::history::History;
+use super::outbox::Outbox;
 use super::place::GATES;
-use super::play::{PLAYERS, Player};
+use super::play::{OUTBOXES, PLAYERS, Player};
 use super::told::{Reader, Told};
 
 /// How long the followers may need to hear the last event.
@@ -38,16 +39,20 @@ impl Company {
         let (play_is_over, all_is_over) =
             (Arc::<AtomicBool>::default(), Arc::<AtomicBool>::default());
         let mut players = JoinSet::new();
-        for task in 0..PLAYERS {
+        for task in 0..PLAYERS + OUTBOXES {
             let (client, history) = (client.clone(), Arc::clone(history));
             let player = Player::new(client, history, (seed, task), Arc::clone(&play_is_over));
-            players.spawn(player.play());
+            if task < PLAYERS {
+                players.spawn(player.play());
+            } else {
+                players.spawn(Outbox::new(player).play());
+            }
         }
         let (mut followers, mut heard) = (JoinSet::new(), Vec::new());
-        for gate in 0..GATES {
+        for number in 0..=GATES {
             let (hearing, over) = (Hearing::default(), Arc::clone(&all_is_over));
             heard.push(Arc::clone(&hearing));
-            followers.spawn(Follower::new(client.clone(), (gate, seed), hearing, over).follow());
+            followers.spawn(Follower::new(client.clone(), (number, seed), hearing, over).follow());
         }
         let reader = tokio::spawn(read_along(client.clone(), Arc::clone(&play_is_over)));
         Self {

@@ -73,7 +73,8 @@ impl Finals {
         let read = Read {
             tag: answer.tag,
             revision: answer.revision,
-            body: answer.body.as_object().cloned().unwrap_or_default(),
+            // A document that was posted has its id.
+            body: without_id(answer.body.as_object().cloned().unwrap_or_default()),
         };
         self.documents.insert(head.to_owned(), read);
     }

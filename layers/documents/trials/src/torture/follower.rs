@@ -1,4 +1,5 @@
-//! A client of the live feed. It comes back after each cut, with the last id or anew.
+//! A client of the live feed. It breaks at any line, also in the middle of an event, and comes back as
+//! an `EventSource` does: behind the last event that it was told whole. Now and then it begins anew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,12 +11,16 @@ use rand::{RngExt as _, SeedableRng as _};
 use tokio::time::{sleep, timeout};
 
 use super::client::Client;
+use super::place::GATES;
 use super::told::Told;
+use crate::events::{Event, Source};
 
 /// How long a follower hears nothing before it looks whether the run is over.
 const QUIET: Duration = Duration::from_millis(200);
-/// The most bytes of an event that has not ended.
-const LINES_MAX: usize = 1 << 20;
+/// The longest time until it comes back. Changes are made meanwhile.
+const AWAY_MAX_MS: u64 = 600;
+/// The most lines after which it breaks: of a short connection, and of a long one.
+const LINES_MAX: [u32; 2] = [40, 8_000];
 
 /// What a follower heard.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,32 +34,34 @@ pub enum Heard {
 /// All that a follower heard so far.
 pub type Hearing = Arc<Mutex<Vec<Heard>>>;
 
-/// Follows the feed of a gateway until the end of the run.
+/// Follows the feed of one gateway, or of any, until the end of the run.
 #[derive(Debug)]
 pub struct Follower {
     client: Client,
-    gate: usize,
+    /// Without one, each return is to any gateway.
+    gate: Option<usize>,
     rng: StdRng,
     heard: Hearing,
-    last_id: Option<String>,
+    source: Source,
     is_over: Arc<AtomicBool>,
 }
 
 impl Follower {
-    /// A follower of a gateway. It adds to `heard`.
+    /// A follower by its number. There is one for each gateway, and then one that follows any of
+    /// them. It adds to `heard`.
     #[must_use]
     pub fn new(
         client: Client,
-        (gate, seed): (usize, u64),
+        (number, seed): (usize, u64),
         heard: Hearing,
         is_over: Arc<AtomicBool>,
     ) -> Self {
         Self {
             client,
-            gate,
-            rng: StdRng::seed_from_u64(seed ^ 0xF0 ^ gate as u64),
+            gate: (number < GATES).then_some(number),
+            rng: StdRng::seed_from_u64(seed ^ 0xF0 ^ number as u64),
             heard,
-            last_id: None,
+            source: Source::default(),
             is_over,
         }
     }
@@ -70,60 +77,61 @@ impl Follower {
     /// The feed sends something else than events.
     pub async fn follow(mut self) -> Result<()> {
         while !self.is_over.load(Ordering::SeqCst) {
-            if self.rng.random_range(0..10) == 0 {
-                self.last_id = None;
+            if self.rng.random_range(0..20) == 0 {
+                self.source.begin_anew();
             }
-            if self.last_id.is_none() {
+            if self.source.last_id().is_none() {
                 self.add(Heard::Anew);
             }
-            let since = self.last_id.clone();
-            match self.client.follow(self.gate, since.as_deref()).await {
+            let any = self.rng.random_range(0..GATES);
+            let gate = self.gate.unwrap_or(any);
+            match self.client.follow(gate, self.source.last_id()).await {
                 Some(feed) => self.hear(feed).await?,
                 None => sleep(Duration::from_millis(50)).await,
             }
+            self.source.breaks();
+            let away = self.rng.random_range(0..AWAY_MAX_MS);
+            sleep(Duration::from_millis(away)).await;
         }
         Ok(())
     }
 
-    /// Hears one connection to its end.
+    /// Hears one connection to its end, or until it breaks behind some line.
     async fn hear(&mut self, mut feed: reqwest::Response) -> Result<()> {
-        let mut text = Vec::new();
-        // Some connections are given up early.
-        let mut events_left = self.rng.random_range(1..2_000);
-        while events_left > 0 {
+        let [short, long] = LINES_MAX;
+        let most = if self.rng.random_range(0..2) == 0 {
+            short
+        } else {
+            long
+        };
+        let mut lines_left = self.rng.random_range(1..most);
+        loop {
             match timeout(QUIET, feed.chunk()).await {
                 Err(_) if self.is_over.load(Ordering::SeqCst) => return Ok(()),
                 Err(_) => continue,
-                Ok(Ok(Some(chunk))) => text.extend_from_slice(&chunk),
+                Ok(Ok(Some(chunk))) => self.source.push(&chunk)?,
                 Ok(Ok(None) | Err(_)) => return Ok(()),
             }
-            anyhow::ensure!(text.len() <= LINES_MAX, "an event without an end");
-            while let Some(end) = text.windows(2).position(|two| two == b"\n\n") {
-                let event: Vec<u8> = text.drain(..end + 2).collect();
-                self.take(std::str::from_utf8(&event)?)?;
-                events_left = i32::max(events_left - 1, 0);
+            while let Some(event) = self.source.line()? {
+                event.map_or(Ok(()), |event| self.take(&event))?;
+                lines_left -= 1;
+                if lines_left == 0 {
+                    return Ok(());
+                }
             }
         }
-        Ok(())
     }
 
-    fn take(&mut self, event: &str) -> Result<()> {
-        let field = |name: &str| {
-            let line = event.lines().find_map(|line| line.strip_prefix(name));
-            line.map(str::trim_start)
-        };
-        match (field("event:"), field("data:")) {
-            (Some("reset"), _) => self.add(Heard::Anew),
-            (Some(name), Some(data)) if name.starts_with("feed:") => {
-                let told = serde_json::from_str(data);
-                let told = told.with_context(|| format!("no change: {data}"))?;
+    fn take(&self, event: &Event) -> Result<()> {
+        match event.name.as_str() {
+            "reset" => self.add(Heard::Anew),
+            name if name.starts_with("feed:") => {
+                let told = serde_json::from_str(&event.data);
+                let told = told.with_context(|| format!("no change: {}", event.data))?;
                 self.add(Heard::Change(told));
             }
-            // The opening, and comments that keep the connection alive.
+            // The opening.
             _ => {}
-        }
-        if let Some(id) = field("id:") {
-            self.last_id = Some(id.to_owned());
         }
         Ok(())
     }

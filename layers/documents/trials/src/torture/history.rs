@@ -61,6 +61,7 @@ pub struct History {
     asked: Mutex<Vec<Asked>>,
     flaws: Mutex<Vec<Flaw>>,
     reads: AtomicU64,
+    repeats: AtomicU64,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,6 +80,7 @@ impl History {
             asked: Mutex::default(),
             flaws: Mutex::default(),
             reads: AtomicU64::new(0),
+            repeats: AtomicU64::new(0),
         })
     }
 
@@ -102,6 +104,17 @@ impl History {
     /// Records that a read was compared with what must be there.
     pub fn compared(&self) {
         self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Records that the answer to a repeat was compared with that of the first call.
+    pub fn repeated(&self) {
+        self.repeats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// The number of repeats that were compared.
+    #[must_use]
+    pub fn repeats(&self) -> u64 {
+        self.repeats.load(Ordering::Relaxed)
     }
 
     /// All changes so far.

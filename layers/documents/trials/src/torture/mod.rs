@@ -9,6 +9,7 @@
 //! | [`company`] | all that use the gateways |
 //! | [`client`] | one request over HTTP and its answer |
 //! | [`play`], [`owned`], [`shared`] | a client: documents that it alone writes, and documents of all |
+//! | [`outbox`] | a client that sends all of its changes again and again |
 //! | [`history`] | the changes that clients asked for |
 //! | [`told`] | the changes that the landed feed tells |
 //! | [`follower`], [`receiver`] | a client of the live feed; the receiver of a sink |
@@ -23,6 +24,7 @@ pub mod follower;
 pub mod heard;
 pub mod history;
 pub mod judge;
+pub mod outbox;
 pub mod owned;
 pub mod place;
 pub mod play;

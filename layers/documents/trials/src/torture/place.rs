@@ -15,14 +15,12 @@ use tokio::time::{Instant, sleep};
 use super::args::Args;
 use super::client::Client;
 use super::receiver::Receiver;
+use crate::gateway::TOKEN;
 
 /// The number of gateways.
 pub const GATES: usize = 2;
 /// How long a gateway may need to serve after all is well.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The token of callers.
-const TOKEN: &str = "trial";
-
 /// A gateway, with all its lives.
 #[derive(Debug)]
 pub struct Gate {
@@ -231,7 +229,8 @@ impl Place {
 fn gateway_args(folder: &Path) -> Vec<String> {
     let file = |name: &str| folder.join(name).display().to_string();
     let (config, token) = (file(GAME_SETTINGS), file("token"));
-    ["gateway", "--config", &config, "--token-file", &token]
-        .map(str::to_owned)
-        .to_vec()
+    let mut args = vec!["gateway", "--config", &config, "--token-file", &token];
+    // Clients of a trial may rest for longer than those of a game.
+    args.extend(["--idle", "1h"]);
+    args.into_iter().map(str::to_owned).collect()
 }

@@ -13,8 +13,10 @@ use super::client::{Answer, Client, Outcome, Request};
 use super::history::{Asked, End, History, Kind};
 use super::owned::Owned;
 
-/// The number of clients.
+/// The number of clients that change documents and read them.
 pub const PLAYERS: u32 = 10;
+/// The number of clients with an outbox. Their numbers follow.
+pub const OUTBOXES: u32 = 2;
 /// The documents, and the items, that a client alone writes.
 const OWN: u32 = 12;
 /// How long a change with a key may take until a try of it is answered.
@@ -29,9 +31,9 @@ pub struct Player {
     pub(super) history: Arc<History>,
     pub(super) rng: StdRng,
     pub(super) owned: Vec<Owned>,
-    task: u32,
+    pub(super) task: u32,
     number: u64,
-    is_over: Arc<AtomicBool>,
+    pub(super) is_over: Arc<AtomicBool>,
 }
 
 /// The last answer to a change with a key, and whether some try had none.
@@ -93,31 +95,13 @@ impl Player {
     /// A number that no other increment adds.
     pub(super) fn amount(&mut self) -> u64 {
         self.number += 1;
-        self.number * u64::from(PLAYERS) + u64::from(self.task)
+        self.number * u64::from(PLAYERS + OUTBOXES) + u64::from(self.task)
     }
 
-    /// Sends a change with a key until it is answered. `None` if that never happens, which is a
-    /// flaw.
+    /// As [`carry_out`].
     pub(super) async fn carry_out(&mut self, request: &Request) -> Option<Carried> {
-        let (begun, mut was_unknown) = (Instant::now(), false);
-        while begun.elapsed() < LIMIT {
-            let answer = self.client.ask(&mut self.rng, request).await;
-            let outcome = answer.as_ref().map_or(Outcome::Unknown, Answer::outcome);
-            match (outcome, answer) {
-                (Outcome::Made | Outcome::Refused, Some(answer)) => {
-                    return Some(Carried {
-                        answer,
-                        was_unknown,
-                    });
-                }
-                (Outcome::NotMade, _) => {}
-                _ => was_unknown = true,
-            }
-            sleep(Duration::from_millis(self.rng.random_range(10..200))).await;
-        }
-        let detail = format!("no answer to {} within {LIMIT:?}", request.method);
-        self.history.flaw("answers", &request.path, detail);
-        None
+        let to = (&self.client, &*self.history);
+        carry_out(to, &mut self.rng, request).await
     }
 
     /// Records a change with its answer.
@@ -141,4 +125,31 @@ impl Player {
             end,
         })
     }
+}
+
+/// Sends a change with a key until it is answered. `None` if that never happens, which is a flaw.
+pub(super) async fn carry_out(
+    (client, history): (&Client, &History),
+    rng: &mut StdRng,
+    request: &Request,
+) -> Option<Carried> {
+    let (begun, mut was_unknown) = (Instant::now(), false);
+    while begun.elapsed() < LIMIT {
+        let answer = client.ask(rng, request).await;
+        let outcome = answer.as_ref().map_or(Outcome::Unknown, Answer::outcome);
+        match (outcome, answer) {
+            (Outcome::Made | Outcome::Refused, Some(answer)) => {
+                return Some(Carried {
+                    answer,
+                    was_unknown,
+                });
+            }
+            (Outcome::NotMade, _) => {}
+            _ => was_unknown = true,
+        }
+        sleep(Duration::from_millis(rng.random_range(10..200))).await;
+    }
+    let detail = format!("no answer to {} within {LIMIT:?}", request.method);
+    history.flaw("answers", &request.path, detail);
+    None
 }

@@ -39,6 +39,8 @@ pub struct Report {
     pub counts: Counts,
     /// The reads and lists that were compared with what must be there.
     pub reads: u64,
+    /// The repeats of an outbox that were compared with the first answers.
+    pub repeats: u64,
     /// The events of the landed feed.
     pub events: usize,
     /// The events of the live feed, heard by all followers.
@@ -56,7 +58,7 @@ impl Report {
     #[must_use]
     pub fn is_good(&self) -> bool {
         let is_right = self.flaws.is_empty() && self.torment.missed.is_empty();
-        is_right && self.counts.acknowledged > 0 && self.reads > 0
+        is_right && self.counts.acknowledged > 0 && self.reads > 0 && self.repeats > 0
     }
 }
 
@@ -78,6 +80,7 @@ impl fmt::Display for Report {
         }
         for (what, count) in [
             ("reads and lists compared", self.reads),
+            ("repeats of outboxes compared", self.repeats),
             ("kills of gateways", self.torment.gate_kills),
             ("calls that found the sink's receiver away", self.sink_away),
         ] {

@@ -54,6 +54,7 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
         seconds: args.seconds,
         counts: Counts::of(&history.asked()),
         reads: history.reads(),
+        repeats: history.repeats(),
         events: told.len(),
         heard: heard.iter().map(Vec::len).sum(),
         sink_away: place.receiver.turned_away(),
