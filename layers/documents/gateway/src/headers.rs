@@ -12,11 +12,11 @@ use crate::prefer::{Preferences, Return};
 use crate::problem::{self, Problem};
 
 /// The header that says how safe a change must be before it is answered.
-const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
+pub(crate) const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
 /// The header of the time to live, in seconds.
-const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
+pub(crate) const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
 /// The header of the key of a call.
-const KEY: HeaderName = HeaderName::from_static("idempotency-key");
+pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The time to wait for durability, unless a preference says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The longest time to wait, in seconds.

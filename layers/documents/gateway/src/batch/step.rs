@@ -1,0 +1,133 @@
+//! A batch whose changes are made in one step: all of them, or none.
+
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::Response;
+use percent_encoding::percent_decode_str;
+use storage_documents::step::ItemChange;
+use storage_documents::{Changed, Edit, Path, Place};
+
+use super::answers::{Answer, Answers};
+use super::requests::Part;
+use crate::content::{edit_of, no_parameters, patch_type, posted, put_status, settled, told};
+use crate::headers::{Head, KEY, TTL, WAIT};
+use crate::methods;
+use crate::prefer::Return;
+use crate::problem::{self, Problem};
+use crate::routes::Shared;
+
+/// A change of the step, and the form of its answer.
+struct Wanted {
+    part: Part,
+    change: ItemChange,
+    answer: Option<Return>,
+}
+
+/// Makes all changes of a batch in one step. The head of the batch says how safe they are to be, and the
+/// key of the step.
+///
+/// # Errors
+/// One of the changes can't be made, and its place is named. Or the changes can't be made in one step.
+pub(super) async fn carry_out(
+    shared: &Shared,
+    headers: &HeaderMap,
+    parts: Vec<Part>,
+    body: &[u8],
+) -> Result<Answers, Problem> {
+    if headers.contains_key(TTL) {
+        let message =
+            format!("{TTL} is a header of each request of the batch; send it among theirs");
+        return Err(Problem::new(problem::REQUEST, message));
+    }
+    let head = Head::of(headers)?;
+    let answer = head.answer;
+    let call = head.of_request(&[b"batch", body])?;
+    let mut wanted = Vec::new();
+    for (at, part) in parts.into_iter().enumerate() {
+        wanted.push(Wanted::of(part).map_err(|problem| problem.at(at))?);
+    }
+    let changes: Vec<ItemChange> = wanted.iter().map(|wanted| wanted.change.clone()).collect();
+    let changed = shared.documents.edit_together(&changes, &call).await?;
+    // The event of the last one is the last of them.
+    if let Some(last) = changed.last() {
+        settled(shared, &call, last).await?;
+    }
+    let mut answers = Answers::default();
+    for (wanted, changed) in wanted.into_iter().zip(changed) {
+        let part = &wanted.part;
+        let response = response(shared, &wanted, changed, wanted.answer.or(answer));
+        answers.add(Answer::of(response, "", (&part.method, part.path.clone())).await);
+    }
+    Ok(answers)
+}
+
+/// The answer to a change, as if it had been sent alone.
+fn response(
+    shared: &Shared,
+    wanted: &Wanted,
+    changed: Changed,
+    answer: Option<Return>,
+) -> Response {
+    match wanted.part.method {
+        Method::POST => posted(shared, changed, answer),
+        Method::PUT => told(shared, put_status(&changed), changed, answer),
+        _ => told(shared, StatusCode::OK, changed, answer),
+    }
+}
+
+impl Wanted {
+    /// The change that a request of the batch asks for.
+    ///
+    /// # Errors
+    /// It asks for none of an item, or its head or its body can't be used.
+    fn of(part: Part) -> Result<Self, Problem> {
+        no_parameters(part.path.query())?;
+        for name in [KEY, WAIT] {
+            if part.headers.contains_key(&name) {
+                let message =
+                    format!("{name} is a header of the whole step; send it with the batch");
+                return Err(Problem::new(problem::REQUEST, message));
+            }
+        }
+        let path = percent_decode_str(part.resource()).decode_utf8();
+        let path = path.map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
+        let path = Path::new(&path)?;
+        let (edit, head) = (edit(&part, &path)?, Head::of(&part.headers)?);
+        let change = ItemChange {
+            path,
+            edit,
+            conditions: head.call.conditions,
+            lives: head.call.lives,
+        };
+        let answer = head.answer;
+        Ok(Self {
+            part,
+            change,
+            answer,
+        })
+    }
+}
+
+fn edit(part: &Part, path: &Path) -> Result<Edit, Problem> {
+    let is_collection = path.place() == Place::Collection;
+    match part.method {
+        Method::GET | Method::HEAD => {
+            let message = format!(
+                "a {} changes nothing, and a step has changes alone; send it in a batch that is not atomic",
+                part.method
+            );
+            Err(Problem::new(problem::STEP, message))
+        }
+        Method::PUT | Method::DELETE if is_collection => {
+            let message = format!(
+                "a {} of {path} is a step of its own; send it alone",
+                part.method
+            );
+            Err(Problem::new(problem::STEP, message))
+        }
+        Method::PATCH if is_collection => Err(methods::refused(path)),
+        Method::POST if matches!(path.place(), Place::Item { .. }) => Err(methods::refused(path)),
+        Method::PATCH => Ok(edit_of(patch_type(&part.headers)?, &part.body)?),
+        Method::DELETE => Ok(Edit::delete()),
+        _ => Ok(Edit::put(&part.body)?),
+    }
+}
