@@ -413,25 +413,38 @@ impl Entry<'_> {
     fn answered_step(&self, record: &Record, done: &Done) -> Result<Vec<Changed>> {
         let answer = answer_in(record, done)?;
         let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
-        let version = version.unwrap_or(record.version());
-        let places = answer.map(|answer| answer.s).unwrap_or_default();
-        let mut places = places.into_iter();
-        let mut changes = Vec::new();
-        for (revision, made) in (done.r.unwrap_or_default()..).zip(&done.s) {
-            let place = places.next();
+        let (version, places) = (
+            version.unwrap_or(record.version()),
+            answer.map(|answer| answer.s).unwrap_or_default(),
+        );
+        let numbered = (done.r.unwrap_or_default()..).zip(&done.s).enumerate();
+        let changes = numbered.map(|(at, (revision, made))| {
+            let place = places.get(at).copied();
             let place = place.map(|(epoch, number)| Position::new(epoch, number));
-            changes.push(Changed {
-                path: Path::item(self.path.as_str(), &made.i)?,
-                revision,
-                version,
-                created: made.c,
-                count: made.n,
-                event: place.map(|place| (self.owner.partition().0, place)),
-                body: None,
-                is_repeat: true,
-            });
-        }
-        Ok(changes)
+            let event = place.map(|place| (self.owner.partition().0, place));
+            made.changed(self.path, (revision, version), event)
+        });
+        changes.collect()
+    }
+}
+
+impl Made {
+    fn changed(
+        &self,
+        collection: &Path,
+        (revision, version): (u64, Version),
+        event: Option<(u32, Position)>,
+    ) -> Result<Changed> {
+        Ok(Changed {
+            path: Path::item(collection.as_str(), &self.i)?,
+            revision,
+            version,
+            created: self.c,
+            count: self.n,
+            event,
+            body: None,
+            is_repeat: true,
+        })
     }
 }
 

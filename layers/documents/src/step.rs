@@ -31,13 +31,7 @@ pub struct ItemChange {
 /// the items are of several collections. `Collection`: a collection is changed by something else than a
 /// put.
 pub(crate) fn collection_of(changes: &[ItemChange]) -> Result<Path> {
-    if changes.is_empty() || changes.len() > ITEMS_MAX {
-        let message = format!(
-            "the step has {} changes; one step takes 1 to {ITEMS_MAX}, so send several steps",
-            changes.len()
-        );
-        return Err(Error::new(Kind::Step, message));
-    }
+    check_count(changes.len())?;
     let (mut common, mut items) = (None, HashSet::new());
     for (at, change) in changes.iter().enumerate() {
         let collection = collection(change).map_err(|error| error.at(at))?;
@@ -54,6 +48,16 @@ pub(crate) fn collection_of(changes: &[ItemChange]) -> Result<Path> {
         }
     }
     common.ok_or_else(|| Error::new(Kind::Step, "the step has no change"))
+}
+
+fn check_count(changes: usize) -> Result<()> {
+    if (1..=ITEMS_MAX).contains(&changes) {
+        return Ok(());
+    }
+    let message = format!(
+        "the step has {changes} changes; one step takes 1 to {ITEMS_MAX}, so send several steps"
+    );
+    Err(Error::new(Kind::Step, message))
 }
 
 /// The collection of one change.

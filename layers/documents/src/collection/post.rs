@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use storage_sdk::{Durability, Part, Timestamp};
+use tokio::sync::OwnedMutexGuard;
 
 use super::head::{Head, LAST};
 use super::items::{ItemWrite, with_id};
@@ -36,7 +37,21 @@ pub(crate) fn id_of(number: u64) -> String {
 pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
-    pub(super) fn of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
+    /// Waits for the turn of a call. One that waits for more than Redis must not hold up the others, so
+    /// it has none.
+    pub(super) async fn take(
+        &self,
+        path: &Path,
+        call: &Call,
+        attempts: &Attempts<'_>,
+    ) -> Result<Option<OwnedMutexGuard<()>>> {
+        match call.durability {
+            Durability::Cached => attempts.turn(self.of(path).lock_owned()).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = turns.get(path.as_str()).and_then(Weak::upgrade) {
             return turn;
@@ -74,12 +89,7 @@ impl Documents {
 
     async fn post_item(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
         let (collection, mut attempts) = (path.as_str(), Attempts::begin(path, call));
-        // A post that waits for more than Redis must not hold up the others.
-        let turn = self.turns.of(path);
-        let _turn = match call.durability {
-            Durability::Cached => Some(attempts.turn(turn.lock()).await?),
-            _ => None,
-        };
+        let _turn = self.turns.take(path, call, &attempts).await?;
         let owner = self.head_owner(collection)?;
         let entry = self.entry(collection, path, call)?;
         loop {

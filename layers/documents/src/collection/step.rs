@@ -6,7 +6,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use storage_sdk::{ByteOwner, Durability, Timestamp, Version};
+use storage_sdk::{ByteOwner, Bytes, Part, Receipt, Timestamp, Transaction, Version};
 
 use super::head::{COUNT, Head};
 use super::items::with_id;
@@ -30,14 +30,6 @@ struct Target {
     found: Found,
 }
 
-/// The collection before a change of the step.
-#[derive(Clone, Copy)]
-struct Before {
-    revision: u64,
-    count: u64,
-    now: Timestamp,
-}
-
 /// A change that can be written, if the item has this version.
 struct Ready {
     owner: ByteOwner,
@@ -45,37 +37,23 @@ struct Ready {
     value: Option<Vec<u8>>,
     note: Vec<u8>,
     keeping: Keeping,
+    /// By how much the number of items changes.
+    more: i64,
     /// What comes of it, but for its version and its event.
     changed: Changed,
-}
-
-impl Ready {
-    /// The bytes that the change writes.
-    fn bytes(&self) -> usize {
-        let parts = [
-            self.value.as_deref(),
-            Some(&self.note),
-            self.keeping.value(),
-        ];
-        let parts = parts.into_iter().flatten().map(<[u8]>::len);
-        parts.fold(0, usize::saturating_add)
-    }
 }
 
 /// A step that can be written.
 struct Step {
     changes: Vec<Ready>,
     now: Timestamp,
-    /// By how much the number of items changes.
-    more: i64,
     /// The number of the last id that it gives.
     last: Option<u64>,
 }
 
 /// What a step is written with.
 struct StepWrite<'a> {
-    collection: &'a Path,
-    head: &'a ByteOwner,
+    head: ByteOwner,
     call: &'a Call,
     entry: Option<&'a Entry<'a>>,
 }
@@ -122,67 +100,29 @@ impl Documents {
     pub async fn edit_together(&self, changes: &[ItemChange], call: &Call) -> Result<Vec<Changed>> {
         let collection = collection_of(changes)?;
         let mut attempts = Attempts::begin(&collection, call);
-        // Otherwise steps of this process would make each other begin again. One that waits for more
-        // than Redis must not hold up the others.
-        let turn = self.turns.of(&collection);
-        let _turn = match call.durability {
-            Durability::Cached => Some(attempts.turn(turn.lock()).await?),
-            _ => None,
-        };
-        let owner = self.head_owner(collection.as_str())?;
+        // Otherwise steps of this process would make each other begin again.
+        let _turn = self.turns.take(&collection, call, &attempts).await?;
         let entry = self.entry(collection.as_str(), &collection, call)?;
         let write = StepWrite {
-            collection: &collection,
-            head: &owner,
+            head: self.head_owner(collection.as_str())?,
             call,
             entry: entry.as_ref(),
         };
         loop {
             let (head, left) = (self.head(collection.as_str()).await?, attempts.left()?);
-            // ORDER: the head before the entry. A first call that ends in between changes its version.
-            if let Some(done) = self.repeat_step(write.entry, &owner, left).await? {
+            let targets = self.targets(&collection, &head, changes).await?;
+            // ORDER: head and items before the entry. A first call that ends in between changes the
+            // version of the head.
+            if let Some(done) = self.repeat_step(write.entry, &write.head, left).await? {
                 return Ok(done);
             }
             call.conditions.check(head.tag())?;
-            let step = self.prepare(&write, &head, changes).await?;
+            let step = self.prepare(&write, &head, changes, targets)?;
             let sent = self.send_step(&write, &head, step, left);
             if let Some(done) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
         }
-    }
-
-    /// Applies the changes to the items as they are.
-    async fn prepare(
-        &self,
-        write: &StepWrite<'_>,
-        head: &Head,
-        changes: &[ItemChange],
-    ) -> Result<Step> {
-        let targets = self.targets(write.collection, head, changes).await?;
-        let mut step = Step {
-            changes: Vec::new(),
-            now: self.clock.now(),
-            more: 0,
-            last: targets.iter().filter_map(|target| target.number).max(),
-        };
-        let mut before = Before {
-            revision: head.revision,
-            count: head.count.unwrap_or_default(),
-            now: step.now,
-        };
-        for (at, (change, target)) in changes.iter().zip(targets).enumerate() {
-            let ready = self.ready(change, target, head, before);
-            let (ready, more) = ready.map_err(|error| error.at(at))?;
-            before.revision = ready.changed.revision;
-            before.count = ready.changed.count.unwrap_or_default();
-            step.more = step.more.saturating_add(more);
-            step.changes.push(ready);
-        }
-        let bytes = step.changes.iter().map(Ready::bytes);
-        self.check_step(bytes.fold(0, usize::saturating_add))?;
-        check_owners(&step, write.entry.is_some())?;
-        Ok(step)
     }
 
     /// The items of the changes, as they are. A put of the collection gets the next id that is free.
@@ -194,94 +134,110 @@ impl Documents {
     ) -> Result<Vec<Target>> {
         let mut next = next_number(head, self.clock.now());
         loop {
-            let named = self.named(collection, head, changes, next)?;
-            let owners: Vec<ByteOwner> = named.iter().map(|(_, owner, _)| owner.clone()).collect();
-            let reads = self.bytes.get_many(&owners, [BODY, history::FIELD]).await;
-            let (mut targets, now) = (Vec::new(), self.clock.now());
-            for ((path, owner, number), record) in named.into_iter().zip(reads) {
-                let found = Found::of(&record?, now)?;
-                targets.push(Target {
-                    path,
-                    number,
-                    owner,
-                    found,
-                });
-            }
-            let is_taken = |target: &&Target| target.number.is_some() && target.found.is_stored;
-            let taken = targets.iter().filter(is_taken);
-            match taken.filter_map(|target| target.number).max() {
+            let mut targets = self.named(collection, head, changes, next)?;
+            match self.read_targets(&mut targets).await? {
                 Some(taken) => next = taken.saturating_add(1),
                 None => return Ok(targets),
             }
         }
     }
 
-    /// The paths and the owners of the changes, with new ids from a number on.
+    /// Reads the items. Returns the last number whose id is taken.
+    async fn read_targets(&self, targets: &mut [Target]) -> Result<Option<u64>> {
+        let owners: Vec<ByteOwner> = targets.iter().map(|one| one.owner.clone()).collect();
+        let reads = self.bytes.get_many(&owners, [BODY, history::FIELD]).await;
+        let mut taken = None;
+        for (target, record) in targets.iter_mut().zip(reads) {
+            target.found = Found::of(&record?, self.clock.now())?;
+            let is_taken = target.found.is_stored;
+            taken = taken.max(target.number.filter(|_| is_taken));
+        }
+        Ok(taken)
+    }
+
+    /// The items of the changes before they are read, with new ids from a number on.
     fn named(
         &self,
         collection: &Path,
         head: &Head,
         changes: &[ItemChange],
         mut next: u64,
-    ) -> Result<Vec<(Path, ByteOwner, Option<u64>)>> {
+    ) -> Result<Vec<Target>> {
         let given: HashSet<&Path> = changes.iter().map(|change| &change.path).collect();
-        let mut named = Vec::new();
+        let mut targets = Vec::new();
         for change in changes {
             let (mut path, mut number) = (change.path.clone(), None);
-            while given.contains(&path) && (number.is_some() || path == *collection) {
+            // An id that another change of the step names is left out.
+            while path == *collection || number.is_some() && given.contains(&path) {
                 path = Path::item(collection.as_str(), &id_of(next))?;
                 number = Some(next);
                 next = next.saturating_add(1);
             }
-            let owner = self.item_owner(collection.as_str(), head.present(), id_in(&path))?;
-            named.push((path, owner, number));
+            targets.push(Target {
+                owner: self.item_owner(collection.as_str(), head.present(), id_in(&path))?,
+                found: Found::default(),
+                path,
+                number,
+            });
         }
-        Ok(named)
+        Ok(targets)
     }
 
-    /// A change with all that it writes, and by how much the number of items changes.
+    /// Applies the changes to the items as they are.
+    fn prepare(
+        &self,
+        write: &StepWrite<'_>,
+        head: &Head,
+        changes: &[ItemChange],
+        targets: Vec<Target>,
+    ) -> Result<Step> {
+        let mut step = Step::at(self.clock.now(), &targets);
+        let (mut revision, mut count) = (head.revision, head.count.unwrap_or_default());
+        for (at, (change, target)) in changes.iter().zip(targets).enumerate() {
+            revision = revision.saturating_add(1);
+            let ready = self.ready(change, target, head, (revision, count, step.now));
+            let ready = ready.map_err(|error| error.at(at))?;
+            count = ready.changed.count.unwrap_or_default();
+            step.changes.push(ready);
+        }
+        self.check_step(step.bytes())?;
+        check_owners(&step, write.entry.is_some())?;
+        Ok(step)
+    }
+
+    /// A change with all that it writes: the one to this revision of the collection, which has so many
+    /// items before it.
     fn ready(
         &self,
         change: &ItemChange,
         target: Target,
         head: &Head,
-        before: Before,
-    ) -> Result<(Ready, i64)> {
-        let (found, path, now) = (&target.found, &target.path, before.now);
+        (revision, before, now): (u64, u64, Timestamp),
+    ) -> Result<Ready> {
         let call = Call {
             conditions: change.conditions.clone(),
             lives: change.lives,
             ..Call::default()
         };
+        let (found, path) = (&target.found, &target.path);
         let edited = edited_of(change, &target, head, &call)?;
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), &call, now)?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
-        let revision = before.revision.saturating_add(1);
-        let count = before.count.saturating_add_signed(more);
+        let count = before.saturating_add_signed(more);
         let keeping = self.keeping(path, &target.owner, found, &texts, revision, now)?;
         let note = Note::of(texts.method, now, texts.told()).with_item(id_in(path), found.version);
         let note = note.with_revision(revision).with_count(count).to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
-        let changed = Changed {
-            path: path.clone(),
-            revision,
-            version: Version::ZERO,
-            created: found.document.is_none(),
-            count: Some(count),
-            body: texts.into_body(),
-            event: None,
-            is_repeat: false,
-        };
-        let ready = Ready {
+        Ok(Ready {
+            version: found.version,
+            changed: target.changed((revision, count), texts.into_body()),
             owner: target.owner,
-            version: target.found.version,
             value,
             note,
             keeping,
-            changed,
-        };
-        Ok((ready, more))
+            more,
+        })
     }
 
     /// Writes head, items and events in one step, if all of them are as they were read.
@@ -292,48 +248,108 @@ impl Documents {
         step: Step,
         left: Duration,
     ) -> Result<Vec<Changed>> {
-        let revisions = i64::try_from(step.changes.len()).unwrap_or(i64::MAX);
-        let mut sent = self.world.transaction().owner(write.head, |part| {
-            let part = part.add(REVISION, revisions).add(COUNT, step.more);
-            let part = match step.last {
-                Some(number) => drawn(head, part, number),
-                None => part,
-            };
-            // The revisions and counts of the events are those behind this version.
-            head.unchanged(part).if_version(head.version)
-        });
+        let sent = self.world.transaction();
+        let mut sent = sent.owner(&write.head, |part| step.of_head(head, part));
         let (mut owners, mut changes) = (Vec::new(), Vec::new());
         for ready in step.changes {
-            sent = sent.owner(&ready.owner, |part| {
-                let part = match ready.value {
-                    Some(value) => part.set(BODY, value),
-                    None => part.remove(BODY),
-                };
-                let part = ready.keeping.count(part).if_version(ready.version);
-                part.note(ready.note)
-            });
-            sent = ready.keeping.join(sent);
-            owners.push(ready.owner);
-            changes.push(ready.changed);
+            let (with, owner, changed) = ready.join(sent);
+            sent = with;
+            owners.push(owner);
+            changes.push(changed);
         }
         if let Some(entry) = write.entry {
             sent = entry.join_step(sent, &changes, step.now)?;
         }
-        let receipt = sent
-            .durability(write.call.durability)
-            .deadline(left)
-            .await?;
+        let sent = sent.durability(write.call.durability).deadline(left);
+        let receipt = sent.await?;
         for (owner, changed) in owners.iter().zip(&mut changes) {
-            let counters = receipt.of(owner);
-            let position = counters.and_then(|counters| counters.ack().position());
-            changed.version = receipt.version();
-            changed.event = position.map(|position| (owner.partition().0, position));
+            acknowledge(changed, owner, &receipt);
         }
         if let Some(entry) = write.entry {
             entry.keep_step(&changes, step.now).await;
         }
         Ok(changes)
     }
+}
+
+impl Target {
+    /// What comes of its change, but for version and event.
+    fn changed(&self, (revision, count): (u64, u64), body: Option<Bytes>) -> Changed {
+        Changed {
+            path: self.path.clone(),
+            revision,
+            version: Version::ZERO,
+            created: self.found.document.is_none(),
+            count: Some(count),
+            body,
+            event: None,
+            is_repeat: false,
+        }
+    }
+}
+
+impl Ready {
+    /// Adds the change to a step.
+    fn join(self, step: Transaction) -> (Transaction, ByteOwner, Changed) {
+        let step = step.owner(&self.owner, |part| {
+            let part = match self.value {
+                Some(value) => part.set(BODY, value),
+                None => part.remove(BODY),
+            };
+            let part = self.keeping.count(part).if_version(self.version);
+            part.note(self.note)
+        });
+        (self.keeping.join(step), self.owner, self.changed)
+    }
+
+    /// The bytes that the change writes.
+    fn bytes(&self) -> usize {
+        let parts = [
+            self.value.as_deref(),
+            Some(&self.note),
+            self.keeping.value(),
+        ];
+        let parts = parts.into_iter().flatten().map(<[u8]>::len);
+        parts.fold(0, usize::saturating_add)
+    }
+}
+
+impl Step {
+    /// A step that has no change yet.
+    fn at(now: Timestamp, targets: &[Target]) -> Self {
+        Self {
+            changes: Vec::new(),
+            now,
+            last: targets.iter().filter_map(|target| target.number).max(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let bytes = self.changes.iter().map(Ready::bytes);
+        bytes.fold(0, usize::saturating_add)
+    }
+
+    /// The part of the head. The revisions and counts of the events are those behind the version that
+    /// was read.
+    fn of_head(&self, head: &Head, part: Part) -> Part {
+        let revisions = i64::try_from(self.changes.len()).unwrap_or(i64::MAX);
+        let more = self.changes.iter().map(|change| change.more);
+        let part = part.add(REVISION, revisions);
+        let part = part.add(COUNT, more.fold(0, i64::saturating_add));
+        let part = match self.last {
+            Some(number) => drawn(head, part, number),
+            None => part,
+        };
+        head.unchanged(part).if_version(head.version)
+    }
+}
+
+/// Completes a change that was made.
+fn acknowledge(changed: &mut Changed, owner: &ByteOwner, receipt: &Receipt) {
+    let counters = receipt.of(owner);
+    let position = counters.and_then(|counters| counters.ack().position());
+    changed.version = receipt.version();
+    changed.event = position.map(|position| (owner.partition().0, position));
 }
 
 /// The change of an item. The conditions of an item under a new id are those of its collection.
@@ -358,7 +374,7 @@ fn check_owners(step: &Step, has_key: bool) -> Result<()> {
     let kept = step
         .changes
         .iter()
-        .filter(|ready| ready.keeping.value().is_some())
+        .filter_map(|one| one.keeping.value())
         .count();
     let items = step.changes.len();
     let most = ITEMS_MAX.saturating_sub(usize::from(has_key));

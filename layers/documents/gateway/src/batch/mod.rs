@@ -6,7 +6,7 @@ mod step;
 
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
 use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
@@ -70,8 +70,7 @@ pub(crate) async fn carry_out(
 ) -> Result<Response, Problem> {
     let until = Instant::now() + TIME.saturating_sub(SPARE);
     no_parameters(query.as_deref())?;
-    let id = request.extensions().get::<RequestId>();
-    let id = id.map(|RequestId(id)| id.clone()).unwrap_or_default();
+    let id = id_of(&request);
     let headers = request.headers().clone();
     let body = read_whole(request, BYTES_MAX, "send several batches").await?;
     let batch = Batch::parse(&body)?;
@@ -85,18 +84,25 @@ pub(crate) async fn carry_out(
     Ok(json(StatusCode::OK, answers.into_text().into()))
 }
 
+fn id_of(request: &Request) -> String {
+    let id = request.extensions().get::<RequestId>();
+    id.map(|RequestId(id)| id.clone()).unwrap_or_default()
+}
+
 /// Headers that each request has for itself. A caller that sends them with the batch would wait for what
 /// does not come.
 fn refuse_headers(headers: &HeaderMap) -> Result<(), Problem> {
     let own = [header::IF_MATCH, header::IF_NONE_MATCH, KEY, TTL, WAIT];
     match own.iter().find(|name| headers.contains_key(*name)) {
         None => Ok(()),
-        Some(name) => {
-            let message =
-                format!("{name} is a header of each request of the batch; send it among theirs");
-            Err(Problem::new(problem::REQUEST, message))
-        }
+        Some(name) => Err(of_each(name)),
     }
+}
+
+/// The refusal of a header of the batch that each request has for itself.
+fn of_each(name: &HeaderName) -> Problem {
+    let message = format!("{name} is a header of each request of the batch; send it among theirs");
+    Problem::new(problem::REQUEST, message)
 }
 
 impl Batches {

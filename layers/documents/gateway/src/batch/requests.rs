@@ -89,29 +89,30 @@ struct Headers(HeaderMap);
 
 impl<'de> Deserialize<'de> for Headers {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Names;
+        deserializer.deserialize_map(Names)
+    }
+}
 
-        impl<'de> Visitor<'de> for Names {
-            type Value = Headers;
+/// Reads the headers of a request.
+struct Names;
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object of headers")
-            }
+impl<'de> Visitor<'de> for Names {
+    type Value = Headers;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Headers, A::Error> {
-                let mut headers = HeaderMap::new();
-                while let Some((name, value)) = map.next_entry::<String, String>()? {
-                    let (name, value) = sendable(&name, &value).map_err(A::Error::custom)?;
-                    if headers.insert(&name, value).is_some() {
-                        let message = format!("the header {name} occurs twice; send it once");
-                        return Err(A::Error::custom(message));
-                    }
-                }
-                Ok(Headers(headers))
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an object of headers")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Headers, A::Error> {
+        let mut headers = HeaderMap::new();
+        while let Some((name, value)) = map.next_entry::<String, String>()? {
+            let (name, value) = sendable(&name, &value).map_err(A::Error::custom)?;
+            if headers.insert(&name, value).is_some() {
+                let message = format!("the header {name} occurs twice; send it once");
+                return Err(A::Error::custom(message));
             }
         }
-
-        deserializer.deserialize_map(Names)
+        Ok(Headers(headers))
     }
 }
 
@@ -137,11 +138,8 @@ impl Batch {
     /// # Errors
     /// `request`: it is none, or one of its requests can't be used, whose place the message names.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Problem> {
-        let refused = |error: serde_json::Error| {
-            let message = format!("the body is no batch {{\"requests\":[…]}}: {error}");
-            Problem::new(problem::REQUEST, message)
-        };
-        let batch: BatchText<'_> = serde_json::from_slice(without_mark(text)).map_err(refused)?;
+        let batch = serde_json::from_slice(without_mark(text));
+        let batch: BatchText<'_> = batch.map_err(|error| no_batch(&error))?;
         let count = batch.requests.len();
         if count == 0 || count > REQUESTS_MAX {
             let message = format!(
@@ -158,32 +156,25 @@ impl Batch {
     }
 }
 
+fn no_batch(error: &serde_json::Error) -> Problem {
+    let message = format!("the body is no batch {{\"requests\":[…]}}: {error}");
+    Problem::new(problem::REQUEST, message)
+}
+
 impl Part {
     fn parse(text: &RawValue) -> Result<Self, Problem> {
         let refused = |message: String| Problem::new(problem::REQUEST, message);
-        let part: PartText<'_> =
-            serde_json::from_str(text.get()).map_err(|error| refused(error.to_string()))?;
-        let method = METHODS
-            .into_iter()
-            .find(|method| method.as_str() == part.method);
-        let unknown = || {
-            let methods = METHODS.map(|method| method.to_string()).join(", ");
-            refused(format!(
-                "the method is {:?}; send one of {methods}",
-                part.method
-            ))
-        };
-        let method = method.ok_or_else(unknown)?;
-        let takes_body = matches!(method, Method::PUT | Method::PATCH | Method::POST);
-        let has_body = part.body.is_some_and(|body| body.get() != "null");
-        if has_body && !takes_body {
-            return Err(refused(format!("a {method} has no body; leave it out")));
-        }
+        let part = serde_json::from_str(text.get());
+        let part: PartText<'_> = part.map_err(|error| refused(error.to_string()))?;
+        let method = method_of(&part.method).map_err(refused)?;
+        let body = body_of(&method, part.body).map_err(refused)?;
+        let path = path_of(&part.path).map_err(refused)?;
+        let headers = part.headers.0;
         Ok(Self {
-            path: path_of(&part.path).map_err(refused)?,
             method,
-            headers: part.headers.0,
-            body: part.body.map(|body| body.get().into()).unwrap_or_default(),
+            path,
+            headers,
+            body,
         })
     }
 
@@ -200,6 +191,26 @@ impl Part {
         *request.uri_mut() = Uri::from(self.path);
         *request.headers_mut() = self.headers;
         request
+    }
+}
+
+fn method_of(given: &str) -> Result<Method, String> {
+    let method = METHODS.into_iter().find(|method| method.as_str() == given);
+    let unknown = || {
+        let methods = METHODS.map(|method| method.to_string()).join(", ");
+        format!("the method is {given:?}; send one of {methods}")
+    };
+    method.ok_or_else(unknown)
+}
+
+/// The body of a request, which some methods have.
+fn body_of(method: &Method, given: Option<&RawValue>) -> Result<Vec<u8>, String> {
+    let text = given.map_or("", RawValue::get);
+    let has_body = matches!(*method, Method::PUT | Method::PATCH | Method::POST);
+    match text {
+        text if has_body => Ok(text.into()),
+        "" | "null" => Ok(Vec::new()),
+        _ => Err(format!("a {method} has no body; leave it out")),
     }
 }
 

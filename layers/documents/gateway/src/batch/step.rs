@@ -1,12 +1,12 @@
 //! A batch whose changes are made in one step: all of them, or none.
 
 use axum::http::{HeaderMap, Method, StatusCode};
-use axum::response::Response;
 use percent_encoding::percent_decode_str;
 use storage_documents::step::ItemChange;
 use storage_documents::{Changed, Edit, Path, Place};
 
 use super::answers::{Answer, Answers};
+use super::of_each;
 use super::requests::Part;
 use crate::content::{edit_of, no_parameters, patch_type, posted, put_status, settled, told};
 use crate::headers::{Head, KEY, TTL, WAIT};
@@ -34,17 +34,14 @@ pub(super) async fn carry_out(
     body: &[u8],
 ) -> Result<Answers, Problem> {
     if headers.contains_key(TTL) {
-        let message =
-            format!("{TTL} is a header of each request of the batch; send it among theirs");
-        return Err(Problem::new(problem::REQUEST, message));
+        return Err(of_each(&TTL));
     }
     let head = Head::of(headers)?;
     let answer = head.answer;
     let call = head.of_request(&[b"batch", body])?;
-    let mut wanted = Vec::new();
-    for (at, part) in parts.into_iter().enumerate() {
-        wanted.push(Wanted::of(part).map_err(|problem| problem.at(at))?);
-    }
+    let parts = parts.into_iter().enumerate();
+    let wanted = parts.map(|(at, part)| Wanted::of(part).map_err(|problem| problem.at(at)));
+    let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
     let changes: Vec<ItemChange> = wanted.iter().map(|wanted| wanted.change.clone()).collect();
     let changed = shared.documents.edit_together(&changes, &call).await?;
     // The event of the last one is the last of them.
@@ -53,28 +50,23 @@ pub(super) async fn carry_out(
     }
     let mut answers = Answers::default();
     for (wanted, changed) in wanted.into_iter().zip(changed) {
-        let part = &wanted.part;
-        let response = response(shared, &wanted, changed, wanted.answer.or(answer));
-        answers.add(Answer::of(response, "", (&part.method, part.path.clone())).await);
+        answers.add(wanted.told(shared, changed, answer).await);
     }
     Ok(answers)
 }
 
-/// The answer to a change, as if it had been sent alone.
-fn response(
-    shared: &Shared,
-    wanted: &Wanted,
-    changed: Changed,
-    answer: Option<Return>,
-) -> Response {
-    match wanted.part.method {
-        Method::POST => posted(shared, changed, answer),
-        Method::PUT => told(shared, put_status(&changed), changed, answer),
-        _ => told(shared, StatusCode::OK, changed, answer),
-    }
-}
-
 impl Wanted {
+    /// The answer to the change, as if it had been sent alone.
+    async fn told(self, shared: &Shared, changed: Changed, answer: Option<Return>) -> Answer {
+        let answer = self.answer.or(answer);
+        let response = match self.part.method {
+            Method::POST => posted(shared, changed, answer),
+            Method::PUT => told(shared, put_status(&changed), changed, answer),
+            _ => told(shared, StatusCode::OK, changed, answer),
+        };
+        Answer::of(response, "", (&self.part.method, self.part.path)).await
+    }
+
     /// The change that a request of the batch asks for.
     ///
     /// # Errors
@@ -88,9 +80,7 @@ impl Wanted {
                 return Err(Problem::new(problem::REQUEST, message));
             }
         }
-        let path = percent_decode_str(part.resource()).decode_utf8();
-        let path = path.map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
-        let path = Path::new(&path)?;
+        let path = path_of(&part)?;
         let (edit, head) = (edit(&part, &path)?, Head::of(&part.headers)?);
         let change = ItemChange {
             path,
@@ -105,6 +95,12 @@ impl Wanted {
             answer,
         })
     }
+}
+
+fn path_of(part: &Part) -> Result<Path, Problem> {
+    let path = percent_decode_str(part.resource()).decode_utf8();
+    let path = path.map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
+    Ok(Path::new(&path)?)
 }
 
 fn edit(part: &Part, path: &Path) -> Result<Edit, Problem> {
