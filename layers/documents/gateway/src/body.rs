@@ -17,8 +17,8 @@ use crate::problem::{self, Problem};
 
 /// The HTTP library reads the rest of a shorter body by itself.
 const SHORT: usize = 4 << 10;
-/// The most bytes that are read of a body that nobody wants, and the time for it.
-const REST_MAX: usize = 4 << 20;
+/// The most bytes that are read of a body that nobody wants, and the time for it. More than a batch has.
+const REST_MAX: usize = 12 << 20;
 const REST_TIME: Duration = Duration::from_secs(10);
 
 /// The body of a request whose head has passed. A client that waits for `100 Continue` sends it only
