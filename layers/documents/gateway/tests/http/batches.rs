@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context as _, Result};
 use document_gateway::serve::Gateway;
 use futures::future::{join_all, try_join_all};
-use reqwest::header::HeaderMap;
+use reqwest::header::{HeaderMap, HeaderValue};
 use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -14,18 +14,39 @@ use crate::place::{Place, header, json, refused, told};
 
 const INCREMENT: &str = "application/vnd.hyper-storage-increment+json";
 
+/// What a member that is not there is.
+static NULL: Value = Value::Null;
+
+/// A part of a JSON, by its pointer.
+fn part<'a>(json: &'a Value, pointer: &str) -> &'a Value {
+    json.pointer(pointer).unwrap_or(&NULL)
+}
+
+/// A text in a JSON.
+fn text_at<'a>(json: &'a Value, pointer: &str) -> &'a str {
+    part(json, pointer).as_str().unwrap_or_default()
+}
+
+/// One of several answers or changes.
+fn nth(all: &[Value], at: usize) -> &Value {
+    all.get(at).unwrap_or(&NULL)
+}
+
 /// A request of a batch.
 fn request(method: &str, path: &str, body: Value) -> Value {
-    let mut request = json!({"method": method, "path": format!("/hyper-storage/content/{path}")});
-    if !body.is_null() {
-        request["body"] = body;
+    let path = format!("/hyper-storage/content/{path}");
+    match body {
+        Value::Null => json!({"method": method, "path": path, "headers": {}}),
+        body => json!({"method": method, "path": path, "headers": {}, "body": body}),
     }
-    request
 }
 
 /// The same request, with a header.
 fn with(mut request: Value, name: &str, value: &str) -> Value {
-    request["headers"][name] = json!(value);
+    let headers = request.get_mut("headers").and_then(Value::as_object_mut);
+    if let Some(headers) = headers {
+        headers.insert(name.to_owned(), json!(value));
+    }
     request
 }
 
@@ -68,12 +89,12 @@ async fn answers(response: Response) -> Result<Vec<Value>> {
 }
 
 fn number(answer: &Value, name: &str) -> u64 {
-    let text = answer["headers"][name].as_str();
-    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+    text(answer, name).parse().unwrap_or_default()
 }
 
+/// A header of an answer.
 fn text<'a>(answer: &'a Value, name: &str) -> &'a str {
-    answer["headers"][name].as_str().unwrap_or_default()
+    text_at(answer, &format!("/headers/{name}"))
 }
 
 /// An answer without what differs between two requests of the same kind.
@@ -86,12 +107,17 @@ struct Same {
 
 impl Same {
     /// `place` is the segment by which the paths of both differ.
-    fn of(status: u64, headers: BTreeMap<String, String>, body: Value, place: &str) -> Self {
+    fn of(
+        status: u64,
+        headers: BTreeMap<String, String>,
+        body: &Value,
+        place: &str,
+    ) -> Result<Self> {
         let marked = |text: &str| text.replace(&format!("{place}/"), "x/");
         let mut same = Self {
             status,
             headers,
-            body: serde_json::from_str(&marked(&body.to_string())).unwrap(),
+            body: serde_json::from_str(&marked(&body.to_string()))?,
         };
         for (name, value) in &mut same.headers {
             *value = marked(value);
@@ -111,18 +137,16 @@ impl Same {
                 *own = json!("*");
             }
         }
-        same
+        Ok(same)
     }
 }
 
 async fn alone(place: &Place, request: &Value) -> Result<Same> {
-    let part = |name: &str| request[name].as_str().unwrap_or_default();
-    let path = part("path").trim_start_matches("/hyper-storage/");
-    let call = place
-        .client
-        .request(part("method").parse()?, place.url(path));
+    let path = text_at(request, "/path").trim_start_matches("/hyper-storage/");
+    let method = text_at(request, "/method").parse()?;
+    let call = place.client.request(method, place.url(path));
     let mut call = call.bearer_auth(place.gateway.token());
-    for (name, value) in request["headers"].as_object().into_iter().flatten() {
+    for (name, value) in part(request, "/headers").as_object().into_iter().flatten() {
         call = call.header(name, value.as_str().unwrap_or_default());
     }
     if let Some(body) = request.get("body") {
@@ -136,7 +160,7 @@ async fn alone(place: &Place, request: &Value) -> Result<Same> {
     } else {
         serde_json::from_str(&body)?
     };
-    Ok(Same::of(status.into(), headers, body, "alone"))
+    Same::of(status.into(), headers, &body, "alone")
 }
 
 /// The headers that are not of the connection, nor of the request as a whole.
@@ -151,7 +175,7 @@ fn of_resource(headers: &HeaderMap) -> BTreeMap<String, String> {
     let headers = headers
         .iter()
         .filter(|(name, _)| !of_call.contains(&name.as_str()));
-    let text = |value: &reqwest::header::HeaderValue| value.to_str().unwrap().to_owned();
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_owned();
     headers
         .map(|(name, value)| (name.to_string(), text(value)))
         .collect()
@@ -232,15 +256,11 @@ pub(crate) async fn each_answer_of_a_batch_is_that_of_the_request_alone(
     let sent = of_all_kinds("alone");
     assert_eq!(together.len(), sent.len());
     for (request, answer) in sent.iter().zip(&together) {
-        let path = request["path"]
-            .as_str()
-            .context("a path")?
-            .replace("alone/", "batch/");
-        assert_eq!(answer["path"], path);
-        let headers = serde_json::from_value(answer["headers"].clone())?;
-        let status = answer["status"].as_u64().context("a status")?;
-        let body = answer.get("body").cloned().unwrap_or_default();
-        let answer = Same::of(status, headers, body, "batch");
+        let path = text_at(request, "/path").replace("alone/", "batch/");
+        assert_eq!(text_at(answer, "/path"), path);
+        let headers = serde_json::from_value(part(answer, "/headers").clone())?;
+        let status = part(answer, "/status").as_u64().context("a status")?;
+        let answer = Same::of(status, headers, part(answer, "/body"), "batch")?;
         assert_eq!(answer, alone(&place, request).await?, "{request}");
     }
     place.close().await
@@ -266,7 +286,7 @@ pub(crate) async fn a_batch_with_a_request_that_can_not_be_sent_changes_nothing(
             let answer = send_to(&place.gateway, &sent, &[]).await?;
             assert_eq!(answer.status(), StatusCode::BAD_REQUEST);
             let problem = json(answer).await?;
-            let detail = problem["detail"].as_str().unwrap_or_default();
+            let detail = text_at(&problem, "/detail");
             assert!(detail.starts_with("requests/1: "), "{problem}");
         }
     }
@@ -316,11 +336,14 @@ pub(crate) async fn a_batch_of_large_answers_ends_early_and_says_so(place: Place
     requests.push(request("PUT", "b", json!(1)));
     let answers = answers(batch(&place, &requests).await?).await?;
     assert_eq!(answers.len(), requests.len());
-    let is_whole = |answer: &&Value| answer["status"] == 200;
+    let is_whole = |answer: &&Value| *part(answer, "/status") == 200;
     let whole = answers.iter().take_while(is_whole).count();
     assert!((8..12).contains(&whole), "{whole}");
     for answer in answers.iter().skip(whole) {
-        assert_eq!(answer["body"]["type"], "urn:document-gateway:unfinished");
+        assert_eq!(
+            text_at(answer, "/body/type"),
+            "urn:document-gateway:unfinished"
+        );
         assert_eq!(text(answer, "retry-after"), "1");
     }
     assert_eq!(place.get("b").await?.status(), StatusCode::NOT_FOUND);
@@ -343,17 +366,17 @@ async fn landed(place: &Place, prefix: &str, last: &str) -> Result<Vec<Value>> {
         ));
         let page = json(page.await?.error_for_status()?).await?;
         changes.extend(
-            page["results"]
+            part(&page, "/results")
                 .as_array()
                 .context("results")?
                 .iter()
                 .cloned(),
         );
-        page["last_seq"]
-            .as_str()
-            .context("last_seq")?
-            .clone_into(&mut since);
-        if changes.iter().any(|change| change["path"] == last) {
+        text_at(&page, "/last_seq").clone_into(&mut since);
+        if changes
+            .iter()
+            .any(|change| text_at(change, "/path") == last)
+        {
             return Ok(changes);
         }
     }
@@ -362,7 +385,7 @@ async fn landed(place: &Place, prefix: &str, last: &str) -> Result<Vec<Value>> {
 fn revisions(changes: &[Value]) -> Vec<u64> {
     let revisions = changes
         .iter()
-        .filter_map(|change| change["revision"].as_u64());
+        .filter_map(|change| part(change, "/revision").as_u64());
     revisions.collect()
 }
 
@@ -433,14 +456,14 @@ pub(crate) async fn a_step_of_which_one_change_fails_changes_nothing(place: Plac
         assert_eq!(answer.status().as_u16(), status, "{second}");
         let problem = json(answer).await?;
         assert_eq!(
-            problem["type"],
+            text_at(&problem, "/type"),
             format!("urn:document-gateway:{of}"),
             "{second}"
         );
-        let detail = problem["detail"].as_str().unwrap_or_default();
+        let detail = text_at(&problem, "/detail");
         assert!(detail.starts_with("requests/1: "), "{detail}");
         assert!(problem.get("outcome").is_none(), "{problem}");
-        if second["path"] == "/hyper-storage/content/a~/2" && of == "condition" {
+        if text_at(&second, "/path") == "/hyper-storage/content/a~/2" && of == "condition" {
             assert_eq!(tag, header(&place.get("a~/2").await?, "etag"));
         }
         assert_eq!(state(&place, "a~").await?, before, "{second}");
@@ -476,7 +499,7 @@ pub(crate) async fn a_feed_tells_the_changes_of_a_step_in_the_order_of_their_rev
     let made = answers(sent).await?;
     let statuses: Vec<u64> = made
         .iter()
-        .filter_map(|answer| answer["status"].as_u64())
+        .filter_map(|answer| part(answer, "/status").as_u64())
         .collect();
     assert_eq!(statuses, [201, 200, 200, 201, 201]);
     let counted: Vec<_> = made
@@ -484,55 +507,63 @@ pub(crate) async fn a_feed_tells_the_changes_of_a_step_in_the_order_of_their_rev
         .map(|answer| number(answer, "revision"))
         .collect();
     assert_eq!(counted, [3, 4, 5, 6, 7]);
-    assert_eq!(made[1]["body"], json!({"id": "1", "n": 5}));
-    assert_eq!(text(&made[1], "count"), "3");
-    assert_eq!(made[2]["body"]["count"], 2);
+    let added = nth(&made, 1);
+    assert_eq!(*part(added, "/body"), json!({"id": "1", "n": 5}));
+    assert_eq!(text(added, "count"), "3");
+    assert_eq!(*part(nth(&made, 2), "/body/count"), 2);
     for answer in &made {
         let id = text(answer, "hyper-storage-transaction");
         let change = json(place.look(&format!("transactions/{id}")).await?).await?;
-        assert_eq!(change["status"], "landed", "{change}");
+        assert_eq!(text_at(&change, "/state"), "landed", "{change}");
     }
     place.put("a~/last", "{}").await?.error_for_status()?;
     feed.until("\"path\":\"a~/last\"").await?;
     feed.until("\n\n").await?;
     let live = feed.changes();
     assert_eq!(revisions(&live), [3, 4, 5, 6, 7, 8]);
-    let part = |name: &str| {
+    let posted = |at: usize| text(nth(&made, at), "location").rsplit('/').next();
+    let posted = [3, 4].map(|at| posted(at).unwrap_or_default());
+    assert!(posted.is_sorted_by(|one, next| one < next), "{posted:?}");
+    let [fourth, fifth] = posted;
+    let paths = ["3", "1", "2", fourth, fifth, "last"].map(|id| format!("a~/{id}"));
+    let told_of = |name: &str| {
         live.iter()
-            .map(|change| change[name].clone())
+            .map(|change| text_at(change, name))
             .collect::<Vec<_>>()
     };
-    let posted = |at: usize| {
-        text(&made[at], "location")
-            .rsplit('/')
-            .next()
-            .unwrap()
-            .to_owned()
-    };
-    assert!(posted(3) < posted(4));
-    let paths = ["1", "2", &posted(3), &posted(4), "last"].map(|id| json!(format!("a~/{id}")));
-    assert_eq!(part("path")[1..], paths);
-    assert_eq!(part("count"), [3, 3, 2, 3, 4, 5]);
+    assert_eq!(told_of("/path"), paths);
+    let methods = ["put", "patch", "delete", "put", "put", "put"];
     assert_eq!(
-        part("method")[..3],
-        ["feed:put", "feed:patch", "feed:delete"]
+        told_of("/method"),
+        methods.map(|name| format!("feed:{name}"))
     );
-    assert_eq!(live[0]["prev"], Value::Null);
-    assert_eq!(live[1]["prev"], tag);
-    assert_eq!(live[1]["body"], json!({"n": 5}));
+    let counts: Vec<&Value> = live.iter().map(|change| part(change, "/count")).collect();
+    assert_eq!(
+        counts,
+        [3, 3, 2, 3, 4, 5]
+            .map(Value::from)
+            .iter()
+            .collect::<Vec<_>>()
+    );
+    assert!(part(nth(&live, 0), "/prev").is_null());
+    assert_eq!(text_at(nth(&live, 1), "/prev"), tag);
+    assert_eq!(*part(nth(&live, 1), "/body"), json!({"n": 5}));
     for (answer, change) in made.iter().zip(&live) {
-        assert_eq!(change["etag"], text(answer, "etag"));
-        assert_eq!(change["id"], text(answer, "hyper-storage-transaction"));
+        assert_eq!(text_at(change, "/etag"), text(answer, "etag"));
+        assert_eq!(
+            text_at(change, "/id"),
+            text(answer, "hyper-storage-transaction")
+        );
     }
     // A client that breaks within the step gets the rest of it.
-    let since = text(&made[1], "hyper-storage-transaction");
+    let since = text(added, "hyper-storage-transaction");
     let mut again = Feed::open(&place, &format!("?prefix=a~&since={since}")).await?;
     again.until("\"path\":\"a~/last\"").await?;
     again.until("\n\n").await?;
     assert_eq!(revisions(&again.changes()), [5, 6, 7, 8]);
     drop((feed, again));
     let landed = landed(&place, "a~", "a~/last").await?;
-    assert_eq!(landed[2..], live);
+    assert_eq!(landed.get(2..), Some(&*live));
     let head = place.get("a~?size=0").await?;
     assert_eq!(told(&head), (200, "8", "5"));
     place.close().await
@@ -547,36 +578,37 @@ async fn steps_meet(place: &Place, gateways: &[&Gateway]) -> Result<()> {
             .await?
             .error_for_status()?;
     }
-    let step = async |gateway: &Gateway, turn: usize| {
+    let turned = |turn: usize| {
         let mut order = ids;
         order.rotate_left(turn % ids.len());
-        let requests = order.map(|id| add(&format!("a~/{id}"), 1));
-        let batch = json!({"atomic": true, "requests": requests});
-        let made = answers(send_to(gateway, &batch, &[]).await?).await?;
-        anyhow::Ok(
-            made.iter()
-                .map(|answer| number(answer, "revision"))
-                .collect::<Vec<_>>(),
-        )
+        order
     };
-    let single = async |turn: usize| {
-        let path = format!("a~/{}", ids[turn % ids.len()]);
-        let add = place
-            .call(Method::PATCH, &path)
-            .header("content-type", INCREMENT);
-        let made = add.body(r#"{"n":1}"#).send().await?.error_for_status()?;
-        anyhow::Ok(vec![header(&made, "revision").parse()?])
-    };
-    let steps = gateways
-        .iter()
-        .flat_map(|gateway| (0..12).map(|turn| step(gateway, turn)));
-    let (steps, singles) = tokio::join!(try_join_all(steps), try_join_all((0..12).map(single)));
+    let steps = gateways.iter().flat_map(|gateway| {
+        (0..12).map(move |turn| async move {
+            let requests = turned(turn).map(|id| add(&format!("a~/{id}"), 1));
+            let batch = json!({"atomic": true, "requests": requests});
+            let made = answers(send_to(gateway, &batch, &[]).await?).await?;
+            let revisions = made.iter().map(|answer| number(answer, "revision"));
+            anyhow::Ok(revisions.collect::<Vec<u64>>())
+        })
+    });
+    let singles = (0..12).map(async |turn| {
+        let [id, ..] = turned(turn);
+        let add = place.call(Method::PATCH, &format!("a~/{id}"));
+        let add = add.header("content-type", INCREMENT).body(r#"{"n":1}"#);
+        let made = add.send().await?.error_for_status()?;
+        anyhow::Ok(vec![header(&made, "revision").parse::<u64>()?])
+    });
+    let (steps, singles) = tokio::join!(try_join_all(steps), try_join_all(singles));
     let mut given: Vec<u64> = steps?.into_iter().chain(singles?).flatten().collect();
     given.sort_unstable();
     let each = 12 * u64::try_from(gateways.len())? + 4;
     assert_eq!(given, (4..=3 + 3 * each).collect::<Vec<_>>());
     for id in ids {
-        assert_eq!(place.json(&format!("a~/{id}")).await?["n"], each);
+        assert_eq!(
+            place.json(&format!("a~/{id}")).await?.get("n"),
+            Some(&each.into())
+        );
     }
     Ok(())
 }
@@ -607,12 +639,15 @@ pub(crate) async fn a_step_that_is_repeated_changes_nothing(place: Place) -> Res
     let key = [("idempotency-key", "k")];
     let first = answers(step(&place, &requests, &key).await?).await?;
     let after = state(&place, "a~").await?;
-    let same = |answers: Vec<Value>| {
-        let answers = answers.into_iter().map(|mut answer| {
-            let headers = answer["headers"].as_object_mut().unwrap();
-            (headers.remove("idempotent-replayed"), answer)
-        });
-        answers.unzip::<_, _, Vec<_>, Vec<_>>()
+    // The marks of repeats, and the answers without them.
+    let same = |mut answers: Vec<Value>| {
+        let headers = answers
+            .iter_mut()
+            .filter_map(|answer| answer.get_mut("headers")?.as_object_mut());
+        let marks: Vec<Option<Value>> = headers
+            .map(|headers| headers.remove("idempotent-replayed"))
+            .collect();
+        (marks, answers)
     };
     let again = answers(step(&place, &requests, &key).await?).await?;
     let (marks, again) = same(again);
@@ -622,7 +657,7 @@ pub(crate) async fn a_step_that_is_repeated_changes_nothing(place: Place) -> Res
     );
     assert_eq!(again, first);
     assert_eq!(state(&place, "a~").await?, after);
-    let other = step(&place, &requests[..1], &key).await?;
+    let other = step(&place, &[add("a~/1", 1)], &key).await?;
     assert_eq!(
         refused(other).await?,
         (422, "idempotency-key-reused".to_owned())
@@ -646,7 +681,7 @@ pub(crate) async fn a_step_that_is_repeated_changes_nothing(place: Place) -> Res
         .iter()
         .filter(|(marks, _)| marks.iter().all(Option::is_none));
     assert_eq!(carried_out.count(), 1);
-    assert_eq!(place.json("a~/1").await?["n"], 3);
+    assert_eq!(place.json("a~/1").await?.get("n"), Some(&json!(3)));
     let head = place.get("a~?size=0").await?;
     assert_eq!(told(&head), (200, "9", "3"));
     place.close().await
@@ -656,7 +691,7 @@ pub(crate) async fn a_step_keeps_the_versions_of_its_items(place: Place) -> Resu
     let put = |id: &str, n: u64| request("PUT", &format!("kept/a~/{id}"), json!({ "n": n }));
     for n in [1, 2] {
         let made = answers(step(&place, &[put("1", n), put("2", n)], &[]).await?).await?;
-        assert_eq!(number(&made[1], "revision"), 2 * n);
+        assert_eq!(number(nth(&made, 1), "revision"), 2 * n);
     }
     for (id, revision, n) in [
         ("1", 1, 1),
@@ -669,7 +704,7 @@ pub(crate) async fn a_step_keeps_the_versions_of_its_items(place: Place) -> Resu
         let kept = place
             .json(&format!("kept/a~/{id}?revision={revision}"))
             .await?;
-        assert_eq!(kept["n"], n, "{id} at {revision}");
+        assert_eq!(kept.get("n"), Some(&json!(n)), "{id} at {revision}");
     }
     place.close().await
 }
@@ -682,29 +717,34 @@ pub(crate) async fn a_step_that_is_too_large_is_told_the_limit(place: Place) -> 
     let (short, key) = (json!({"n": 1}), [("idempotency-key", "k")]);
     let large = json!({"text": "x".repeat(1_000_000)});
     for (requests, headers, status, limit) in [
-        (puts("a~", 16, &short), &[][..], 422, "1 to 15"),
-        (puts("a~", 15, &short), &key[..], 422, "room for 15"),
+        (
+            puts("a~", 16, &short),
+            &[] as &[(&str, &str)],
+            422,
+            "1 to 15",
+        ),
+        (puts("a~", 15, &short), &key, 422, "room for 15"),
         (puts("kept/a~", 8, &short), &[], 422, "room for 15"),
         (puts("a~", 5, &large), &[], 413, "8388608"),
     ] {
         let refused = step(&place, &requests, headers).await?;
         assert_eq!(refused.status().as_u16(), status, "{limit}");
         let problem = json(refused).await?;
-        let detail = problem["detail"].as_str().unwrap_or_default();
+        let detail = text_at(&problem, "/detail");
         assert!(detail.contains(limit), "{detail}");
         for collection in ["a~", "kept/a~"] {
             assert_eq!(place.get(collection).await?.status(), StatusCode::NOT_FOUND);
         }
     }
     for (requests, headers, count) in [
-        (puts("a~", 15, &short), &[][..], 15),
-        (puts("b~", 14, &short), &key[..], 14),
+        (puts("a~", 15, &short), &[] as &[(&str, &str)], 15),
+        (puts("b~", 14, &short), &key, 14),
         (puts("kept/a~", 7, &short), &[], 7),
         (puts("c~", 3, &large), &[], 3),
     ] {
         let made = answers(step(&place, &requests, headers).await?).await?;
         let last = made.last().context("an answer")?;
-        assert_eq!(last["body"]["count"], count);
+        assert_eq!(*part(last, "/body/count"), json!(count));
     }
     place.close().await
 }
@@ -718,7 +758,7 @@ pub(crate) async fn a_step_begins_a_collection_again_after_its_end(place: Place)
     for revision in [3, 7] {
         let made = answers(step(&place, &requests, &[]).await?).await?;
         assert!(
-            made.iter().all(|answer| answer["status"] == 201),
+            made.iter().all(|answer| *part(answer, "/status") == 201),
             "{made:?}"
         );
         let head = place.get("a~?size=0").await?;
