@@ -252,7 +252,15 @@ fn of_all_kinds(place: &str) -> Vec<Value> {
 pub(crate) async fn each_answer_of_a_batch_is_that_of_the_request_alone(
     place: Place,
 ) -> Result<()> {
-    let together = answers(batch(&place, &of_all_kinds("batch")).await?).await?;
+    let together = batch(&place, &of_all_kinds("batch")).await?;
+    let id = header(&together, "request-id").to_owned();
+    let together = answers(together).await?;
+    for problem in together
+        .iter()
+        .filter_map(|answer| answer.pointer("/body/request_id"))
+    {
+        assert_eq!(*problem, json!(id));
+    }
     let sent = of_all_kinds("alone");
     assert_eq!(together.len(), sent.len());
     for (request, answer) in sent.iter().zip(&together) {
