@@ -121,7 +121,7 @@ impl Same {
         };
         for (name, value) in &mut same.headers {
             *value = marked(value);
-            // Versions, events, and ids that are given.
+            // Versions, events, and ids that the gateway gives.
             if ["etag", "hyper-storage-transaction", "location"].contains(&name.as_str()) {
                 "*".clone_into(value);
             }
@@ -130,6 +130,8 @@ impl Same {
         for (name, is_own) in [
             ("transaction_id", true),
             ("request_id", true),
+            // Its words name the tag.
+            ("detail", status == 412),
             ("path", is_post),
             ("target", is_post),
         ] {
@@ -369,9 +371,8 @@ async fn state(place: &Place, collection: &str) -> Result<(String, Value)> {
 async fn landed(place: &Place, prefix: &str, last: &str) -> Result<Vec<Value>> {
     let (mut since, mut changes) = (String::new(), Vec::new());
     loop {
-        let page = place.look(&format!(
-            "_changes?prefix={prefix}&limit=2&wait=20&since={since}"
-        ));
+        let page = format!("_changes?prefix={prefix}&limit=2&wait=20&since={since}");
+        let page = place.look(&page);
         let page = json(page.await?.error_for_status()?).await?;
         changes.extend(
             part(&page, "/results")
@@ -564,7 +565,10 @@ pub(crate) async fn a_feed_tells_the_changes_of_a_step_in_the_order_of_their_rev
         );
     }
     // A client that breaks within the step gets the rest of it.
-    let since = text(added, "hyper-storage-transaction");
+    let (partition, place) = text(added, "hyper-storage-transaction")
+        .split_once('.')
+        .context("a place")?;
+    let since = format!("{partition}:{}", place.replace('.', "-"));
     let mut again = Feed::open(&place, &format!("?prefix=a~&since={since}")).await?;
     again.until("\"path\":\"a~/last\"").await?;
     again.until("\n\n").await?;
