@@ -565,10 +565,10 @@ pub(crate) async fn a_feed_tells_the_changes_of_a_step_in_the_order_of_their_rev
         );
     }
     // A client that breaks within the step gets the rest of it.
-    let (partition, place) = text(added, "hyper-storage-transaction")
+    let (partition, at) = text(added, "hyper-storage-transaction")
         .split_once('.')
         .context("a place")?;
-    let since = format!("{partition}:{}", place.replace('.', "-"));
+    let since = format!("{partition}:{}", at.replace('.', "-"));
     let mut again = Feed::open(&place, &format!("?prefix=a~&since={since}")).await?;
     again.until("\"path\":\"a~/last\"").await?;
     again.until("\n\n").await?;
