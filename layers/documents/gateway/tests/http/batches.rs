@@ -581,10 +581,11 @@ pub(crate) async fn a_feed_tells_the_changes_of_a_step_in_the_order_of_their_rev
     place.close().await
 }
 
-/// Steps of these gateways add to the same items, in another order each, and so do single calls.
+/// Steps of these gateways add to the same items, in another order each. Single calls add to one of these
+/// and to a neighbour.
 async fn steps_meet(place: &Place, gateways: &[&Gateway]) -> Result<()> {
     let ids = ["1", "2", "3"];
-    for id in ids {
+    for id in ids.iter().chain(&["neighbour"]) {
         place
             .put(&format!("a~/{id}"), r#"{"n":0}"#)
             .await?
@@ -604,8 +605,8 @@ async fn steps_meet(place: &Place, gateways: &[&Gateway]) -> Result<()> {
             anyhow::Ok(revisions.collect::<Vec<u64>>())
         })
     });
-    let singles = (0..12).map(async |turn| {
-        let [id, ..] = turned(turn);
+    let singles = (0..48_usize).map(async |turn| {
+        let id = if turn < 12 { "1" } else { "neighbour" };
         let add = place.call(Method::PATCH, &format!("a~/{id}"));
         let add = add.header("content-type", INCREMENT).body(r#"{"n":1}"#);
         let made = add.send().await?.error_for_status()?;
@@ -614,13 +615,17 @@ async fn steps_meet(place: &Place, gateways: &[&Gateway]) -> Result<()> {
     let (steps, singles) = tokio::join!(try_join_all(steps), try_join_all(singles));
     let mut given: Vec<u64> = steps?.into_iter().chain(singles?).flatten().collect();
     given.sort_unstable();
-    let each = 12 * u64::try_from(gateways.len())? + 4;
-    assert_eq!(given, (4..=3 + 3 * each).collect::<Vec<_>>());
-    for id in ids {
-        assert_eq!(
-            place.json(&format!("a~/{id}")).await?.get("n"),
-            Some(&each.into())
-        );
+    let each = 12 * u64::try_from(gateways.len())?;
+    assert_eq!(given, (5..=4 + 3 * each + 48).collect::<Vec<_>>());
+    let sums = [
+        ("1", each + 12),
+        ("2", each),
+        ("3", each),
+        ("neighbour", 36),
+    ];
+    for (id, sum) in sums {
+        let item = place.json(&format!("a~/{id}")).await?;
+        assert_eq!(item.get("n"), Some(&json!(sum)), "{id}");
     }
     Ok(())
 }
@@ -678,24 +683,41 @@ pub(crate) async fn a_step_that_is_repeated_changes_nothing(place: Place) -> Res
     let (_, again) = same(answers(step(&place, &requests, &key).await?).await?);
     assert_eq!(again, first);
     assert_eq!(state(&place, "a~").await?, after);
-    // Of copies that meet, one is carried out.
-    let requests = [
-        add("a~/1", 1),
-        request("POST", "a~", json!({})),
-        request("DELETE", "a~/4", Value::Null),
-    ];
-    let copies = (0..6).map(|_| step(&place, &requests, &[("idempotency-key", "l")]));
-    let mut made = Vec::new();
-    for copy in join_all(copies).await {
-        made.push(same(answers(copy?).await?));
+    place.close().await
+}
+
+/// Copies that wait until they land do not wait for each other before.
+pub(crate) async fn of_copies_of_a_step_that_meet_one_is_carried_out(place: Place) -> Result<()> {
+    place.put("a~/1", r#"{"n":0}"#).await?.error_for_status()?;
+    let rounds = 6;
+    for round in 0..rounds {
+        let gone = format!("a~/gone{round}");
+        place.put(&gone, "{}").await?.error_for_status()?;
+        let requests = [
+            request("DELETE", &gone, Value::Null),
+            add("a~/1", 1),
+            request("POST", "a~", json!({})),
+        ];
+        let key = round.to_string();
+        let headers = [
+            ("idempotency-key", key.as_str()),
+            ("hyper-storage-wait", "landed"),
+        ];
+        let copies = (0..8).map(|_| step(&place, &requests, &headers));
+        let mut first = 0;
+        for copy in join_all(copies).await {
+            let made = answers(copy?).await?;
+            let marks = made
+                .iter()
+                .map(|answer| text(answer, "idempotent-replayed"));
+            first += usize::from(marks.collect::<Vec<_>>() == ["", "", ""]);
+        }
+        assert_eq!(first, 1, "{round}");
     }
-    let carried_out = made
-        .iter()
-        .filter(|(marks, _)| marks.iter().all(Option::is_none));
-    assert_eq!(carried_out.count(), 1);
-    assert_eq!(place.json("a~/1").await?.get("n"), Some(&json!(3)));
+    assert_eq!(place.json("a~/1").await?.get("n"), Some(&json!(rounds)));
     let head = place.get("a~?size=0").await?;
-    assert_eq!(told(&head), (200, "9", "3"));
+    let (revision, count) = ((1 + 4 * rounds).to_string(), (1 + rounds).to_string());
+    assert_eq!(told(&head), (200, revision.as_str(), count.as_str()));
     place.close().await
 }
 

@@ -118,6 +118,7 @@ cases! {
         a_feed_tells_the_changes_of_a_step_in_the_order_of_their_revisions
         steps_that_meet_lose_nothing
         a_step_that_is_repeated_changes_nothing
+        of_copies_of_a_step_that_meet_one_is_carried_out
         a_step_keeps_the_versions_of_its_items
         a_step_that_is_too_large_is_told_the_limit
         a_step_begins_a_collection_again_after_its_end
