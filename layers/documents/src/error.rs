@@ -40,6 +40,8 @@ pub enum Kind {
     Busy,
     /// A text is no list of entity tags. Correct it.
     Tags,
+    /// The changes can't be made in one step. Send them one by one, or fewer of them.
+    Step,
     /// There is no such document.
     Missing,
     /// The document was deleted at the revision that is asked for. The message names that of the
@@ -62,6 +64,7 @@ pub enum Kind {
 pub struct Error {
     kind: Kind,
     message: String,
+    place: Option<usize>,
 }
 
 impl Error {
@@ -69,6 +72,15 @@ impl Error {
         Self {
             kind,
             message: message.into(),
+            place: None,
+        }
+    }
+
+    /// The same error, of the change at this place of a step.
+    pub(crate) fn at(self, place: usize) -> Self {
+        Self {
+            place: Some(place),
+            ..self
         }
     }
 
@@ -76,6 +88,12 @@ impl Error {
     #[must_use]
     pub fn kind(&self) -> &Kind {
         &self.kind
+    }
+
+    /// The place of the change in its step, from 0, if the error is about one of several changes.
+    #[must_use]
+    pub fn place(&self) -> Option<usize> {
+        self.place
     }
 }
 
@@ -99,6 +117,7 @@ impl From<storage_sdk::Error> for Error {
         Self {
             message: error.to_string(),
             kind: Kind::Storage(Box::new(error)),
+            place: None,
         }
     }
 }

@@ -9,7 +9,7 @@ use storage_sdk::feed::{Content, Event as Told, Note as CoreNote, Position};
 use storage_sdk::{Timestamp, Version};
 
 use crate::collection::collection_of;
-use crate::stored::{DOCUMENT, HEAD};
+use crate::stored::{DOCUMENT, HEAD, ITEM};
 use crate::{Error, Kind, Path, Result, Tag};
 
 /// How a document changed.
@@ -62,15 +62,21 @@ pub struct Event {
     pub position: Position,
 }
 
-/// The body of a note. Owner, version and version before are parts of every note. The note of an item
-/// is one of its collection's head, whose counters are the revision and the count.
+/// The body of a note. Owner, version and version before are parts of every note.
+///
+/// The note of an item that changes alone is one of its collection's head, whose counters are the
+/// revision and the count. Of several items that change in one step, each has a note of its own, which
+/// names both.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Note<'a> {
     /// The method.
     m: Method,
-    /// The revision of a document.
+    /// The revision of a document, or that of a collection with the change of an item.
     #[serde(skip_serializing_if = "Option::is_none")]
     r: Option<u64>,
+    /// The number of items of the collection since then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    n: Option<u64>,
     /// The id of an item, and its version before.
     #[serde(skip_serializing_if = "Option::is_none")]
     i: Option<String>,
@@ -88,6 +94,7 @@ impl<'a> Note<'a> {
         Self {
             m: method,
             r: None,
+            n: None,
             i: None,
             p: None,
             t: now.0 / 1_000,
@@ -98,6 +105,11 @@ impl<'a> Note<'a> {
     pub(crate) fn with_revision(self, revision: u64) -> Self {
         let r = Some(revision);
         Self { r, ..self }
+    }
+
+    pub(crate) fn with_count(self, count: u64) -> Self {
+        let n = Some(count);
+        Self { n, ..self }
     }
 
     pub(crate) fn with_item(self, id: &str, previous: Version) -> Self {
@@ -121,14 +133,14 @@ impl Event {
             return None;
         }
         let body: Note<'_> = match note.owner.logic_type() {
-            DOCUMENT | HEAD => serde_json::from_slice(&note.body).ok()?,
+            DOCUMENT | HEAD | ITEM => serde_json::from_slice(&note.body).ok()?,
             _ => return None,
         };
         let mut event = Self {
             method: body.m,
             path: path_of(note, &body)?,
             revision: body.r.unwrap_or_default(),
-            count: None,
+            count: body.n,
             version: note.version,
             previous: note.previous,
             at: body.t,
@@ -194,7 +206,7 @@ pub fn id_of(partition: u32, position: Position) -> String {
     format!("{partition}.{}.{}", position.epoch.0, position.number)
 }
 
-/// The path of a document, or of a collection or an item, whose note is one of the collection's head.
+/// The path of a document, of a collection, or of an item, whose id the note names.
 fn path_of(note: &CoreNote, body: &Note<'_>) -> Option<Path> {
     let collection = collection_of(note.owner.id())?;
     match &body.i {

@@ -28,6 +28,7 @@
 //! | [`documents`] | [`Documents`], [`Document`]: reads and writes |
 //! | [`call`] | [`Call`], [`Changed`]: how a write is made, and what comes of it |
 //! | [`edit`] | [`Edit`]: puts, patches, increments and deletions |
+//! | [`step`] | [`ItemChange`](step::ItemChange): changes of several items in one step |
 //! | [`list`] | [`Query`], [`List`]: the items of a collection |
 //! | [`filter`] | [`Filter`](filter::Filter), [`Sort`](filter::Sort): the language of queries |
 //! | [`condition`] | [`Tag`], [`Conditions`]: entity tags and conditional requests |
@@ -66,6 +67,7 @@ pub mod path;
 pub mod prefixes;
 mod single;
 mod sizes;
+pub mod step;
 mod stored;
 
 pub use call::{Call, Changed};

@@ -99,6 +99,17 @@ struct Done {
     /// The id that it gave.
     #[serde(skip_serializing_if = "Option::is_none")]
     i: Option<String>,
+    /// The changes of a step, of which the first has the revision.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    s: Vec<Made>,
+}
+
+/// A change of a step: the item's id, whether it was created, and the number of items since then.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct Made {
+    i: String,
+    c: bool,
+    n: Option<u64>,
 }
 
 /// What the answer of a call had.
@@ -115,6 +126,9 @@ struct Answer {
     /// The place of the event: epoch and number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     e: Option<(u64, u64)>,
+    /// The places of the events of a step.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    s: Vec<(u64, u64)>,
 }
 
 impl Done {
@@ -186,6 +200,24 @@ impl Documents {
         let done = entry.done(&record, self.clock.now())?;
         done.map(|done| entry.answered(&record, &done, revision))
             .transpose()
+    }
+
+    /// As [`Documents::repeat`], of a step.
+    pub(crate) async fn repeat_step(
+        &self,
+        entry: Option<&Entry<'_>>,
+        head: &ByteOwner,
+        left: Duration,
+    ) -> Result<Option<Vec<Changed>>> {
+        let Some(entry) = entry else {
+            return Ok(None);
+        };
+        let record = entry.owner.get([DONE, ANSWER]).await?;
+        let Some(done) = entry.done(&record, self.clock.now())? else {
+            return Ok(None);
+        };
+        self.secure(head, entry.call.durability, left).await?;
+        entry.answered_step(&record, &done).map(Some)
     }
 
     /// Makes all earlier changes of an owner as safe as a call asks.
@@ -272,14 +304,38 @@ impl Entry<'_> {
         created: bool,
         revision: Option<u64>,
     ) -> Result<Transaction> {
-        let id = path.as_str().rsplit('/').next();
         let done = Done {
             k: self.once.key.clone(),
             q: self.once.request.clone(),
             t: now.0 / 1_000,
             c: created,
             r: revision,
-            i: id.filter(|_| path != self.path).map(ToOwned::to_owned),
+            i: (path != self.path).then(|| id_in(path).to_owned()),
+            s: Vec::new(),
+        };
+        let done = text_of(&done)?;
+        Ok(step.owner(&self.owner, |part| part.set(DONE, done)))
+    }
+
+    /// Writes the entry in the step of several changes, as they will be.
+    pub(crate) fn join_step(
+        &self,
+        step: Transaction,
+        changes: &[Changed],
+        now: Timestamp,
+    ) -> Result<Transaction> {
+        let made = changes.iter().map(|change| Made {
+            i: id_in(&change.path).to_owned(),
+            c: change.created,
+            n: change.count,
+        });
+        let done = Done {
+            k: self.once.key.clone(),
+            q: self.once.request.clone(),
+            t: now.0 / 1_000,
+            r: changes.first().map(|first| first.revision),
+            s: made.collect(),
+            ..Done::default()
         };
         let done = text_of(&done)?;
         Ok(step.owner(&self.owner, |part| part.set(DONE, done)))
@@ -292,11 +348,28 @@ impl Entry<'_> {
             v: changed.version.get(),
             r: changed.revision,
             n: changed.count,
-            e: changed
-                .event
-                .map(|(_, place)| (place.epoch.0, place.number)),
+            e: place_of(changed),
+            s: Vec::new(),
         };
-        let Ok(answer) = text_of(&answer) else { return };
+        self.keep_answer(&answer).await;
+    }
+
+    /// Keeps the answer of a step for repeats.
+    pub(crate) async fn keep_step(&self, changes: &[Changed], now: Timestamp) {
+        let Some(last) = changes.last() else { return };
+        let answer = Answer {
+            t: now.0 / 1_000,
+            v: last.version.get(),
+            r: last.revision,
+            n: last.count,
+            e: None,
+            s: changes.iter().filter_map(place_of).collect(),
+        };
+        self.keep_answer(&answer).await;
+    }
+
+    async fn keep_answer(&self, answer: &Answer) {
+        let Ok(answer) = text_of(answer) else { return };
         let write = self.owner.update([(ANSWER, answer)]);
         // The change is made, whatever comes of its answer.
         let _ = write.deadline(ANSWER_WITHIN).await;
@@ -320,12 +393,7 @@ impl Entry<'_> {
 
     /// The answer of the earlier call.
     fn answered(&self, record: &Record, done: &Done, revision: u64) -> Result<Changed> {
-        let answer = record
-            .get(ANSWER)
-            .map(|value| serde_json::from_slice(value));
-        let answer: Option<Answer> = answer.transpose().map_err(unreadable)?;
-        // Only the answer is written behind the step, so without it the entry has the step's version.
-        let answer = answer.filter(|answer| answer.t == done.t);
+        let answer = answer_in(record, done)?;
         let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
         let place = answer.as_ref().and_then(|answer| answer.e);
         let place = place.map(|(epoch, number)| Position::new(epoch, number));
@@ -348,6 +416,66 @@ impl Entry<'_> {
             is_repeat: true,
         })
     }
+
+    /// The answer of the earlier call, which was a step.
+    fn answered_step(&self, record: &Record, done: &Done) -> Result<Vec<Changed>> {
+        let answer = answer_in(record, done)?;
+        let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
+        let (version, places) = (
+            version.unwrap_or(record.version()),
+            answer.map(|answer| answer.s).unwrap_or_default(),
+        );
+        let numbered = (done.r.unwrap_or_default()..).zip(&done.s).enumerate();
+        let changes = numbered.map(|(at, (revision, made))| {
+            let place = places.get(at).copied();
+            let place = place.map(|(epoch, number)| Position::new(epoch, number));
+            let event = place.map(|place| (self.owner.partition().0, place));
+            made.changed(self.path, (revision, version), event)
+        });
+        changes.collect()
+    }
+}
+
+impl Made {
+    fn changed(
+        &self,
+        collection: &Path,
+        (revision, version): (u64, Version),
+        event: Option<(u32, Position)>,
+    ) -> Result<Changed> {
+        Ok(Changed {
+            path: Path::item(collection.as_str(), &self.i)?,
+            revision,
+            version,
+            created: self.c,
+            count: self.n,
+            event,
+            body: None,
+            is_repeat: true,
+        })
+    }
+}
+
+/// The answer of a call that was carried out, if it was kept.
+fn answer_in(record: &Record, done: &Done) -> Result<Option<Answer>> {
+    let answer = record
+        .get(ANSWER)
+        .map(|value| serde_json::from_slice(value));
+    let answer: Option<Answer> = answer.transpose().map_err(unreadable)?;
+    // Only the answer is written behind the step, so without it the entry has the step's version.
+    Ok(answer.filter(|answer| answer.t == done.t))
+}
+
+/// The last segment of a path: the id of an item, or of a document below a path.
+pub(crate) fn id_in(path: &Path) -> &str {
+    let text = path.as_str();
+    text.rsplit_once('/').map_or(text, |(_, id)| id)
+}
+
+/// The place of a change's event: epoch and number.
+fn place_of(changed: &Changed) -> Option<(u64, u64)> {
+    let (_, place) = changed.event?;
+    Some((place.epoch.0, place.number))
 }
 
 fn text_of(value: &impl Serialize) -> Result<Vec<u8>> {

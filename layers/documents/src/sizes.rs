@@ -3,7 +3,29 @@
 use crate::edit::Texts;
 use crate::{Documents, Error, Kind, Result};
 
+/// The bytes of a step beside those of its items: the fields of the head, and the entry of a key.
+const FRAME: usize = 16 << 10;
+
 impl Documents {
+    /// Checks that the parts of a step fit in the storage together.
+    ///
+    /// # Errors
+    /// `BodyTooLarge` names the limit.
+    pub(crate) fn check_step(&self, bytes: usize) -> Result<()> {
+        let (bytes, limit) = (
+            bytes.saturating_add(FRAME),
+            self.storage.limits().call_bytes_max,
+        );
+        if bytes <= limit {
+            return Ok(());
+        }
+        let message = format!(
+            "the step has {bytes} bytes with what is stored beside its bodies; the storage takes {limit} (limits.call_bytes_max), so \
+             change fewer items in one step"
+        );
+        Err(Error::new(Kind::BodyTooLarge, message))
+    }
+
     /// Checks that the parts of a change fit in the storage. No repeat of a larger one would succeed.
     ///
     /// # Errors

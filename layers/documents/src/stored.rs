@@ -40,7 +40,7 @@ struct Stored {
 const FORM: u32 = 1;
 
 /// The state of a path: its document, if it has one, and what the next write builds on.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct Found {
     pub(crate) document: Option<Document>,
     /// Whether a body is stored. It may have ended by its time to live.

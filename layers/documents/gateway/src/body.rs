@@ -17,8 +17,8 @@ use crate::problem::{self, Problem};
 
 /// The HTTP library reads the rest of a shorter body by itself.
 const SHORT: usize = 4 << 10;
-/// The most bytes that are read of a body that nobody wants, and the time for it.
-const REST_MAX: usize = 4 << 20;
+/// The most bytes that are read of a body that nobody wants, and the time for it. More than a batch has.
+const REST_MAX: usize = 12 << 20;
 const REST_TIME: Duration = Duration::from_secs(10);
 
 /// The body of a request whose head has passed. A client that waits for `100 Continue` sends it only
@@ -27,23 +27,32 @@ const REST_TIME: Duration = Duration::from_secs(10);
 /// # Errors
 /// `too-large`: the body is, or its length says so. `request`: it ends early, or can't be unpacked.
 pub(crate) async fn read(request: Request) -> Result<Bytes, Problem> {
+    read_whole(request, BODY_BYTES_MAX, "split it into several documents").await
+}
+
+/// The body of a request, of up to so many bytes. The way out is that of a larger one.
+///
+/// # Errors
+/// As [`read`].
+pub(crate) async fn read_whole(
+    request: Request,
+    most: usize,
+    way_out: &str,
+) -> Result<Bytes, Problem> {
+    let too_large = |bytes: &str| {
+        let message = format!("the body has {bytes} bytes; the limit is {most}, so {way_out}");
+        Problem::new(problem::TOO_LARGE, message)
+    };
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if let Some(length) = length.filter(|length| *length > BODY_BYTES_MAX) {
-        return Err(too_large(&format!("{length}")));
+    if let Some(length) = length.filter(|length| *length > most) {
+        return Err(too_large(&length.to_string()));
     }
     let body = Bytes::from_request(request, &()).await;
     body.map_err(|rejected| match rejected.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => too_large(&format!("more than {BODY_BYTES_MAX}")),
+        StatusCode::PAYLOAD_TOO_LARGE => too_large(&format!("more than {most}")),
         _ => Problem::new(problem::REQUEST, rejected.body_text()),
     })
-}
-
-fn too_large(bytes: &str) -> Problem {
-    let message = format!(
-        "the body has {bytes} bytes; the limit is {BODY_BYTES_MAX}, so split it into several documents"
-    );
-    Problem::new(problem::TOO_LARGE, message)
 }
 
 /// A body that is read by the call, and then to its end.

@@ -160,7 +160,7 @@ pub async fn put(
     Ok(told(&shared, put_status(&changed), changed, answer))
 }
 
-fn put_status(changed: &Changed) -> StatusCode {
+pub(crate) fn put_status(changed: &Changed) -> StatusCode {
     if changed.created {
         StatusCode::CREATED
     } else {
@@ -188,11 +188,7 @@ pub async fn patch(
     let (answer, body) = (head.answer, read(request).await?);
     let parts: [&[u8]; 4] = [b"patch", path.as_str().as_bytes(), of.as_bytes(), &body];
     let call = head.of_request(&parts)?;
-    let edit = match of {
-        "application/json-patch+json" => Edit::patch(&body)?,
-        "application/vnd.hyper-storage-increment+json" => Edit::increment(&body)?,
-        _ => Edit::merge(&body)?,
-    };
+    let edit = edit_of(of, &body)?;
     let changed = shared.documents.edit(&path, &edit, &call).await?;
     let changed = settled(&shared, &call, changed).await?;
     Ok(told(&shared, StatusCode::OK, changed, answer))
@@ -238,17 +234,26 @@ pub async fn post(
     let call = head.of_request(&[b"post", path.as_str().as_bytes(), &body])?;
     let changed = shared.documents.post(&path, &body, &call).await?;
     let changed = settled(&shared, &call, changed).await?;
-    let place = url_of(&shared, &changed.path);
-    let mut response = told(&shared, StatusCode::CREATED, changed, answer);
+    Ok(posted(&shared, changed, answer))
+}
+
+/// The answer to a post, which says where the new document or item is.
+pub(crate) fn posted(shared: &Shared, changed: Changed, wanted: Option<Return>) -> Response {
+    let place = url_of(shared, &changed.path);
+    let mut response = told(shared, StatusCode::CREATED, changed, wanted);
     if let Ok(place) = HeaderValue::from_str(&place) {
         response.headers_mut().insert(header::LOCATION, place);
     }
-    Ok(response)
+    response
 }
 
 /// Lets the live feed tell a change. One that waits until it has landed is answered once its event
 /// has landed, too. If the event is lost with the hot tier, the feed tells a reset in its place.
-async fn settled(shared: &Shared, call: &Call, changed: Changed) -> Result<Changed, Problem> {
+pub(crate) async fn settled(
+    shared: &Shared,
+    call: &Call,
+    changed: Changed,
+) -> Result<Changed, Problem> {
     if changed.event.is_some() {
         shared.hub.changed();
     }
@@ -276,7 +281,7 @@ async fn settled(shared: &Shared, call: &Call, changed: Changed) -> Result<Chang
 }
 
 /// A write takes no parameters.
-fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
+pub(crate) fn no_parameters(query: Option<&str>) -> Result<(), Problem> {
     Parameters::parse(query)?.finish("a write takes none")
 }
 
@@ -291,7 +296,7 @@ pub(crate) fn missing(path: &Path) -> Problem {
 }
 
 /// The type of a patch, as one of [`PATCH_TYPES`].
-fn patch_type(headers: &HeaderMap) -> Result<&'static str, Problem> {
+pub(crate) fn patch_type(headers: &HeaderMap) -> Result<&'static str, Problem> {
     let given = headers::text(headers, &header::CONTENT_TYPE)?.unwrap_or("application/json");
     let of = given.split(';').next().unwrap_or_default().trim();
     let known = PATCH_TYPES
@@ -303,6 +308,18 @@ fn patch_type(headers: &HeaderMap) -> Result<&'static str, Problem> {
         Problem::new(problem::MEDIA_TYPE, message)
     };
     known.ok_or_else(unknown)
+}
+
+/// The patch of this type.
+///
+/// # Errors
+/// The body is none.
+pub(crate) fn edit_of(of: &str, body: &[u8]) -> storage_documents::Result<Edit> {
+    match of {
+        "application/json-patch+json" => Edit::patch(body),
+        "application/vnd.hyper-storage-increment+json" => Edit::increment(body),
+        _ => Edit::merge(body),
+    }
 }
 
 /// The body of the answer to a change.
@@ -325,7 +342,12 @@ struct Target<'a> {
 
 /// The answer to a change, as the caller wants it: what has changed, the document itself, or no body.
 /// A call that was carried out before does not know the document of that time.
-fn told(shared: &Shared, status: StatusCode, changed: Changed, wanted: Option<Return>) -> Response {
+pub(crate) fn told(
+    shared: &Shared,
+    status: StatusCode,
+    changed: Changed,
+    wanted: Option<Return>,
+) -> Response {
     let is_repeat = changed.is_repeat;
     let transaction = changed
         .event

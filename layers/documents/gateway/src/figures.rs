@@ -128,6 +128,7 @@ fn kind_of(path: &str) -> &'static str {
         }
         "feed" => "feed",
         "tickets" => "tickets",
+        "batch" => "batch",
         "_changes" => "_changes",
         "_export" => "_export",
         "_import" => "_import",
@@ -159,6 +160,7 @@ mod tests {
             ("/hyper-storage/content/a/b~", "collection"),
             ("/hyper-storage/content/a/b~/c", "item"),
             ("/hyper-storage/feed", "feed"),
+            ("/hyper-storage/batch", "batch"),
             ("/hyper-storage/feed2", "other"),
             ("/content/a", "other"),
             ("/ready", "other"),

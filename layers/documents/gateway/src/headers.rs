@@ -12,9 +12,9 @@ use crate::prefer::{Preferences, Return};
 use crate::problem::{self, Problem};
 
 /// The header that says how safe a change must be before it is answered.
-const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
+pub(crate) const WAIT: HeaderName = HeaderName::from_static("hyper-storage-wait");
 /// The header of the time to live, in seconds.
-const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
+pub(crate) const TTL: HeaderName = HeaderName::from_static("hyper-storage-ttl");
 /// The header of the key of a call.
 pub(crate) const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 /// The time to wait for durability, unless a preference says otherwise.

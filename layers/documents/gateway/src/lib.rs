@@ -13,6 +13,7 @@
 //! | `requests` | the id of each request |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
+//! | `batch` | several requests in one |
 //! | `methods` | the methods of documents, collections and items |
 //! | `list` | pages of collections |
 //! | [`feed`], `follower` | the live feed as server-sent events, and one client of it |
@@ -31,6 +32,7 @@
 mod accept;
 mod activity;
 pub mod args;
+mod batch;
 mod body;
 pub mod browsers;
 pub mod changes;

@@ -5,7 +5,7 @@ use axum::http::{HeaderMap, HeaderName};
 use crate::problem::{self, Problem};
 
 /// The header of preferences.
-const PREFER: HeaderName = HeaderName::from_static("prefer");
+pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 /// The header of preferences that were followed.
 pub(crate) const APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 

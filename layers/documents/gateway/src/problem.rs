@@ -66,6 +66,8 @@ types! {
     TOO_OLD "cursor-too-old" GONE "changes behind the cursor were dropped";
     TICKET "ticket" FORBIDDEN "the ticket is for another feed";
     TICKETS "tickets" TOO_MANY_REQUESTS "too many tickets are in use";
+    STEP "step" UNPROCESSABLE_ENTITY "the changes can't be made in one step";
+    UNFINISHED "unfinished" SERVICE_UNAVAILABLE "the batch ended before this request";
     OVERLOADED "overloaded" TOO_MANY_REQUESTS "too many changes have not landed yet";
 }
 
@@ -121,6 +123,13 @@ impl Problem {
         Self { outcome, ..self }
     }
 
+    /// The problem of the request at this place of a batch.
+    #[must_use]
+    pub fn at(self, place: usize) -> Self {
+        let detail = format!("requests/{place}: {}", self.detail).into();
+        Self { detail, ..self }
+    }
+
     /// Names the methods that the resource has.
     #[must_use]
     pub fn allow(self, methods: &'static str) -> Self {
@@ -151,6 +160,7 @@ impl From<Error> for Problem {
             Kind::Body => BODY,
             Kind::BodyTooLarge => TOO_LARGE,
             Kind::Tags => REQUEST,
+            Kind::Step => STEP,
             Kind::Missing => MISSING,
             Kind::Deleted => DELETED,
             Kind::Condition(_) => CONDITION,
@@ -183,8 +193,12 @@ impl From<Error> for Problem {
             }
             _ => {}
         }
+        let place = error.place();
         problem.inside = words.map(|_| Box::new(error));
-        problem
+        match place {
+            Some(place) => problem.at(place),
+            None => problem,
+        }
     }
 }
 

@@ -2,12 +2,12 @@
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
 use crate::problem::Problem;
-use crate::routes::Shared;
+use crate::routes::{BATCH, Shared};
 
 /// The header of the id.
 const ID: HeaderName = HeaderName::from_static("request-id");
@@ -16,30 +16,43 @@ const OLDER_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The most bytes of an id that a client names.
 const ID_BYTES_MAX: usize = 128;
 
+/// The id of a batch, which its requests share.
+#[derive(Debug, Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
 /// Names the request in its answer. A request that fails is a line of the log.
 pub(crate) async fn identify(
     State(shared): State<Shared>,
-    request: Request,
+    mut request: Request,
     next: Next,
 ) -> Response {
     let id = given(request.headers()).unwrap_or_else(|| shared.ids.next().to_string());
     let (method, url) = (request.method().clone(), request.uri().clone());
-    let mut response = next.run(request).await;
-    // Beside problems there is /ready, whose 503 is no failure.
-    if let Some(problem) = response.extensions_mut().remove::<Problem>() {
-        let status = response.status();
-        if status.is_server_error() {
-            let (status, path, cause) = (status.as_u16(), url.path(), problem.cause());
-            tracing::warn!(request = id, %method, path, status, cause, "a request failed");
-        }
-        let text = problem.text(&id, method.is_safe());
-        *response.body_mut() = Body::from(text);
-        response.headers_mut().remove(header::CONTENT_LENGTH);
+    if url.path() == BATCH {
+        request.extensions_mut().insert(RequestId(id.clone()));
     }
+    let mut response = next.run(request).await;
+    explain(&mut response, &id, (&method, url.path()));
     if let Ok(id) = HeaderValue::from_str(&id) {
         response.headers_mut().insert(ID, id);
     }
     response
+}
+
+/// Writes the problem of an answer. One that is the gateway's own fault is a line of the log.
+pub(crate) fn explain(response: &mut Response, id: &str, (method, path): (&Method, &str)) {
+    // Beside problems there is /ready, whose 503 is no failure.
+    let Some(problem) = response.extensions_mut().remove::<Problem>() else {
+        return;
+    };
+    let status = response.status();
+    if status.is_server_error() {
+        let (status, cause) = (status.as_u16(), problem.cause());
+        tracing::warn!(request = id, %method, path, status, cause, "a request failed");
+    }
+    let text = problem.text(id, method.is_safe());
+    *response.body_mut() = Body::from(text);
+    response.headers_mut().remove(header::CONTENT_LENGTH);
 }
 
 /// The id that a client or a proxy has named, if it is short and has no blanks.

@@ -17,6 +17,7 @@ use storage_documents::documents::BODY_BYTES_MAX;
 use storage_sdk::Ids;
 use tokio::sync::Semaphore;
 
+use crate::batch::{self, Batches};
 use crate::browsers::{self, Origin};
 use crate::feed::Hub;
 use crate::figures::Figures;
@@ -34,11 +35,15 @@ use crate::{
 pub const KEYED_MAX: u16 = 4_096;
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
-const TIME: Duration = Duration::from_secs(150);
+pub(crate) const TIME: Duration = Duration::from_secs(150);
 /// The prefix of all resources.
 pub const PREFIX: &str = "/hyper-storage";
 /// The path of the live feed.
 pub(crate) const FEED: &str = "/hyper-storage/feed";
+/// The paths of documents, items and collections.
+pub(crate) const CONTENT: &str = "/hyper-storage/content/{*path}";
+/// The path of batches.
+pub(crate) const BATCH: &str = "/hyper-storage/batch";
 
 /// The parts that all requests share. Each request makes several copies, so a copy is one counter.
 #[derive(Debug, Clone)]
@@ -100,12 +105,22 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
             shared.clone(),
             although_it_goes,
         ));
+    let batches = Batches::new(&shared, content.clone());
+    let batch = post(batch::carry_out)
+        .layer(DefaultBodyLimit::max(batch::BYTES_MAX + 1))
+        .layer(middleware::from_fn(in_time))
+        .layer(middleware::from_fn_with_state(
+            shared.clone(),
+            although_it_goes,
+        ))
+        .with_state(batches);
     let tickets = post(tickets::give).layer(middleware::from_fn(in_time));
     let import = post(lines::import).layer(DefaultBodyLimit::disable());
     // A nested router would copy the URL of each request.
     let at = |resource: &str| format!("{PREFIX}{resource}");
     let resources = Router::new()
-        .route(&at("/content/{*path}"), content)
+        .route(CONTENT, content)
+        .route(BATCH, batch)
         .route(FEED, get(feed::live))
         .route(&at("/_changes"), get(changes::page))
         .route(&at("/_export"), get(lines::export))
@@ -153,11 +168,11 @@ async fn ready(State(shared): State<Shared>) -> StatusCode {
     }
 }
 
-async fn no_resource() -> Problem {
+pub(crate) async fn no_resource() -> Problem {
     Problem::new(
         problem::NO_RESOURCE,
         format!(
-            "resources are {PREFIX}/content/{{path}}, /feed, /_changes, /_export, /_import, /_metrics, /tickets, /openapi.json and /transactions/{{id}} below {PREFIX}, and /ready"
+            "resources are {PREFIX}/content/{{path}}, /batch, /feed, /_changes, /_export, /_import, /_metrics, /tickets, /openapi.json and /transactions/{{id}} below {PREFIX}, and /ready"
         ),
     )
 }

@@ -10,6 +10,7 @@ mod head;
 mod items;
 mod landed;
 mod post;
+mod step;
 
 pub(crate) use head::{
     COUNT, GENERATION, Generations, Head, collection_of, head_id, ids_of, item_of, path_of,

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use storage_sdk::{Durability, Part};
+use storage_sdk::{Durability, Part, Timestamp};
+use tokio::sync::OwnedMutexGuard;
 
 use super::head::{Head, LAST};
 use super::items::{ItemWrite, with_id};
@@ -36,6 +37,20 @@ pub(crate) fn id_of(number: u64) -> String {
 pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
 
 impl Turns {
+    /// Waits for the turn of a call. One that waits for more than Redis must not hold up the others, so
+    /// it has none.
+    pub(super) async fn take(
+        &self,
+        path: &Path,
+        call: &Call,
+        attempts: &Attempts<'_>,
+    ) -> Result<Option<OwnedMutexGuard<()>>> {
+        match call.durability {
+            Durability::Cached => attempts.turn(self.of(path).lock_owned()).await.map(Some),
+            _ => Ok(None),
+        }
+    }
+
     fn of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
         let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(turn) = turns.get(path.as_str()).and_then(Weak::upgrade) {
@@ -74,12 +89,7 @@ impl Documents {
 
     async fn post_item(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
         let (collection, mut attempts) = (path.as_str(), Attempts::begin(path, call));
-        // A post that waits for more than Redis must not hold up the others.
-        let turn = self.turns.of(path);
-        let _turn = match call.durability {
-            Durability::Cached => Some(attempts.turn(turn.lock()).await?),
-            _ => None,
-        };
+        let _turn = self.turns.take(path, call, &attempts).await?;
         let owner = self.head_owner(collection)?;
         let entry = self.entry(collection, path, call)?;
         loop {
@@ -109,8 +119,7 @@ impl Documents {
         left: Duration,
     ) -> Result<Option<Changed>> {
         let (collection, now) = (path.as_str(), self.clock.now());
-        let next = head.last.map_or(0, |last| last.saturating_add(1));
-        let number = next.max(now.0 / 1_000);
+        let number = next_number(head, now);
         let id = id_of(number);
         let item = Path::item(collection, &id)?;
         let (_, found) = self.find_item(collection, &id).await?;
@@ -183,8 +192,14 @@ impl Documents {
     }
 }
 
+/// The number of the next id: the time, or more than any that was given before.
+pub(super) fn next_number(head: &Head, now: Timestamp) -> u64 {
+    let next = head.last.map_or(0, |last| last.saturating_add(1));
+    next.max(now.0 / 1_000)
+}
+
 /// The part of a head that gives a number, unless another writer gave one since.
-fn drawn(head: &Head, part: Part, number: u64) -> Part {
+pub(super) fn drawn(head: &Head, part: Part, number: u64) -> Part {
     let part = match head.last {
         Some(last) => part.if_equal(LAST, last.to_string()),
         None => part.if_missing(LAST),

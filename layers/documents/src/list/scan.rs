@@ -134,9 +134,11 @@ impl<'a> Scan<'a> {
             read = read.saturating_add(notes.events.len());
             for event in &notes.events {
                 after = event.position;
-                let is_ours =
-                    matches!(&event.content, Content::Note(note) if note.owner == *head.owner());
-                if !is_ours {
+                // Notes of single items are those of the head, and a step leaves one at each item.
+                let Content::Note(note) = &event.content else {
+                    continue;
+                };
+                if note.owner.group() != head.owner().group() {
                     continue;
                 }
                 let world = self.documents.world.scope();

@@ -48,7 +48,7 @@ impl Feed {
     }
 
     /// The changes that were told.
-    fn changes(&self) -> Vec<Value> {
+    pub(crate) fn changes(&self) -> Vec<Value> {
         let lines = self.text.lines();
         let data = lines.filter_map(|line| line.strip_prefix("data: "));
         data.filter_map(|text| serde_json::from_str(text).ok())

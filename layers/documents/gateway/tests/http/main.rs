@@ -2,6 +2,7 @@
 //! MariaDB with a worker.
 
 mod answers;
+mod batches;
 mod bodies;
 mod browsers;
 mod collections;
@@ -109,6 +110,19 @@ cases! {
         each_form_of_a_list_has_a_tag_of_its_own
         a_landed_list_has_the_figures_of_what_it_shows
         a_write_answers_with_the_document_or_without_a_body_as_it_is_asked
+    }
+    batches {
+        each_answer_of_a_batch_is_that_of_the_request_alone
+        a_batch_with_a_request_that_can_not_be_sent_changes_nothing
+        a_batch_of_large_answers_ends_early_and_says_so
+        a_step_of_which_one_change_fails_changes_nothing
+        a_feed_tells_the_changes_of_a_step_in_the_order_of_their_revisions
+        steps_that_meet_lose_nothing
+        a_step_that_is_repeated_changes_nothing
+        of_copies_of_a_step_that_meet_one_is_carried_out
+        a_step_keeps_the_versions_of_its_items
+        a_step_that_is_too_large_is_told_the_limit
+        a_step_begins_a_collection_again_after_its_end
     }
     bodies {
         a_byte_order_mark_is_no_part_of_a_body

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::place::{Place, header, json, refused};
 
 /// All resources with their methods. The description has these paths and no others.
-const RESOURCES: [(&str, &[&str]); 12] = [
+const RESOURCES: [(&str, &[&str]); 13] = [
     (
         "/hyper-storage/content/{path}",
         &["get", "head", "put", "patch", "delete", "post"],
@@ -21,6 +21,7 @@ const RESOURCES: [(&str, &[&str]); 12] = [
         "/hyper-storage/content/{collection}~/{id}",
         &["get", "head", "put", "patch", "delete"],
     ),
+    ("/hyper-storage/batch", &["post"]),
     ("/hyper-storage/feed", &["get", "head"]),
     ("/hyper-storage/_changes", &["get", "head"]),
     ("/hyper-storage/transactions/{id}", &["get", "head"]),
