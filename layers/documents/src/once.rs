@@ -185,20 +185,8 @@ impl Documents {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        let record = entry.owner.get([DONE, ANSWER]).await?;
-        let Some(done) = entry.done(&record, self.clock.now())? else {
-            return Ok(None);
-        };
-        if entry.call.durability == Durability::Cached {
-            return entry.answered(&record, &done, revision).map(Some);
-        }
-        // Repeats are rare, so the futures of writes stay small without this one.
-        Box::pin(self.secure(changed, entry.call.durability, left)).await?;
-        // ORDER: the entry again. If Redis has lost it meanwhile, it has lost the change, and nothing was
-        // left to be made safe.
-        let record = entry.owner.get([DONE, ANSWER]).await?;
-        let done = entry.done(&record, self.clock.now())?;
-        done.map(|done| entry.answered(&record, &done, revision))
+        let done = self.made(entry, changed, left).await?;
+        done.map(|(record, done)| entry.answered(&record, &done, revision))
             .transpose()
     }
 
@@ -212,12 +200,32 @@ impl Documents {
         let Some(entry) = entry else {
             return Ok(None);
         };
-        let record = entry.owner.get([DONE, ANSWER]).await?;
-        let Some(done) = entry.done(&record, self.clock.now())? else {
-            return Ok(None);
+        let done = self.made(entry, head, left).await?;
+        done.map(|(record, done)| entry.answered_step(&record, &done))
+            .transpose()
+    }
+
+    /// The earlier call of a key, once its change is as safe as this call asks.
+    async fn made(
+        &self,
+        entry: &Entry<'_>,
+        changed: &ByteOwner,
+        left: Duration,
+    ) -> Result<Option<(Record, Done)>> {
+        let read = async || {
+            let record = entry.owner.get([DONE, ANSWER]).await?;
+            let done = entry.done(&record, self.clock.now())?;
+            Ok::<_, Error>(done.map(|done| (record, done)))
         };
-        self.secure(head, entry.call.durability, left).await?;
-        entry.answered_step(&record, &done).map(Some)
+        let found = read().await?;
+        if found.is_none() || entry.call.durability == Durability::Cached {
+            return Ok(found);
+        }
+        // Repeats are rare, so the futures of writes stay small without this one.
+        Box::pin(self.secure(changed, entry.call.durability, left)).await?;
+        // ORDER: the entry again. If Redis has lost it meanwhile, it has lost the change, and nothing was
+        // left to be made safe.
+        read().await
     }
 
     /// Makes all earlier changes of an owner as safe as a call asks.
