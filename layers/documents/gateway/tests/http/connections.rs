@@ -154,7 +154,8 @@ async fn clients_that_stand_still_do_not_hold_up_the_end() -> Result<()> {
     let mut deaf = begun(&place, "").await?;
     let begins = answered(&mut deaf, &feed).await?;
     assert!(begins.starts_with("HTTP/1.1 200 "), "{begins}");
-    let half = "PUT /hyper-storage/content/a HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9000\r\n\r\nx";
+    let half =
+        "PUT /hyper-storage/content/a HTTP/1.1\r\nHost: gateway\r\nContent-Length: 9000\r\n\r\nx";
     let stranger = begun(&place, half).await?;
     let body = format!("\"{}\"", "x".repeat(1_000_000));
     for number in 0..UNREAD {
