@@ -59,7 +59,7 @@ pub(super) struct Part {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with requests")]
 struct BatchText<'a> {
     #[serde(default)]
     atomic: bool,
@@ -68,7 +68,7 @@ struct BatchText<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with method and path")]
 struct PartText<'a> {
     method: String,
     path: String,
@@ -288,7 +288,7 @@ mod tests {
                 r#"{"method":"DELETE","path":"/content/a","body":1}"#,
                 "has no body",
             ),
-            ("7", "invalid type"),
+            ("7", "an object with method and path"),
         ] {
             let detail = refusal(&format!("[{good},{wrong}]"));
             assert!(detail.starts_with("requests/1: "), "{detail}");
