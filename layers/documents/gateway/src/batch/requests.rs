@@ -267,7 +267,10 @@ mod tests {
                 r#"{"method":"GET","path":"http://x/content/a"}"#,
                 "the path is",
             ),
-            (r#"{"method":"GET","path":"/content/a b"}"#, "can't be sent"),
+            (
+                r#"{"method":"GET","path":"/content/a b"}"#,
+                "the character ' '",
+            ),
             (
                 r#"{"method":"GET","path":"/content/a","headers":{"host":"x"}}"#,
                 r#"the header "host""#,
