@@ -59,7 +59,7 @@ pub(super) struct Part {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with requests")]
 struct BatchText<'a> {
     #[serde(default)]
     atomic: bool,
@@ -68,7 +68,7 @@ struct BatchText<'a> {
 }
 
 #[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object with method and path")]
 struct PartText<'a> {
     method: String,
     path: String,
@@ -267,7 +267,10 @@ mod tests {
                 r#"{"method":"GET","path":"http://x/content/a"}"#,
                 "the path is",
             ),
-            (r#"{"method":"GET","path":"/content/a b"}"#, "can't be sent"),
+            (
+                r#"{"method":"GET","path":"/content/a b"}"#,
+                "the character ' '",
+            ),
             (
                 r#"{"method":"GET","path":"/content/a","headers":{"host":"x"}}"#,
                 r#"the header "host""#,
@@ -288,7 +291,7 @@ mod tests {
                 r#"{"method":"DELETE","path":"/content/a","body":1}"#,
                 "has no body",
             ),
-            ("7", "invalid type"),
+            ("7", "an object with method and path"),
         ] {
             let detail = refusal(&format!("[{good},{wrong}]"));
             assert!(detail.starts_with("requests/1: "), "{detail}");
