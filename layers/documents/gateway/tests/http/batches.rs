@@ -478,7 +478,12 @@ pub(crate) async fn a_step_of_which_one_change_fails_changes_nothing(place: Plac
         assert_eq!(state(&place, "a~").await?, before, "{second}");
     }
     // The whole step is about a state of the collection, too.
-    let late = step(&place, &[first.clone()], &[("if-match", "\"1\"")]).await?;
+    let late = step(
+        &place,
+        std::slice::from_ref(&first),
+        &[("if-match", "\"1\"")],
+    )
+    .await?;
     assert_eq!(refused(late).await?, (412, "condition".to_owned()));
     assert_eq!(state(&place, "a~").await?, before);
     assert_eq!(place.get("b~").await?.status(), StatusCode::NOT_FOUND);
