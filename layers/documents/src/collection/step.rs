@@ -63,7 +63,7 @@ impl Documents {
     /// revision and an event of its own, in their order. The conditions of the call are those of the
     /// collection, and its time to live says nothing.
     ///
-    /// A step takes up to [`ITEMS_MAX`](crate::step::ITEMS_MAX) items, each once, and as many bytes as
+    /// A step takes up to [`ITEMS_MAX`] items, each once, and as many bytes as
     /// the storage takes in one call (`limits.call_bytes_max`, 8 MiB by default).
     ///
     /// ```
