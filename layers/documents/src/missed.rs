@@ -20,8 +20,9 @@ const MISSED_MAX: usize = 10_000;
 const MISSED_BYTES: usize = 16 << 20;
 /// The most events of all paths that are read for it.
 const READ_MAX: usize = 100_000;
-/// The events of a page.
+/// The most events of a page. One that has so many bytes is full, too.
 const PAGE: u64 = 16;
+const PAGE_BYTES: usize = 1 << 20;
 /// About how many bytes of pages are kept for all followers.
 const KEPT_BYTES: usize = 16 << 20;
 /// How many pages are read at a time. Each can have some MiB.
@@ -79,8 +80,8 @@ impl Pages {
         let limit = room_behind(after);
         let cold = documents.storage.tiers().cold();
         let events = cold.events(partition, after, limit).await;
-        let page = Arc::new(events.map_err(storage_sdk::Error::from)?);
-        Ok(self.keep((partition, after), page))
+        let events = events.map_err(storage_sdk::Error::from)?;
+        Ok(self.keep_all((partition, after), events))
     }
 
     fn find(&self, place: (Partition, Position)) -> Option<Page> {
@@ -89,12 +90,9 @@ impl Pages {
 
     /// Keeps a page for a while. Returns the one that others have read meanwhile, if there is one.
     fn keep(&self, place: (Partition, Position), page: Page) -> Page {
-        if page.is_empty() {
-            return page;
-        }
         let mut kept = self.kept();
         // Another event can come behind a page that is not full.
-        if page.len() == room_behind(place.1) {
+        if is_full(&page, place.1) {
             if let Some(there) = kept.full.get(&place) {
                 return Arc::clone(there);
             }
@@ -106,18 +104,14 @@ impl Pages {
         page
     }
 
-    /// Keeps notes behind a place, page by page. Returns the first page.
-    fn keep_all(&self, (partition, after): (Partition, Position), mut notes: Vec<Told>) -> Page {
+    /// Keeps events behind a place, page by page. Returns the first page.
+    fn keep_all(&self, (partition, after): (Partition, Position), mut events: Vec<Told>) -> Page {
         let (mut first, mut after) = (None, after);
-        while let Some(last) = notes
-            .get(..room_behind(after).min(notes.len()))
-            .and_then(<[_]>::last)
-        {
-            let next = last.position;
-            let rest = notes.split_off(room_behind(after).min(notes.len()));
-            let page = self.keep((partition, after), Arc::new(notes));
+        while let Some(last) = page_of(&events, after).last().map(|last| last.position) {
+            let rest = events.split_off(page_of(&events, after).len());
+            let page = self.keep((partition, after), Arc::new(events));
             first.get_or_insert(page);
-            (notes, after) = (rest, next);
+            (events, after) = (rest, last);
         }
         first.unwrap_or_default()
     }
@@ -142,7 +136,24 @@ impl Kept {
     }
 }
 
-/// The events of a full page behind a place.
+/// The events of the page behind a place, of those that follow it.
+fn page_of(events: &[Told], after: Position) -> &[Told] {
+    let (mut count, mut bytes) = (0, 0_usize);
+    for event in events.iter().take(room_behind(after)) {
+        if bytes >= PAGE_BYTES {
+            break;
+        }
+        (count, bytes) = (count + 1, bytes.saturating_add(bytes_of(event)));
+    }
+    events.get(..count).unwrap_or_default()
+}
+
+/// Whether no event can be added to a page.
+fn is_full(page: &[Told], after: Position) -> bool {
+    page.len() == room_behind(after) || page.iter().map(bytes_of).sum::<usize>() >= PAGE_BYTES
+}
+
+/// The most events of a page behind a place.
 fn room_behind(after: Position) -> usize {
     usize::try_from(PAGE - after.number % PAGE).unwrap_or(usize::MAX)
 }
@@ -270,6 +281,8 @@ impl Missed {
                         return Ok(Step::Lost);
                     }
                     sleep(LOOK_EVERY).await;
+                } else {
+                    self.looks = 0;
                 }
                 (self.page, self.next) = (Arc::downgrade(&page), 0);
                 fresh = Some(page);

@@ -138,6 +138,17 @@ impl Done {
     }
 }
 
+/// What an earlier call with the same key has done.
+pub(crate) enum Earlier<T> {
+    /// There was none.
+    None,
+    /// The change, as its answer told it.
+    Made(T),
+    /// The change was there, and Redis lost it meanwhile. What was read before is no longer true, so the
+    /// caller begins again.
+    Lost,
+}
+
 /// The entry of a call.
 pub(crate) struct Entry<'a> {
     call: &'a Call,
@@ -168,7 +179,7 @@ impl Documents {
         }))
     }
 
-    /// The answer of an earlier call, if this one is its repeat. The change is as safe as this call asks.
+    /// What an earlier call with this key has done. The change is as safe as this call asks.
     ///
     /// The caller has read what it changes before, with its revision. So of two calls that find no entry,
     /// one finds another version.
@@ -181,13 +192,17 @@ impl Documents {
         changed: &ByteOwner,
         revision: u64,
         left: Duration,
-    ) -> Result<Option<Changed>> {
+    ) -> Result<Earlier<Changed>> {
         let Some(entry) = entry else {
-            return Ok(None);
+            return Ok(Earlier::None);
         };
-        let done = self.made(entry, changed, left).await?;
-        done.map(|(record, done)| entry.answered(&record, &done, revision))
-            .transpose()
+        Ok(match self.made(entry, changed, left).await? {
+            Earlier::Made((record, done)) => {
+                Earlier::Made(entry.answered(&record, &done, revision)?)
+            }
+            Earlier::Lost => Earlier::Lost,
+            Earlier::None => Earlier::None,
+        })
     }
 
     /// As [`Documents::repeat`], of a step.
@@ -196,13 +211,15 @@ impl Documents {
         entry: Option<&Entry<'_>>,
         head: &ByteOwner,
         left: Duration,
-    ) -> Result<Option<Vec<Changed>>> {
+    ) -> Result<Earlier<Vec<Changed>>> {
         let Some(entry) = entry else {
-            return Ok(None);
+            return Ok(Earlier::None);
         };
-        let done = self.made(entry, head, left).await?;
-        done.map(|(record, done)| entry.answered_step(&record, &done))
-            .transpose()
+        Ok(match self.made(entry, head, left).await? {
+            Earlier::Made((record, done)) => Earlier::Made(entry.answered_step(&record, &done)?),
+            Earlier::Lost => Earlier::Lost,
+            Earlier::None => Earlier::None,
+        })
     }
 
     /// The earlier call of a key, once its change is as safe as this call asks.
@@ -211,21 +228,23 @@ impl Documents {
         entry: &Entry<'_>,
         changed: &ByteOwner,
         left: Duration,
-    ) -> Result<Option<(Record, Done)>> {
+    ) -> Result<Earlier<(Record, Done)>> {
         let read = async || {
             let record = entry.owner.get([DONE, ANSWER]).await?;
             let done = entry.done(&record, self.clock.now())?;
             Ok::<_, Error>(done.map(|done| (record, done)))
         };
-        let found = read().await?;
-        if found.is_none() || entry.call.durability == Durability::Cached {
-            return Ok(found);
+        let Some(found) = read().await? else {
+            return Ok(Earlier::None);
+        };
+        if entry.call.durability == Durability::Cached {
+            return Ok(Earlier::Made(found));
         }
         // Repeats are rare, so the futures of writes stay small without this one.
         Box::pin(self.secure(changed, entry.call.durability, left)).await?;
         // ORDER: the entry again. If Redis has lost it meanwhile, it has lost the change, and nothing was
         // left to be made safe.
-        read().await
+        Ok(read().await?.map_or(Earlier::Lost, Earlier::Made))
     }
 
     /// Makes all earlier changes of an owner as safe as a call asks.

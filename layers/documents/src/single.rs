@@ -7,7 +7,7 @@ use storage_sdk::{ByteOwner, Timestamp};
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
-use crate::once::Entry;
+use crate::once::{Earlier, Entry};
 use crate::stored::{BODY, Found, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
@@ -26,8 +26,13 @@ impl Documents {
             let found = self.find(&owner).await?;
             // ORDER: the document before the entry. A first call that ends in between changes its version.
             let (entry, left) = (entry.as_ref(), attempts.left()?);
-            if let Some(done) = self.repeat(entry, &owner, found.revision, left).await? {
-                return Ok(done);
+            match self.repeat(entry, &owner, found.revision, left).await? {
+                Earlier::Made(done) => return Ok(done),
+                Earlier::Lost => {
+                    attempts = Attempts::begin(path, call);
+                    continue;
+                }
+                Earlier::None => {}
             }
             let edited = edited(path, &found, edit, call)?;
             let write = self.change(path, (&owner, &found), edited, call, entry, left);

@@ -97,6 +97,14 @@ pub(crate) trait Held: Send + Unpin + 'static {
     fn moves(&self) {}
 }
 
+impl<H: Held> Held for Option<H> {
+    fn moves(&self) {
+        if let Some(held) = self {
+            held.moves();
+        }
+    }
+}
+
 impl Held for UnderWay {
     fn moves(&self) {
         self.activity.steps.fetch_add(1, Ordering::Relaxed);

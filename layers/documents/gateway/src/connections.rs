@@ -34,6 +34,8 @@ const FIRST_MAX: Duration = Duration::from_secs(10);
 const LAST: Duration = Duration::from_secs(1);
 /// How long a client of a gateway that ends may take nothing of its answer.
 const STANDS: Duration = Duration::from_secs(3);
+/// How often a stranger is asked to go while a connection waits for a place.
+const ASK_EVERY: Duration = Duration::from_millis(100);
 /// The pause after a connection that could not be taken.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Between two lines of the log about the limit, or about connections that could not be taken.
@@ -81,7 +83,9 @@ pub(crate) async fn serve(
         };
         let (router, terms, stop) = (router.clone(), terms.clone(), stop.clone());
         tokio::spawn(async move {
+            // ORDER: the stranger behind its place, so that it goes first. Else one would be asked that is not there.
             let _place = (place, terms.figures.connected());
+            let stranger = stranger;
             // An event of a feed is a small packet, which shall not wait for others.
             let _ = stream.set_nodelay(true);
             tokio::select! {
@@ -145,17 +149,23 @@ impl Door {
     }
 
     async fn place(&mut self) -> Option<OwnedSemaphorePermit> {
-        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
-            return Some(place);
+        loop {
+            if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+                return Some(place);
+            }
+            let is_waiting = !self.strangers.ask_one_to_go();
+            if self.is_full.is_due() {
+                tracing::warn!(
+                    is_waiting,
+                    "all connections are taken, so further ones wait, or take the place of one without a token: raise --connections, or let clients share them"
+                );
+            }
+            let place = Arc::clone(&self.places).acquire_owned();
+            // Another connection may be a stranger by then.
+            if let Ok(place) = timeout(ASK_EVERY, place).await {
+                return place.ok();
+            }
         }
-        let is_waiting = !self.strangers.ask_one_to_go();
-        if self.is_full.is_due() {
-            tracing::warn!(
-                is_waiting,
-                "all connections are taken, so further ones wait, or take the place of one without a token: raise --connections, or let clients share them"
-            );
-        }
-        Arc::clone(&self.places).acquire_owned().await.ok()
     }
 
     async fn failed(&mut self, error: &std::io::Error) {

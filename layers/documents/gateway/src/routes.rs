@@ -227,13 +227,19 @@ async fn only_with_token(
     let first = given.next().filter(|_| given.next().is_none());
     let first = first.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
     if first.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
-        known(connection);
+        if connection.is_some_and(|connection| !connection.is_known()) {
+            return makes_room().into_response();
+        }
         return activity::keep(next.run(request).await);
     }
     match shared.tickets.admit(&mut request) {
         Some(Ok(opened)) => {
-            known(connection);
-            activity::keep(activity::holding(next.run(request).await, opened))
+            let visit = connection.map(Name::visit);
+            if visit.as_ref().is_some_and(Option::is_none) {
+                return makes_room().into_response();
+            }
+            let response = activity::holding(next.run(request).await, opened);
+            activity::keep(activity::holding(response, visit.flatten()))
         }
         Some(Err(refusal)) => refusal.into_response(),
         None => Problem::new(
@@ -244,11 +250,10 @@ async fn only_with_token(
     }
 }
 
-/// The caller of a connection may be here, so the connection keeps its place.
-fn known(connection: Option<Name>) {
-    if let Some(connection) = connection {
-        connection.is_known();
-    }
+/// The answer on a connection that is about to end. Nothing was begun.
+fn makes_room() -> Problem {
+    let message = "the connection makes room for another one; send the request again";
+    Problem::new(problem::STORAGE, message)
 }
 
 /// Compares without a hint in the time that it takes.

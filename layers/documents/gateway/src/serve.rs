@@ -11,7 +11,7 @@ use storage_sdk::{Ids as _, RandomIds, Settings, Storage, SystemClock};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{AbortHandle, JoinHandle};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
 use crate::args::Args;
 use crate::connections::{self, Terms};
@@ -130,9 +130,10 @@ impl Gateway {
         self.shared.hub.drain();
         self.sweeping.abort();
         self.stop.send_replace(true);
-        let served = timeout(GRACE, self.serving).await;
+        let end = Instant::now() + GRACE;
+        let served = timeout_at(end, self.serving).await;
         // Callers of these may have gone.
-        let ended = timeout(GRACE, self.shared.keyed.acquire_many(KEYED_MAX.into())).await;
+        let ended = timeout_at(end, self.shared.keyed.acquire_many(KEYED_MAX.into())).await;
         let report = self.storage.close(GRACE).await;
         served.context("requests did not finish in time")??;
         drop(ended.context("calls with a key did not finish in time")??);

@@ -1,10 +1,13 @@
 //! Connections on which nobody has shown a token or a ticket yet. Once all places are taken, the one
-//! that came first ends for a further connection. So callers without a token keep no other one out.
+//! that came first ends for a further connection. So callers without a token that stay keep no other
+//! one out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
+
+use crate::activity::Held;
 
 /// All strangers. Clones share them.
 #[derive(Debug, Clone, Default)]
@@ -14,18 +17,31 @@ pub(crate) struct Strangers(Arc<Mutex<Present>>);
 struct Present {
     /// The number of connections that came so far.
     came: u64,
-    /// Those that are there, in the order in which they came.
+    /// Those that are there.
+    connections: HashMap<u64, Connection>,
+    /// The strangers among them, in the order in which they came.
     strangers: BTreeMap<u64, Arc<Notify>>,
+}
+
+#[derive(Debug, Default)]
+struct Connection {
+    go: Arc<Notify>,
+    /// How often a caller was known on it, and has not left. One with the token never leaves.
+    callers: usize,
+    /// It was asked to go.
+    goes: bool,
 }
 
 impl Strangers {
     /// A further connection.
     pub(crate) fn add(&self) -> Stranger {
-        let go = Arc::<Notify>::default();
+        let connection = Connection::default();
+        let go = Arc::clone(&connection.go);
         let mut present = self.present();
         present.came += 1;
         let number = present.came;
         present.strangers.insert(number, Arc::clone(&go));
+        present.connections.insert(number, connection);
         let name = Name {
             number,
             all: self.clone(),
@@ -35,11 +51,15 @@ impl Strangers {
 
     /// Asks the stranger that came first to go. Returns whether there was one.
     pub(crate) fn ask_one_to_go(&self) -> bool {
-        let first = self.present().strangers.pop_first();
-        if let Some((_, go)) = &first {
-            go.notify_one();
+        let mut present = self.present();
+        let Some((number, go)) = present.strangers.pop_first() else {
+            return false;
+        };
+        if let Some(connection) = present.connections.get_mut(&number) {
+            connection.goes = true;
         }
-        first.is_some()
+        go.notify_one();
+        true
     }
 
     fn present(&self) -> MutexGuard<'_, Present> {
@@ -47,7 +67,7 @@ impl Strangers {
     }
 }
 
-/// A connection, until it ends or its caller is known.
+/// A connection, until it ends.
 #[derive(Debug)]
 pub(crate) struct Stranger {
     name: Name,
@@ -68,7 +88,9 @@ impl Stranger {
 
 impl Drop for Stranger {
     fn drop(&mut self) {
-        self.name.is_known();
+        let mut present = self.name.all.present();
+        present.strangers.remove(&self.name.number);
+        present.connections.remove(&self.name.number);
     }
 }
 
@@ -80,9 +102,44 @@ pub(crate) struct Name {
 }
 
 impl Name {
-    /// The request has a token or a ticket, so its connection is no stranger any more.
-    pub(crate) fn is_known(&self) {
-        self.all.present().strangers.remove(&self.number);
+    /// The caller has the token, so the connection keeps its place for good. False if it was asked to go
+    /// before.
+    pub(crate) fn is_known(&self) -> bool {
+        let mut present = self.all.present();
+        present.strangers.remove(&self.number);
+        let Some(connection) = present.connections.get_mut(&self.number) else {
+            return false;
+        };
+        connection.callers = connection.callers.saturating_add(1);
+        !connection.goes
+    }
+
+    /// The caller has a ticket, so the connection keeps its place until the visit is dropped. `None` if it
+    /// was asked to go before.
+    pub(crate) fn visit(self) -> Option<Visit> {
+        self.is_known().then(|| Visit(self))
+    }
+}
+
+/// A caller that is known for a while.
+#[derive(Debug)]
+pub(crate) struct Visit(Name);
+
+impl Held for Visit {}
+
+/// Without a caller, the connection is a stranger again.
+impl Drop for Visit {
+    fn drop(&mut self) {
+        let Name { number, all } = &self.0;
+        let mut present = all.present();
+        let Some(connection) = present.connections.get_mut(number) else {
+            return;
+        };
+        connection.callers = connection.callers.saturating_sub(1);
+        if connection.callers == 0 && !connection.goes {
+            let go = Arc::clone(&connection.go);
+            present.strangers.insert(*number, go);
+        }
     }
 }
 
@@ -96,14 +153,30 @@ mod tests {
     fn the_first_stranger_goes_and_no_known_caller_does() {
         let strangers = Strangers::default();
         let [first, known, ended, last] = [(); 4].map(|()| strangers.add());
-        known.name().is_known();
+        assert!(known.name().is_known());
         drop(ended);
         for stranger in [&first, &last] {
             assert!(stranger.goes().now_or_never().is_none());
             assert!(strangers.ask_one_to_go());
             assert!(stranger.goes().now_or_never().is_some());
+            // A request that comes now is not begun.
+            assert!(stranger.name().visit().is_none());
         }
         assert!(!strangers.ask_one_to_go());
         assert!(known.goes().now_or_never().is_none());
+    }
+
+    #[test]
+    fn a_connection_whose_last_visit_has_ended_is_a_stranger_again() {
+        let strangers = Strangers::default();
+        let connection = strangers.add();
+        let visits = [(); 2].map(|()| connection.name().visit().unwrap());
+        for visit in visits {
+            assert!(!strangers.ask_one_to_go());
+            drop(visit);
+        }
+        assert!(strangers.ask_one_to_go());
+        let late = strangers.add().name().visit();
+        assert!(late.is_none() && !strangers.ask_one_to_go());
     }
 }

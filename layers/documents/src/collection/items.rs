@@ -10,7 +10,7 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
-use crate::once::Entry;
+use crate::once::{Earlier, Entry};
 use crate::single::{edited, stored_value};
 use crate::stored::{BODY, Found, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
@@ -51,11 +51,14 @@ impl Documents {
             let (head, found) = self.find_item(collection, id).await?;
             // ORDER: the item before the entry. A first call that ends in between changes its version.
             let (revision, left) = (head.revision, attempts.left()?);
-            let done = self
-                .repeat(write.entry, &head_owner, revision, left)
-                .await?;
-            if let Some(done) = done {
-                return Ok(done);
+            let earlier = self.repeat(write.entry, &head_owner, revision, left);
+            match earlier.await? {
+                Earlier::Made(done) => return Ok(done),
+                Earlier::Lost => {
+                    attempts = Attempts::begin(path, call);
+                    continue;
+                }
+                Earlier::None => {}
             }
             let edited = edited(path, &found, edit, call)?;
             let edited = with_id(edited, path, id)?;
@@ -152,8 +155,13 @@ impl Documents {
             let (head, left) = (self.head(path.as_str()).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between changes its version.
             let entry = entry.as_ref();
-            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
-                return Ok(done);
+            match self.repeat(entry, &owner, head.revision, left).await? {
+                Earlier::Made(done) => return Ok(done),
+                Earlier::Lost => {
+                    attempts = Attempts::begin(path, call);
+                    continue;
+                }
+                Earlier::None => {}
             }
             if method == Method::Delete && head.count.is_none() {
                 let message = format!("there is no collection {path}");

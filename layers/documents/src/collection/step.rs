@@ -15,7 +15,7 @@ use crate::attempts::Attempts;
 use crate::edit::Edited;
 use crate::event::Note;
 use crate::history::{self, Keeping};
-use crate::once::{Entry, id_in};
+use crate::once::{Earlier, Entry, id_in};
 use crate::single::{edited, stored_value};
 use crate::step::{ITEMS_MAX, ItemChange, collection_of};
 use crate::stored::{BODY, Found, REVISION};
@@ -113,8 +113,13 @@ impl Documents {
             let targets = self.targets(&collection, &head, changes).await?;
             // ORDER: head and items before the entry. A first call that ends in between changes the
             // version of the head.
-            if let Some(done) = self.repeat_step(write.entry, &write.head, left).await? {
-                return Ok(done);
+            match self.repeat_step(write.entry, &write.head, left).await? {
+                Earlier::Made(done) => return Ok(done),
+                Earlier::Lost => {
+                    attempts = Attempts::begin(&collection, call);
+                    continue;
+                }
+                Earlier::None => {}
             }
             call.conditions.check(head.tag())?;
             let step = self.prepare(&write, &head, changes, targets)?;

@@ -46,7 +46,12 @@ pub(super) async fn carry_out(
     let mut changed = shared.documents.edit_together(&changes, &call).await?;
     // The event of the last one is the last of them.
     if let Some(last) = changed.pop() {
-        changed.push(settled(shared, &call, last).await?);
+        let last = settled(shared, &call, last).await?;
+        // All events of a step are lost together.
+        if last.event.is_none() {
+            changed.iter_mut().for_each(|change| change.event = None);
+        }
+        changed.push(last);
     }
     let mut answers = Answers::default();
     for (wanted, changed) in wanted.into_iter().zip(changed) {

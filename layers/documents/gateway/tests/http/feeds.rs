@@ -180,10 +180,10 @@ async fn a_client_that_is_told_nothing_gets_newer_ids() -> Result<()> {
     let mut feed = Feed::open(&place, "?prefix=quiet").await?;
     let begun = feed.last_id().to_owned();
     place.put("loud", "1").await?.error_for_status()?;
-    feed.until("\n:\nid: ").await?;
+    feed.until("\n: \nid: ").await?;
     place.put("quiet", "1").await?.error_for_status()?;
     feed.until("\"path\":\"quiet\"").await?;
-    let line = feed.text.split("\n:\nid: ").nth(1).context("a line")?;
+    let line = feed.text.split("\n: \nid: ").nth(1).context("a line")?;
     let id = line.lines().next().unwrap_or_default().to_owned();
     assert_ne!(id, begun);
     let mut feed = Feed::open(&place, &format!("?prefix=quiet&since={id}")).await?;
