@@ -176,7 +176,7 @@ mod tests {
             drop(visit);
         }
         assert!(strangers.ask_one_to_go());
-        let late = strangers.add().name().visit();
-        assert!(late.is_none() && !strangers.ask_one_to_go());
+        let ended = strangers.add().name();
+        assert!(ended.visit().is_none() && !strangers.ask_one_to_go());
     }
 }
