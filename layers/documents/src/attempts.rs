@@ -57,7 +57,7 @@ impl<'a> Attempts<'a> {
     ///
     /// # Errors
     /// The attempt failed for another reason.
-    pub(crate) async fn ended<T>(&mut self, attempt: Result<T>) -> Result<Option<T>> {
+    pub(crate) async fn ended<T>(&self, attempt: Result<T>) -> Result<Option<T>> {
         match attempt {
             Err(error) if is_conflict(&error) => {
                 tokio::task::yield_now().await;

@@ -32,6 +32,9 @@ pub enum Kind {
     /// An earlier call of the key has made the change, and it is not as safe yet as this call asks. Send
     /// it again.
     Unsafe,
+    /// An earlier call of the key had made the change, and the hot tier lost it before it was as safe as
+    /// this call asks. Send it again: it is made anew.
+    Lost,
     /// A filter, a sort or a cursor can't be used. Correct it.
     Query,
     /// The query needs more rows than it may read. Narrow it, or raise its limit.

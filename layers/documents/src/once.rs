@@ -138,17 +138,6 @@ impl Done {
     }
 }
 
-/// What an earlier call with the same key has done.
-pub(crate) enum Earlier<T> {
-    /// There was none.
-    None,
-    /// The change, as its answer told it.
-    Made(T),
-    /// The change was there, and Redis lost it meanwhile. What was read before is no longer true, so the
-    /// caller begins again.
-    Lost,
-}
-
 /// The entry of a call.
 pub(crate) struct Entry<'a> {
     call: &'a Call,
@@ -179,30 +168,25 @@ impl Documents {
         }))
     }
 
-    /// What an earlier call with this key has done. The change is as safe as this call asks.
+    /// What an earlier call with this key has done, if there was one. The change is as safe as this call
+    /// asks.
     ///
     /// The caller has read what it changes before, with its revision. So of two calls that find no entry,
     /// one finds another version.
     ///
     /// # Errors
-    /// `KeyReused`: the earlier call asked for something else. `Unsafe`.
+    /// `KeyReused`: the earlier call asked for something else. `Unsafe`. `Lost`.
     pub(crate) async fn repeat(
         &self,
         entry: Option<&Entry<'_>>,
         changed: &ByteOwner,
         revision: u64,
         left: Duration,
-    ) -> Result<Earlier<Changed>> {
-        let Some(entry) = entry else {
-            return Ok(Earlier::None);
-        };
-        Ok(match self.made(entry, changed, left).await? {
-            Earlier::Made((record, done)) => {
-                Earlier::Made(entry.answered(&record, &done, revision)?)
-            }
-            Earlier::Lost => Earlier::Lost,
-            Earlier::None => Earlier::None,
-        })
+    ) -> Result<Option<Changed>> {
+        let Some(entry) = entry else { return Ok(None) };
+        let made = self.made(entry, changed, left).await?;
+        made.map(|(record, done)| entry.answered(&record, &done, revision))
+            .transpose()
     }
 
     /// As [`Documents::repeat`], of a step.
@@ -211,15 +195,11 @@ impl Documents {
         entry: Option<&Entry<'_>>,
         head: &ByteOwner,
         left: Duration,
-    ) -> Result<Earlier<Vec<Changed>>> {
-        let Some(entry) = entry else {
-            return Ok(Earlier::None);
-        };
-        Ok(match self.made(entry, head, left).await? {
-            Earlier::Made((record, done)) => Earlier::Made(entry.answered_step(&record, &done)?),
-            Earlier::Lost => Earlier::Lost,
-            Earlier::None => Earlier::None,
-        })
+    ) -> Result<Option<Vec<Changed>>> {
+        let Some(entry) = entry else { return Ok(None) };
+        let made = self.made(entry, head, left).await?;
+        made.map(|(record, done)| entry.answered_step(&record, &done))
+            .transpose()
     }
 
     /// The earlier call of a key, once its change is as safe as this call asks.
@@ -228,23 +208,24 @@ impl Documents {
         entry: &Entry<'_>,
         changed: &ByteOwner,
         left: Duration,
-    ) -> Result<Earlier<(Record, Done)>> {
+    ) -> Result<Option<(Record, Done)>> {
         let read = async || {
             let record = entry.owner.get([DONE, ANSWER]).await?;
             let done = entry.done(&record, self.clock.now())?;
             Ok::<_, Error>(done.map(|done| (record, done)))
         };
-        let Some(found) = read().await? else {
-            return Ok(Earlier::None);
-        };
-        if entry.call.durability == Durability::Cached {
-            return Ok(Earlier::Made(found));
+        let found = read().await?;
+        if found.is_none() || entry.call.durability == Durability::Cached {
+            return Ok(found);
         }
         // Repeats are rare, so the futures of writes stay small without this one.
         Box::pin(self.secure(changed, entry.call.durability, left)).await?;
         // ORDER: the entry again. If Redis has lost it meanwhile, it has lost the change, and nothing was
         // left to be made safe.
-        Ok(read().await?.map_or(Earlier::Lost, Earlier::Made))
+        match read().await? {
+            None => Err(lost()),
+            found => Ok(found),
+        }
     }
 
     /// Makes all earlier changes of an owner as safe as a call asks.
@@ -507,6 +488,13 @@ fn place_of(changed: &Changed) -> Option<(u64, u64)> {
 
 fn text_of(value: &impl Serialize) -> Result<Vec<u8>> {
     serde_json::to_vec(value).map_err(unreadable)
+}
+
+/// The failure of a repeat whose change is gone. What its caller read before is gone, too, so the call ends.
+fn lost() -> Error {
+    let message = "an earlier call had made the change, and the hot tier lost it before it was as safe as this call asks; send it \
+                   again, and it is made anew";
+    Error::new(Kind::Lost, message)
 }
 
 fn unreadable(error: serde_json::Error) -> Error {

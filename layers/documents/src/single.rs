@@ -7,7 +7,7 @@ use storage_sdk::{ByteOwner, Timestamp};
 use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
-use crate::once::{Earlier, Entry};
+use crate::once::Entry;
 use crate::stored::{BODY, Found, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
@@ -20,19 +20,14 @@ impl Documents {
         edit: &Edit,
         call: &Call,
     ) -> Result<Changed> {
-        let (owner, mut attempts) = (self.owner(path)?, Attempts::begin(path, call));
+        let (owner, attempts) = (self.owner(path)?, Attempts::begin(path, call));
         let entry = self.entry(path.as_str(), path, call)?;
         loop {
             let found = self.find(&owner).await?;
             // ORDER: the document before the entry. A first call that ends in between changes its version.
             let (entry, left) = (entry.as_ref(), attempts.left()?);
-            match self.repeat(entry, &owner, found.revision, left).await? {
-                Earlier::Made(done) => return Ok(done),
-                Earlier::Lost => {
-                    attempts = Attempts::begin(path, call);
-                    continue;
-                }
-                Earlier::None => {}
+            if let Some(done) = self.repeat(entry, &owner, found.revision, left).await? {
+                return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
             let write = self.change(path, (&owner, &found), edited, call, entry, left);

@@ -3,7 +3,7 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
@@ -19,8 +19,8 @@ const FRAME_MAX: usize = 64 << 10;
 #[derive(Debug, Default)]
 pub(crate) struct Activity {
     under_way: AtomicUsize,
-    /// Those of them whose answer has not begun.
-    unanswered: AtomicUsize,
+    /// Those of them that wait for the gateway: for the beginning of an answer, or its next part.
+    waiting: AtomicUsize,
     /// Rises with each beginning, each end, and each part of an answer that is given out.
     steps: AtomicUsize,
 }
@@ -29,11 +29,11 @@ impl Activity {
     /// A request begins.
     pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::Relaxed);
-        self.unanswered.fetch_add(1, Ordering::Relaxed);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
         self.steps.fetch_add(1, Ordering::Relaxed);
         UnderWay {
             activity: Arc::clone(self),
-            is_answered: false,
+            waits: true,
         }
     }
 
@@ -50,9 +50,9 @@ impl Activity {
         self.stays(idle, &self.under_way).await;
     }
 
-    /// Waits until each request has its answer, and no client took a part of one for this time.
+    /// Waits until the gateway has given all that it has, and no client took a part of it for this time.
     pub(crate) async fn stands(&self, time: Duration) {
-        self.stays(time, &self.unanswered).await;
+        self.stays(time, &self.waiting).await;
     }
 
     /// Waits until there were no such requests, and no steps, for this time.
@@ -72,20 +72,23 @@ impl Activity {
 #[derive(Debug)]
 pub(crate) struct UnderWay {
     activity: Arc<Activity>,
-    is_answered: bool,
+    /// Whether its client waits for the gateway.
+    waits: bool,
 }
 
 impl UnderWay {
-    fn is_answered(&mut self) {
-        if !std::mem::replace(&mut self.is_answered, true) {
-            self.activity.unanswered.fetch_sub(1, Ordering::Relaxed);
-        }
+    fn waits(&mut self, waits: bool) {
+        match (std::mem::replace(&mut self.waits, waits), waits) {
+            (false, true) => self.activity.waiting.fetch_add(1, Ordering::Relaxed),
+            (true, false) => self.activity.waiting.fetch_sub(1, Ordering::Relaxed),
+            _ => return,
+        };
     }
 }
 
 impl Drop for UnderWay {
     fn drop(&mut self) {
-        self.is_answered();
+        self.waits(false);
         self.activity.under_way.fetch_sub(1, Ordering::Relaxed);
         self.activity.steps.fetch_add(1, Ordering::Relaxed);
     }
@@ -94,20 +97,22 @@ impl Drop for UnderWay {
 /// Something that an answer holds until its end.
 pub(crate) trait Held: Send + Unpin + 'static {
     /// A part of the answer is given out.
-    fn moves(&self) {}
+    fn moves(&mut self) {}
+
+    /// The client waits for a part of the answer that is not there yet.
+    fn waits(&mut self) {}
 }
 
-impl<H: Held> Held for Option<H> {
-    fn moves(&self) {
-        if let Some(held) = self {
-            held.moves();
-        }
-    }
-}
+impl<H: Held> Held for Option<H> {}
 
 impl Held for UnderWay {
-    fn moves(&self) {
+    fn moves(&mut self) {
+        UnderWay::waits(self, false);
         self.activity.steps.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn waits(&mut self) {
+        UnderWay::waits(self, true);
     }
 }
 
@@ -125,7 +130,7 @@ pub(crate) fn keep(mut response: Response) -> Response {
 
 /// Lets the request be under way until its answer has ended.
 pub(crate) fn until_its_end(mut response: Response, mut under_way: UnderWay) -> Response {
-    under_way.is_answered();
+    under_way.waits(false);
     match response.extensions_mut().remove::<Kept>() {
         Some(Kept) => holding(response, under_way),
         None => response,
@@ -160,12 +165,16 @@ impl<H: Held> hyper::body::Body for Answer<H> {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.frame.is_empty() {
-            match ready!(Pin::new(&mut self.body).poll_frame(context)) {
-                Some(Ok(frame)) => match frame.into_data() {
+            match Pin::new(&mut self.body).poll_frame(context) {
+                Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => self.frame = data,
                     Err(other) => return Poll::Ready(Some(Ok(other))),
                 },
-                other => return Poll::Ready(other),
+                Poll::Ready(other) => return Poll::Ready(other),
+                Poll::Pending => {
+                    self.held.waits();
+                    return Poll::Pending;
+                }
             }
         }
         self.held.moves();
@@ -186,5 +195,50 @@ impl<H: Held> hyper::body::Body for Answer<H> {
         }
         hint.set_lower(rest.lower().saturating_add(waiting));
         hint
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::{StreamExt as _, stream};
+
+    use super::*;
+
+    const STANDS: Duration = Duration::from_secs(3);
+    const SLOW: Duration = Duration::from_mins(1);
+
+    /// An answer of two parts, of which the second one comes late.
+    fn answer(activity: &Arc<Activity>) -> Response {
+        let late = async {
+            sleep(SLOW).await;
+            Ok::<_, axum::Error>("second")
+        };
+        let parts = stream::iter([Ok("first")]).chain(stream::once(late));
+        let response = keep(Response::new(Body::from_stream(parts)));
+        until_its_end(response, activity.begin())
+    }
+
+    /// The time until the connection of a gateway that ends is cut.
+    async fn cut_after(activity: &Activity) -> Duration {
+        let begun = tokio::time::Instant::now();
+        activity.stands(STANDS).await;
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_for_the_gateway_is_not_cut() {
+        let activity = Arc::<Activity>::default();
+        let mut parts = answer(&activity).into_body().into_data_stream();
+        let reads = async { while parts.next().await.is_some() {} };
+        let (after, ()) = tokio::join!(cut_after(&activity), reads);
+        assert!(after > SLOW, "{after:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_is_cut() {
+        let activity = Arc::<Activity>::default();
+        let mut parts = answer(&activity).into_body().into_data_stream();
+        assert!(parts.next().await.is_some());
+        assert_eq!(cut_after(&activity).await, STANDS);
     }
 }

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
-use axum::extract::{FromRequest as _, Request};
-use axum::http::{HeaderValue, StatusCode, header};
-use axum::middleware::Next;
+use axum::extract::Request;
+use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use futures::StreamExt as _;
 use storage_documents::documents::BODY_BYTES_MAX;
@@ -48,20 +47,34 @@ pub(crate) async fn read_whole(
     if let Some(length) = length.filter(|length| *length > most) {
         return Err(too_large(&length.to_string()));
     }
-    let body = Bytes::from_request(request, &()).await;
-    body.map_err(|rejected| match rejected.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => too_large(&format!("more than {most}")),
-        _ => Problem::new(problem::REQUEST, rejected.body_text()),
-    })
+    let (mut chunks, mut body) = (request.into_body().into_data_stream(), Vec::new());
+    while let Some(chunk) = chunks.next().await {
+        let chunk = chunk.map_err(|error| {
+            Problem::new(problem::REQUEST, format!("the body can't be read: {error}"))
+        })?;
+        if body.len().saturating_add(chunk.len()) > most {
+            return Err(too_large(&format!("more than {most}")));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.into())
 }
 
 /// A body that is read by the call, and then to its end.
 #[derive(Clone)]
-struct Shared(Arc<Mutex<BodyDataStream>>);
+pub(crate) struct Rest(Arc<Mutex<BodyDataStream>>);
 
-impl Shared {
+impl Rest {
     async fn next(&self) -> Option<Result<Bytes, axum::Error>> {
         self.0.lock().await.next().await
+    }
+
+    /// Reads the rest. If it is too long, the connection ends behind the answer.
+    pub(crate) async fn end(self, response: &mut Response) {
+        if !self.drain().await {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(header::CONNECTION, close);
+        }
     }
 
     /// Reads the rest. Returns whether that was all.
@@ -80,30 +93,26 @@ impl Shared {
     }
 }
 
-/// Answers a client that sends its body at once when it has sent it. Otherwise a client whose request
+/// The request, and what it leaves of a long body.
+///
+/// A client that sends its body at once is answered when it has sent it. Otherwise a client whose request
 /// fails by its head would find a broken connection in place of the answer. A client that waits for
 /// `100 Continue` sends nothing before the answer.
-pub(crate) async fn to_its_end(request: Request, next: Next) -> Response {
+pub(crate) fn with_rest(request: Request) -> (Request, Option<Rest>) {
     let length = request.headers().get(header::CONTENT_LENGTH);
     let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let waits = request.headers().contains_key(header::EXPECT);
     if waits || !is_chunked && length.is_none_or(|length| length <= SHORT) {
-        return next.run(request).await;
+        return (request, None);
     }
     let (head, body) = request.into_parts();
-    let body = Shared(Arc::new(Mutex::new(body.into_data_stream())));
-    let chunks = futures::stream::unfold(body.clone(), |body| async {
+    let rest = Rest(Arc::new(Mutex::new(body.into_data_stream())));
+    let chunks = futures::stream::unfold(rest.clone(), |body| async {
         let chunk = body.next().await?;
         Some((chunk, body))
     });
-    // A layer may ask once more behind the end.
-    let chunks = chunks.fuse();
-    let request = Request::from_parts(head, Body::from_stream(chunks));
-    let mut response = next.run(request).await;
-    if !body.drain().await {
-        let close = HeaderValue::from_static("close");
-        response.headers_mut().insert(header::CONNECTION, close);
-    }
-    response
+    // A reader may ask once more behind the end.
+    let body = Body::from_stream(chunks.fuse());
+    (Request::from_parts(head, body), Some(rest))
 }

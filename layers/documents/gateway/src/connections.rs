@@ -10,13 +10,11 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::Router;
-use axum::response::Response;
+use axum::body::Body;
 use hyper::body::Incoming;
-use hyper::service::{Service as _, service_fn};
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -25,6 +23,7 @@ use tokio_rustls::server::TlsStream;
 
 use crate::activity::{Activity, until_its_end};
 use crate::figures::Figures;
+use crate::front::Front;
 use crate::strangers::{Name, Stranger, Strangers};
 use crate::tls::Tls;
 
@@ -63,7 +62,7 @@ pub(crate) struct Terms {
 /// Serves until it is told to stop. Then each connection ends with its requests.
 pub(crate) async fn serve(
     listener: TcpListener,
-    router: Router,
+    front: Front,
     terms: Terms,
     stop: watch::Receiver<bool>,
 ) {
@@ -81,7 +80,13 @@ pub(crate) async fn serve(
             Some(next) = door.next() => next,
             () = stopped(stop.clone()) => break,
         };
-        let (router, terms, stop) = (router.clone(), terms.clone(), stop.clone());
+        let (terms, stop) = (terms.clone(), stop.clone());
+        let connection = Connection {
+            front: front.clone(),
+            name: stranger.name(),
+            idle: terms.idle,
+            stop,
+        };
         tokio::spawn(async move {
             // ORDER: the stranger behind its place, so that it goes first. Else one would be asked that is not there.
             let _place = (place, terms.figures.connected());
@@ -89,7 +94,7 @@ pub(crate) async fn serve(
             // An event of a feed is a small packet, which shall not wait for others.
             let _ = stream.set_nodelay(true);
             tokio::select! {
-                () = serve_stream(stream, (router, stranger.name()), &terms, stop) => {}
+                () = connection.serve_with(stream, terms.tls.as_deref()) => {}
                 () = stranger.goes() => {}
             }
         });
@@ -202,54 +207,54 @@ async fn encrypted(
     }
 }
 
-/// Serves one connection until it ends, with TLS or without.
-async fn serve_stream(
-    stream: TcpStream,
-    named: (Router, Name),
-    terms: &Terms,
+/// A connection that came in, and how it is served.
+struct Connection {
+    front: Front,
+    /// Each of its requests has this name.
+    name: Name,
+    /// How long it stays open without a request.
+    idle: Duration,
     stop: watch::Receiver<bool>,
-) {
-    match &terms.tls {
-        None => serve_one(stream, named, terms.idle, stop).await,
-        Some(tls) => {
-            if let Some(stream) = encrypted(stream, tls, stop.clone()).await {
-                serve_one(stream, named, terms.idle, stop).await;
+}
+
+impl Connection {
+    /// Serves it until it ends, with TLS or without.
+    async fn serve_with(self, stream: TcpStream, tls: Option<&Tls>) {
+        match tls {
+            None => self.serve(stream).await,
+            Some(tls) => {
+                if let Some(stream) = encrypted(stream, tls, self.stop.clone()).await {
+                    self.serve(stream).await;
+                }
             }
         }
     }
-}
 
-/// Serves one connection until it ends. Each of its requests has its name.
-async fn serve_one(
-    stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static,
-    (router, name): (Router, Name),
-    idle: Duration,
-    stop: watch::Receiver<bool>,
-) {
-    let activity = Arc::<Activity>::default();
-    let router = TowerToHyperService::new(router);
-    let service = service_fn(|mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(name.clone());
-        let under_way = activity.begin();
-        let answer = router.call(request);
-        async move {
-            let response: Response = answer.await?;
-            Ok::<_, std::convert::Infallible>(until_its_end(response, under_way))
+    /// Serves it until it ends.
+    async fn serve(self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
+        let activity = Arc::<Activity>::default();
+        let service = service_fn(|mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(self.name.clone());
+            let (front, under_way) = (self.front.clone(), activity.begin());
+            async move {
+                let response = front.answer(request.map(Body::new)).await;
+                Ok::<_, std::convert::Infallible>(until_its_end(response, under_way))
+            }
+        });
+        let http = http();
+        let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let is_stopped = tokio::select! {
+            // A client that goes away or sends no HTTP is no failure of this program.
+            _ = served.as_mut() => return,
+            () = activity.ends(self.idle.min(FIRST_MAX), self.idle) => false,
+            () = stopped(self.stop) => true,
+        };
+        served.as_mut().graceful_shutdown();
+        tokio::select! {
+            _ = served => {}
+            () = activity.rests(LAST) => {}
+            () = activity.stands(STANDS), if is_stopped => {}
         }
-    });
-    let http = http();
-    let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
-    let is_stopped = tokio::select! {
-        // A client that goes away or sends no HTTP is no failure of this program.
-        _ = served.as_mut() => return,
-        () = activity.ends(idle.min(FIRST_MAX), idle) => false,
-        () = stopped(stop) => true,
-    };
-    served.as_mut().graceful_shutdown();
-    tokio::select! {
-        _ = served => {}
-        () = activity.rests(LAST) => {}
-        () = activity.stands(STANDS), if is_stopped => {}
     }
 }
 

@@ -2,26 +2,27 @@
 //! packed if the caller accepts that.
 
 use async_compression::tokio::bufread::GzipDecoder;
-use axum::body::Body;
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::http::{HeaderMap, HeaderValue, Response, header};
 use futures::TryStreamExt as _;
+use hyper::body::Body;
 use tokio_util::io::{ReaderStream, StreamReader};
 use tower_http::CompressionLevel;
-use tower_http::compression::CompressionLayer;
-use tower_http::compression::predicate::{And, NotForContentType, Predicate as _, SizeAbove};
+use tower_http::compression::Compression;
+use tower_http::compression::predicate::{And, NotForContentType, Predicate};
 
 use crate::problem::{self, Problem};
 
 /// The bytes that are unpacked at a time.
 const CHUNK: usize = 64 << 10;
 /// A shorter answer is not packed.
-const PACKED_MIN: u16 = 4 << 10;
+const PACKED_MIN: u64 = 4 << 10;
 
-/// Unpacks the body of a request, and refuses encodings that the gateway does not know.
-pub(crate) async fn unpack(mut request: Request, next: Next) -> Response {
+/// Unpacks the body of a request.
+///
+/// # Errors
+/// `encoding`: the gateway does not know how it is packed.
+pub(crate) fn unpack(mut request: Request) -> Result<Request, Problem> {
     let encodings = request.headers().get_all(header::CONTENT_ENCODING);
     let mut given = encodings.iter().map(|text| text.as_bytes().trim_ascii());
     let (encoding, more) = (given.next().unwrap_or_default(), given.next());
@@ -30,7 +31,7 @@ pub(crate) async fn unpack(mut request: Request, next: Next) -> Response {
     if more.is_some() || !(is_gzip || is("") || is("identity")) {
         let given = String::from_utf8_lossy(encoding);
         let message = format!("the body is encoded as {given:?}; send it as gzip, or as it is");
-        return Problem::new(problem::ENCODING, message).into_response();
+        return Err(Problem::new(problem::ENCODING, message));
     }
     if is_gzip {
         let headers = request.headers_mut();
@@ -38,31 +39,45 @@ pub(crate) async fn unpack(mut request: Request, next: Next) -> Response {
         headers.remove(header::CONTENT_LENGTH);
         request = request.map(unpacked);
     }
-    next.run(request).await
+    Ok(request)
 }
 
 /// The body without its encoding: all of its members, as files that were packed one by one have them.
-fn unpacked(body: Body) -> Body {
+fn unpacked(body: axum::body::Body) -> axum::body::Body {
     let chunks = body.into_data_stream().map_err(std::io::Error::other);
     let mut decoder = GzipDecoder::new(StreamReader::new(chunks));
     decoder.multiple_members(true);
-    Body::from_stream(ReaderStream::with_capacity(decoder, CHUNK))
+    axum::body::Body::from_stream(ReaderStream::with_capacity(decoder, CHUNK))
 }
 
+/// A service whose answers are packed if the caller accepts that.
+pub(crate) type Packing<S> = Compression<S, And<Long, NotForContentType>>;
+
 /// Packs answers, fast rather than small. Events of a feed would wait for one another, so feeds stay as they are.
-pub(crate) fn packing() -> CompressionLayer<And<SizeAbove, NotForContentType>> {
-    let long = SizeAbove::new(PACKED_MIN).and(NotForContentType::SSE);
-    CompressionLayer::new()
+pub(crate) fn packing<S>(service: S) -> Packing<S> {
+    Compression::new(service)
         .quality(CompressionLevel::Fastest)
-        .compress_when(long)
+        .compress_when(Long.and(NotForContentType::SSE))
+}
+
+/// Answers that are long enough. One to a HEAD has no body, and the length of that to a GET.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Long;
+
+impl Predicate for Long {
+    fn should_compress<B: Body>(&self, response: &Response<B>) -> bool {
+        let length = response.headers().get(header::CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        let length = length.or_else(|| response.body().size_hint().exact());
+        length.is_none_or(|length| length >= PACKED_MIN)
+    }
 }
 
 /// The tag of an answer that was packed is weak: other bytes have it, too. A caller can send it in
 /// each condition all the same.
-pub(crate) async fn weakened(mut response: Response) -> Response {
-    let headers = response.headers_mut();
+pub(crate) fn weaken(headers: &mut HeaderMap) {
     if !headers.contains_key(header::CONTENT_ENCODING) {
-        return response;
+        return;
     }
     let strong = headers.get(header::ETAG);
     let strong = strong.filter(|tag| !tag.as_bytes().starts_with(b"W/"));
@@ -70,5 +85,4 @@ pub(crate) async fn weakened(mut response: Response) -> Response {
     if let Some(weak) = weak.and_then(|tag| HeaderValue::from_bytes(&tag).ok()) {
         headers.insert(header::ETAG, weak);
     }
-    response
 }

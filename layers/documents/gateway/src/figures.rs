@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use storage_metrics::{Durations, Measure, Page, names};
 use tokio::time::Instant;
@@ -21,7 +20,7 @@ const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset
 pub struct Figures(Arc<Counts>);
 
 #[derive(Debug, Default)]
-struct Counts {
+pub(crate) struct Counts {
     requests: AtomicU64,
     refusals: AtomicU64,
     failures: AtomicU64,
@@ -57,12 +56,15 @@ impl Figures {
         Connected(self.clone())
     }
 
-    fn answered(&self, status: StatusCode) {
-        self.0.requests.fetch_add(1, Ordering::Relaxed);
-        if status.is_client_error() {
-            self.0.refusals.fetch_add(1, Ordering::Relaxed);
-        } else if status.is_server_error() {
-            self.0.failures.fetch_add(1, Ordering::Relaxed);
+    /// A request begins.
+    pub(crate) fn begin(&self, request: &Request) -> Counted<'_> {
+        Counted {
+            counts: &self.0,
+            labels: [
+                ("method", name_of(request.method())),
+                ("resource", kind_of(request.uri().path())),
+            ],
+            begin: Instant::now(),
         }
     }
 }
@@ -86,17 +88,24 @@ impl Measure for Shared {
     }
 }
 
-/// Counts an answer, and measures the time until it begins.
-pub(crate) async fn count(State(shared): State<Shared>, request: Request, next: Next) -> Response {
-    let labels = [
-        ("method", name_of(request.method())),
-        ("resource", kind_of(request.uri().path())),
-    ];
-    let begin = Instant::now();
-    let response = next.run(request).await;
-    shared.figures.answered(response.status());
-    shared.figures.0.durations.add(labels, begin.elapsed());
-    response
+/// A request that is measured until its answer begins.
+pub(crate) struct Counted<'a> {
+    counts: &'a Counts,
+    labels: [(&'static str, &'static str); 2],
+    begin: Instant,
+}
+
+impl Counted<'_> {
+    /// Counts the answer.
+    pub(crate) fn answered(self, status: StatusCode) {
+        self.counts.requests.fetch_add(1, Ordering::Relaxed);
+        if status.is_client_error() {
+            self.counts.refusals.fetch_add(1, Ordering::Relaxed);
+        } else if status.is_server_error() {
+            self.counts.failures.fetch_add(1, Ordering::Relaxed);
+        }
+        self.counts.durations.add(self.labels, self.begin.elapsed());
+    }
 }
 
 /// Methods that nobody knows are as one, so that clients can't make figures.

@@ -10,6 +10,7 @@
 //! | `tls` | TLS by the gateway itself |
 //! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
 //! | [`proxies`] | what proxies on the way need to know |
+//! | `front` | what surrounds the resources |
 //! | `requests` | the id of each request |
 //! | [`routes`] | the resources, and who may use them |
 //! | [`content`] | the methods of `/content/{path}` |
@@ -42,6 +43,7 @@ mod encoding;
 pub mod feed;
 pub mod figures;
 mod follower;
+mod front;
 mod headers;
 pub mod landed;
 pub mod limits;

@@ -2,10 +2,7 @@
 
 use std::str::FromStr;
 
-use axum::extract::Request;
-use axum::http::{HeaderName, HeaderValue, Uri, header};
-use axum::middleware::Next;
-use axum::response::Response;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
 use crate::routes::PREFIX;
 
@@ -52,9 +49,7 @@ impl FromStr for PublicUrl {
 }
 
 /// Says that an answer is of one moment, unless it says otherwise itself. A feed is not held back.
-pub(crate) async fn of_one_moment(request: Request, next: Next) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+pub(crate) fn mark(headers: &mut HeaderMap) {
     let no_store = HeaderValue::from_static("no-store");
     let of = headers.get(header::CONTENT_TYPE);
     if of.is_some_and(|of| of.as_bytes().starts_with(b"text/event-stream")) {
@@ -63,7 +58,6 @@ pub(crate) async fn of_one_moment(request: Request, next: Next) -> Response {
     } else {
         headers.entry(header::CACHE_CONTROL).or_insert(no_store);
     }
-    response
 }
 
 #[cfg(test)]

@@ -1,13 +1,13 @@
 //! The id of each request: in its answer, in the problem that it meets, and in the log.
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, header};
-use axum::middleware::Next;
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use axum::response::Response;
+use storage_sdk::Ids;
 
 use crate::problem::Problem;
-use crate::routes::{BATCH, Shared};
+use crate::routes::BATCH;
 
 /// The header of the id.
 const ID: HeaderName = HeaderName::from_static("request-id");
@@ -20,23 +20,31 @@ const ID_BYTES_MAX: usize = 128;
 #[derive(Debug, Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// Names the request in its answer. A request that fails is a line of the log.
-pub(crate) async fn identify(
-    State(shared): State<Shared>,
-    mut request: Request,
-    next: Next,
-) -> Response {
-    let id = given(request.headers()).unwrap_or_else(|| shared.ids.next().to_string());
-    let (method, url) = (request.method().clone(), request.uri().clone());
-    if url.path() == BATCH {
-        request.extensions_mut().insert(RequestId(id.clone()));
+/// The id of a request under way, and what its line of the log says.
+pub(crate) struct Named {
+    id: String,
+    method: Method,
+    url: Uri,
+}
+
+impl Named {
+    /// The id that the client has named, or another one.
+    pub(crate) fn of(request: &mut Request, ids: &dyn Ids) -> Self {
+        let id = given(request.headers()).unwrap_or_else(|| ids.next().to_string());
+        let (method, url) = (request.method().clone(), request.uri().clone());
+        if url.path() == BATCH {
+            request.extensions_mut().insert(RequestId(id.clone()));
+        }
+        Self { id, method, url }
     }
-    let mut response = next.run(request).await;
-    explain(&mut response, &id, (&method, url.path()));
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(ID, id);
+
+    /// Names the request in its answer. One that fails is a line of the log.
+    pub(crate) fn explain(self, response: &mut Response) {
+        explain(response, &self.id, (&self.method, self.url.path()));
+        if let Ok(id) = HeaderValue::try_from(self.id) {
+            response.headers_mut().insert(ID, id);
+        }
     }
-    response
 }
 
 /// Writes the problem of an answer. One that is the gateway's own fault is a line of the log.

@@ -7,13 +7,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use storage_documents::Documents;
-use storage_documents::documents::BODY_BYTES_MAX;
 use storage_sdk::Ids;
 use tokio::sync::Semaphore;
 
@@ -23,12 +22,11 @@ use crate::feed::Hub;
 use crate::figures::Figures;
 use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
-use crate::proxies::{self, PublicUrl};
+use crate::proxies::PublicUrl;
 use crate::strangers::Name;
 use crate::tickets::{self, Tickets};
 use crate::{
-    activity, body, changes, content, encoding, feed, figures, headers, lines, methods, openapi,
-    requests,
+    activity, changes, content, encoding, feed, figures, headers, lines, methods, openapi,
 };
 
 /// The most calls with a key at the same time.
@@ -100,22 +98,12 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .delete(content::delete)
         .post(content::post)
         .fallback(methods::unknown)
-        .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            although_it_goes,
-        ));
-    let batches = Batches::new(&shared, content.clone());
+        .layer(middleware::from_fn_with_state(shared.clone(), in_time));
     let batch = post(batch::carry_out)
-        .layer(DefaultBodyLimit::max(batch::BYTES_MAX + 1))
-        .layer(middleware::from_fn(in_time))
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            although_it_goes,
-        ))
-        .with_state(batches);
-    let tickets = post(tickets::give).layer(middleware::from_fn(in_time));
-    let import = post(lines::import).layer(DefaultBodyLimit::disable());
+        .layer(middleware::from_fn_with_state(shared.clone(), in_time))
+        .with_state(Batches::new(&shared, content.clone()));
+    let tickets = post(tickets::give);
+    let tickets = tickets.layer(middleware::from_fn_with_state(shared.clone(), in_time));
     // A nested router would copy the URL of each request.
     let at = |resource: &str| format!("{PREFIX}{resource}");
     let resources = Router::new()
@@ -124,12 +112,11 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .route(FEED, get(feed::live))
         .route(&at("/_changes"), get(changes::page))
         .route(&at("/_export"), get(lines::export))
-        .route(&at("/_import"), import)
+        .route(&at("/_import"), post(lines::import))
         .route(&at("/_metrics"), get(figures::page))
         .route(&at("/tickets"), tickets)
         .route(&at("/transactions/{id}"), get(changes::transaction))
         .method_not_allowed_fallback(wrong_method)
-        .layer(middleware::from_fn(encoding::unpack))
         .layer(middleware::from_fn_with_state(
             shared.clone(),
             only_with_token,
@@ -139,25 +126,11 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
         .route("/ready", get(ready))
         .method_not_allowed_fallback(wrong_method)
         .fallback(no_resource)
-        .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
-        .layer(encoding::packing())
-        .layer(middleware::map_response(encoding::weakened))
-        .layer(middleware::from_fn(body::to_its_end))
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            figures::count,
-        ))
-        .layer(middleware::from_fn(proxies::of_one_moment));
-    let router = match browsers::layer(origins) {
+        .with_state(shared);
+    match browsers::layer(origins) {
         Some(layer) => router.layer(layer),
         None => router,
-    };
-    router
-        .layer(middleware::from_fn_with_state(
-            shared.clone(),
-            requests::identify,
-        ))
-        .with_state(shared)
+    }
 }
 
 async fn ready(State(shared): State<Shared>) -> StatusCode {
@@ -182,29 +155,20 @@ async fn wrong_method() -> Problem {
 }
 
 /// A request with its whole body has a bounded time. So a client that stands still holds nothing.
-async fn in_time(request: Request, next: Next) -> Response {
-    match tokio::time::timeout(TIME, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
-            let message = format!("the request took more than {} s", TIME.as_secs());
-            Problem::unknown(message).into_response()
-        }
-    }
-}
-
+///
 /// A call with a key is carried out to its end, although its caller may go away. So a repeat has the whole
 /// answer.
-async fn although_it_goes(State(shared): State<Shared>, request: Request, next: Next) -> Response {
+async fn in_time(State(shared): State<Shared>, request: Request, next: Next) -> Response {
     let is_read = [Method::GET, Method::HEAD].contains(request.method());
     if is_read || !request.headers().contains_key(headers::KEY) {
-        return next.run(request).await;
+        return run_in_time(request, next).await;
     }
     let Ok(place) = Arc::clone(&shared.keyed).try_acquire_owned() else {
         let message = format!("{KEYED_MAX} calls with a key are under way; try again later");
         return Problem::new(problem::BUSY, message).into_response();
     };
     let call = tokio::spawn(async move {
-        let response = next.run(request).await;
+        let response = run_in_time(request, next).await;
         drop(place);
         response
     });
@@ -213,6 +177,16 @@ async fn although_it_goes(State(shared): State<Shared>, request: Request, next: 
         Err(error) if error.is_panic() => resume_unwind(error.into_panic()),
         Err(_) => {
             Problem::unknown("the gateway ended in the middle of the request").into_response()
+        }
+    }
+}
+
+async fn run_in_time(request: Request, next: Next) -> Response {
+    match tokio::time::timeout(TIME, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            let message = format!("the request took more than {} s", TIME.as_secs());
+            Problem::unknown(message).into_response()
         }
     }
 }
@@ -230,7 +204,10 @@ async fn only_with_token(
         if connection.is_some_and(|connection| !connection.is_known()) {
             return makes_room().into_response();
         }
-        return activity::keep(next.run(request).await);
+        return match encoding::unpack(request) {
+            Ok(request) => activity::keep(next.run(request).await),
+            Err(refusal) => activity::keep(refusal.into_response()),
+        };
     }
     match shared.tickets.admit(&mut request) {
         Some(Ok(opened)) => {

@@ -17,6 +17,7 @@ use crate::args::Args;
 use crate::connections::{self, Terms};
 use crate::feed::Hub;
 use crate::figures::Figures;
+use crate::front::Front;
 use crate::landed::LandedEnd;
 use crate::routes::{self, KEYED_MAX, Parts, Shared};
 use crate::tickets::Tickets;
@@ -71,7 +72,7 @@ impl Gateway {
             keyed: Arc::new(Semaphore::new(KEYED_MAX.into())),
             is_leaving: AtomicBool::new(false),
         });
-        let router = routes::router(shared.clone(), &args.origin);
+        let front = Front::new(shared.clone(), routes::router(shared.clone(), &args.origin));
         let address = listener.local_addr()?;
         let terms = Terms {
             most: limits::connections(args.connections.get()),
@@ -80,7 +81,7 @@ impl Gateway {
             figures,
         };
         let (stop, stopped) = watch::channel(false);
-        let serving = tokio::spawn(connections::serve(listener, router, terms, stopped));
+        let serving = tokio::spawn(connections::serve(listener, front, terms, stopped));
         Ok(Self {
             scheme,
             address,

@@ -12,6 +12,9 @@ pub(crate) fn of(kind: &Kind) -> Option<&'static str> {
         Kind::Unsafe => Some(
             "an earlier call has made the change, which is not as safe yet as this one asks; send it again",
         ),
+        Kind::Lost => Some(
+            "an earlier call had made the change, which was lost before it was as safe as this one asks; send it again",
+        ),
         _ => None,
     }
 }

@@ -10,7 +10,7 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited};
 use crate::event::Note;
 use crate::json::Json;
-use crate::once::{Earlier, Entry};
+use crate::once::Entry;
 use crate::single::{edited, stored_value};
 use crate::stored::{BODY, Found, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
@@ -46,19 +46,14 @@ impl Documents {
             call,
             entry: entry.as_ref(),
         };
-        let mut attempts = Attempts::begin(path, call);
+        let attempts = Attempts::begin(path, call);
         loop {
             let (head, found) = self.find_item(collection, id).await?;
             // ORDER: the item before the entry. A first call that ends in between changes its version.
             let (revision, left) = (head.revision, attempts.left()?);
             let earlier = self.repeat(write.entry, &head_owner, revision, left);
-            match earlier.await? {
-                Earlier::Made(done) => return Ok(done),
-                Earlier::Lost => {
-                    attempts = Attempts::begin(path, call);
-                    continue;
-                }
-                Earlier::None => {}
+            if let Some(done) = earlier.await? {
+                return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
             let edited = with_id(edited, path, id)?;
@@ -149,19 +144,14 @@ impl Documents {
                 format!("{path} is no collection"),
             ));
         }
-        let (owner, mut attempts) = (self.head_owner(path.as_str())?, Attempts::begin(path, call));
+        let (owner, attempts) = (self.head_owner(path.as_str())?, Attempts::begin(path, call));
         let entry = self.entry(path.as_str(), path, call)?;
         loop {
             let (head, left) = (self.head(path.as_str()).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between changes its version.
             let entry = entry.as_ref();
-            match self.repeat(entry, &owner, head.revision, left).await? {
-                Earlier::Made(done) => return Ok(done),
-                Earlier::Lost => {
-                    attempts = Attempts::begin(path, call);
-                    continue;
-                }
-                Earlier::None => {}
+            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
+                return Ok(done);
             }
             if method == Method::Delete && head.count.is_none() {
                 let message = format!("there is no collection {path}");

@@ -12,7 +12,7 @@ use super::items::{ItemWrite, with_id};
 use crate::attempts::Attempts;
 use crate::condition::Tags;
 use crate::edit::Edit;
-use crate::once::{Earlier, Entry};
+use crate::once::Entry;
 use crate::{Call, Changed, Conditions, Documents, Error, Kind, Path, Place, Result};
 
 /// The digits of ids: in the order of their bytes.
@@ -88,7 +88,7 @@ impl Documents {
     }
 
     async fn post_item(&self, path: &Path, edit: &Edit, call: &Call) -> Result<Changed> {
-        let (collection, mut attempts) = (path.as_str(), Attempts::begin(path, call));
+        let (collection, attempts) = (path.as_str(), Attempts::begin(path, call));
         let _turn = self.turns.take(path, call, &attempts).await?;
         let owner = self.head_owner(collection)?;
         let entry = self.entry(collection, path, call)?;
@@ -96,13 +96,8 @@ impl Documents {
             let (head, left) = (self.head(collection).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between has drawn an id.
             let entry = entry.as_ref();
-            match self.repeat(entry, &owner, head.revision, left).await? {
-                Earlier::Made(done) => return Ok(done),
-                Earlier::Lost => {
-                    attempts = Attempts::begin(path, call);
-                    continue;
-                }
-                Earlier::None => {}
+            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
+                return Ok(done);
             }
             call.conditions.check(head.tag())?;
             let sent = self.draw(path, edit, &head, call, entry, left);

@@ -1,7 +1,7 @@
 //! Writes of several items of one collection in one step.
 //!
-//! The step needs the head as it was read, since each change has a revision of its own. So steps of one
-//! collection wait for one another, and begin again if a single item changes in between.
+//! The step needs the head as it was read, since each change has a revision of its own. So it begins again
+//! if another item changes in between.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::attempts::Attempts;
 use crate::edit::Edited;
 use crate::event::Note;
 use crate::history::{self, Keeping};
-use crate::once::{Earlier, Entry, id_in};
+use crate::once::{Entry, id_in};
 use crate::single::{edited, stored_value};
 use crate::step::{ITEMS_MAX, ItemChange, collection_of};
 use crate::stored::{BODY, Found, REVISION};
@@ -41,6 +41,15 @@ struct Ready {
     more: i64,
     /// What comes of it, but for its version and its event.
     changed: Changed,
+}
+
+/// The place of a change in its step.
+struct At {
+    /// The revision of the collection that it makes.
+    revision: u64,
+    /// The items of the collection before it.
+    count: u64,
+    now: Timestamp,
 }
 
 /// A step that can be written.
@@ -99,9 +108,7 @@ impl Documents {
     /// The changes may or may not be made, all together.
     pub async fn edit_together(&self, changes: &[ItemChange], call: &Call) -> Result<Vec<Changed>> {
         let collection = collection_of(changes)?;
-        let mut attempts = Attempts::begin(&collection, call);
-        // Otherwise steps of this process would make each other begin again.
-        let _turn = self.turns.take(&collection, call, &attempts).await?;
+        let attempts = Attempts::begin(&collection, call);
         let entry = self.entry(collection.as_str(), &collection, call)?;
         let write = StepWrite {
             head: self.head_owner(collection.as_str())?,
@@ -109,17 +116,15 @@ impl Documents {
             entry: entry.as_ref(),
         };
         loop {
+            // Otherwise posts and steps of this process would make each other begin again. Each attempt has a
+            // turn of its own, so a step that begins again and again holds up nobody.
+            let _turn = self.turns.take(&collection, call, &attempts).await?;
             let (head, left) = (self.head(collection.as_str()).await?, attempts.left()?);
             let targets = self.targets(&collection, &head, changes).await?;
             // ORDER: head and items before the entry. A first call that ends in between changes the
             // version of the head.
-            match self.repeat_step(write.entry, &write.head, left).await? {
-                Earlier::Made(done) => return Ok(done),
-                Earlier::Lost => {
-                    attempts = Attempts::begin(&collection, call);
-                    continue;
-                }
-                Earlier::None => {}
+            if let Some(done) = self.repeat_step(write.entry, &write.head, left).await? {
+                return Ok(done);
             }
             call.conditions.check(head.tag())?;
             let step = self.prepare(&write, &head, changes, targets)?;
@@ -197,12 +202,16 @@ impl Documents {
         targets: Vec<Target>,
     ) -> Result<Step> {
         let mut step = Step::at(self.clock.now(), &targets);
-        let (mut revision, mut count) = (head.revision, head.count.unwrap_or_default());
-        for (at, (change, target)) in changes.iter().zip(targets).enumerate() {
-            revision = revision.saturating_add(1);
-            let ready = self.ready(change, target, head, (revision, count, step.now));
-            let ready = ready.map_err(|error| error.at(at))?;
-            count = ready.changed.count.unwrap_or_default();
+        let mut at = At {
+            revision: head.revision,
+            count: head.count.unwrap_or_default(),
+            now: step.now,
+        };
+        for (place, (change, target)) in changes.iter().zip(targets).enumerate() {
+            at.revision = at.revision.saturating_add(1);
+            let ready = self.ready(change, target, head, &at);
+            let ready = ready.map_err(|error| error.at(place))?;
+            at.count = ready.changed.count.unwrap_or_default();
             step.changes.push(ready);
         }
         self.check_step(step.bytes())?;
@@ -210,15 +219,9 @@ impl Documents {
         Ok(step)
     }
 
-    /// A change with all that it writes: the one to this revision of the collection, which has so many
-    /// items before it.
-    fn ready(
-        &self,
-        change: &ItemChange,
-        target: Target,
-        head: &Head,
-        (revision, before, now): (u64, u64, Timestamp),
-    ) -> Result<Ready> {
+    /// A change with all that it writes.
+    fn ready(&self, change: &ItemChange, target: Target, head: &Head, at: &At) -> Result<Ready> {
+        let (revision, now) = (at.revision, at.now);
         let call = Call {
             conditions: change.conditions.clone(),
             lives: change.lives,
@@ -229,14 +232,14 @@ impl Documents {
         let texts = edited.texts()?;
         let value = stored_value(found, (&edited, &texts), &call, now)?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
-        let count = before.saturating_add_signed(more);
+        let count = at.count.saturating_add_signed(more);
         let keeping = self.keeping(path, &target.owner, found, &texts, revision, now)?;
         let note = Note::of(texts.method, now, texts.told()).with_item(id_in(path), found.version);
         let note = note.with_revision(revision).with_count(count).to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         Ok(Ready {
             version: found.version,
-            changed: target.changed((revision, count), texts.into_body()),
+            changed: target.changed(revision, count, texts.into_body()),
             owner: target.owner,
             value,
             note,
@@ -279,7 +282,7 @@ impl Documents {
 
 impl Target {
     /// What comes of its change, but for version and event.
-    fn changed(&self, (revision, count): (u64, u64), body: Option<Bytes>) -> Changed {
+    fn changed(&self, revision: u64, count: u64, body: Option<Bytes>) -> Changed {
         Changed {
             path: self.path.clone(),
             revision,

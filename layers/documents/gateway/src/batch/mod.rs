@@ -5,21 +5,18 @@ mod requests;
 mod step;
 
 use axum::Router;
-use axum::extract::{DefaultBodyLimit, RawQuery, Request, State};
+use axum::extract::{RawQuery, Request, State};
 use axum::http::{HeaderMap, HeaderName, StatusCode, header};
-use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::MethodRouter;
 use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
-use storage_documents::documents::BODY_BYTES_MAX;
 use tokio::time::{Instant, timeout_at};
 
 use self::answers::{Answer, Answers};
 use self::requests::{Batch, Part};
 use crate::body::read_whole;
 use crate::content::{json, no_parameters};
-use crate::figures;
 use crate::headers::{KEY, TTL, WAIT};
 use crate::problem::{self, Problem};
 use crate::requests::RequestId;
@@ -45,11 +42,6 @@ impl Batches {
         let content = Router::new()
             .route(CONTENT, content)
             .fallback(no_resource)
-            .layer(DefaultBodyLimit::max(BODY_BYTES_MAX + 1))
-            .layer(middleware::from_fn_with_state(
-                shared.clone(),
-                figures::count,
-            ))
             .with_state(shared.clone());
         Self {
             shared: shared.clone(),
@@ -79,6 +71,8 @@ pub(crate) async fn carry_out(
         step.await?
     } else {
         refuse_headers(&headers)?;
+        // The parts have copies of it.
+        drop(body);
         batches.one_by_one(batch.parts, &id, until).await
     };
     Ok(json(StatusCode::OK, answers.into_text().into()))
@@ -121,14 +115,17 @@ impl Batches {
     }
 
     async fn answer(&self, part: Part, until: Instant) -> Response {
-        let answer = self.content.call(part.into_request());
-        match timeout_at(until, answer).await {
+        let request = part.into_request();
+        let counted = self.shared.figures.begin(&request);
+        let response = match timeout_at(until, self.content.call(request)).await {
             Ok(Ok(response)) => response,
             Err(_) => {
                 let message = "the batch took so long that nobody waited for this request";
                 Problem::unknown(message).into_response()
             }
-        }
+        };
+        counted.answered(response.status());
+        response
     }
 }
 

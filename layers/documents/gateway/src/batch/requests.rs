@@ -4,7 +4,7 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::{Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use storage_documents::edit::without_mark;
@@ -64,7 +64,41 @@ struct BatchText<'a> {
     #[serde(default)]
     atomic: bool,
     #[serde(borrow)]
-    requests: Vec<&'a RawValue>,
+    requests: Requests<'a>,
+}
+
+/// The texts of the requests. Reading ends at the first one beyond the limit, so a batch of very many small
+/// ones takes no memory.
+struct Requests<'a>(Vec<&'a RawValue>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Requests<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Texts)
+    }
+}
+
+/// Reads the texts of the requests.
+struct Texts;
+
+impl<'de> Visitor<'de> for Texts {
+    type Value = Requests<'de>;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("an array of requests")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut array: A) -> Result<Requests<'de>, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = array.next_element()? {
+            if texts.len() == REQUESTS_MAX {
+                let message =
+                    format!("it has more than {REQUESTS_MAX} requests; send several batches");
+                return Err(A::Error::custom(message));
+            }
+            texts.push(text);
+        }
+        Ok(Requests(texts))
+    }
 }
 
 #[derive(Deserialize)]
@@ -140,14 +174,12 @@ impl Batch {
     pub(super) fn parse(text: &[u8]) -> Result<Self, Problem> {
         let batch = serde_json::from_slice(without_mark(text));
         let batch: BatchText<'_> = batch.map_err(|error| no_batch(&error))?;
-        let count = batch.requests.len();
-        if count == 0 || count > REQUESTS_MAX {
-            let message = format!(
-                "the batch has {count} requests; send 1 to {REQUESTS_MAX}, and more in several batches"
-            );
+        let Requests(texts) = batch.requests;
+        if texts.is_empty() {
+            let message = format!("the batch has no request; send 1 to {REQUESTS_MAX}");
             return Err(Problem::new(problem::REQUEST, message));
         }
-        let parts = batch.requests.iter().enumerate();
+        let parts = texts.iter().enumerate();
         let parts = parts.map(|(at, text)| Part::parse(text).map_err(|problem| problem.at(at)));
         Ok(Self {
             is_atomic: batch.atomic,
@@ -299,7 +331,7 @@ mod tests {
         }
         assert!(refusal("[]").contains("1 to 64"));
         let many = vec![good; REQUESTS_MAX + 1].join(",");
-        assert!(refusal(&format!("[{many}]")).contains("65 requests"));
+        assert!(refusal(&format!("[{many}]")).contains("more than 64 requests"));
         assert!(Batch::parse(br#"{"requests":[],"defaults":{}}"#).is_err());
     }
 
