@@ -222,11 +222,14 @@ impl Connection {
     async fn serve_with(self, stream: TcpStream, tls: Option<&Tls>) {
         match tls {
             None => self.serve(stream).await,
-            Some(tls) => {
-                if let Some(stream) = encrypted(stream, tls, self.stop.clone()).await {
-                    self.serve(stream).await;
-                }
-            }
+            // Boxed, so that a connection without TLS keeps no room for it.
+            Some(tls) => Box::pin(self.serve_encrypted(stream, tls)).await,
+        }
+    }
+
+    async fn serve_encrypted(self, stream: TcpStream, tls: &Tls) {
+        if let Some(stream) = encrypted(stream, tls, self.stop.clone()).await {
+            self.serve(stream).await;
         }
     }
 
@@ -236,10 +239,11 @@ impl Connection {
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(self.name.clone());
             let (front, under_way) = (self.front.clone(), activity.begin());
-            async move {
+            // Boxed, since a connection keeps room for its future while the answer is read, such as a feed.
+            Box::pin(async move {
                 let response = front.answer(request.map(Body::new)).await;
                 Ok::<_, std::convert::Infallible>(until_its_end(response, under_way))
-            }
+            })
         });
         let http = http();
         let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
