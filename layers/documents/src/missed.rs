@@ -270,11 +270,12 @@ impl Missed {
             let Some((partition, end)) = self.left.front().copied() else {
                 return Ok(Step::End(self.at.clone()));
             };
-            if self.is_whole(partition, end).await? {
+            // Boxed, so that a follower keeps no room for reads while it waits.
+            if Box::pin(self.is_whole(partition, end)).await? {
                 self.left.pop_front();
                 self.looks = 0;
             } else {
-                let page = self.read(partition).await?;
+                let page = Box::pin(self.read(partition)).await?;
                 if page.is_empty() {
                     self.looks += 1;
                     if self.looks >= LOOKS {

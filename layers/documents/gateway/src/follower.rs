@@ -241,7 +241,8 @@ impl Follower {
                 let body = Json::parse(body.get().as_bytes());
                 body.is_ok_and(|body| filter.matches(&body))
             }
-            _ => match self.documents.get(&event.path).await {
+            // Boxed, so that a client without a filter keeps no room for it.
+            _ => match Box::pin(self.documents.get(&event.path)).await {
                 Ok(Some(present)) => {
                     let body = Json::parse(&present.body);
                     body.is_ok_and(|body| filter.matches(&body))

@@ -94,7 +94,7 @@ impl Connection {
 ///
 /// # Errors
 /// The connection has ended.
-pub(super) async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<()> {
+pub(crate) async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<()> {
     bytes.reserve(ROOM);
     let count = stream.read_buf(bytes).await?;
     anyhow::ensure!(count > 0, "the server has closed the connection");
@@ -102,11 +102,12 @@ pub(super) async fn read(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<
 }
 
 /// The place of a text.
-pub(super) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
+pub(crate) fn find(bytes: &[u8], text: &[u8]) -> Option<usize> {
     bytes.windows(text.len()).position(|part| part == text)
 }
 
-fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
+/// The value of a header.
+pub(crate) fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     let mut lines = head.lines().filter_map(|line| line.split_once(':'));
     let (_, value) = lines.find(|(of, _)| of.eq_ignore_ascii_case(name))?;
     Some(value.trim())

@@ -22,7 +22,8 @@ pub struct Args {
     pub memory: u64,
 }
 
-/// How long the gateway keeps a connection without a request.
+/// How long the gateway keeps a connection without a request. It is less than the time that the gateway
+/// gives to any first request, so that it alone decides.
 pub const IDLE: Duration = Duration::from_secs(1);
 
 impl Args {

@@ -14,7 +14,7 @@ use tokio::time::{Instant, sleep};
 
 use super::args::Args;
 use super::kind::Kind;
-use super::rogue::{Fared, life, live};
+use super::rogue::{Fared, live, stay};
 
 /// How many clients of a kind came, and how they fared.
 #[derive(Debug, Clone, Copy, Default)]
@@ -25,6 +25,20 @@ pub struct Tally {
     pub refused: u32,
     /// Those that the gateway ended.
     pub ended: u32,
+    /// Those that it did not end, although their time was over.
+    pub kept: u32,
+}
+
+impl Tally {
+    fn add(&mut self, fared: Fared) {
+        self.opened += 1;
+        match fared {
+            Fared::Refused => self.refused += 1,
+            Fared::Ended => self.ended += 1,
+            Fared::Kept => self.kept += 1,
+            Fared::Went => {}
+        }
+    }
 }
 
 /// The tallies of all kinds.
@@ -55,9 +69,9 @@ pub async fn come(args: &Args, address: SocketAddr) -> Result<Tallies> {
                 (true, Err(_)) => {}
                 (is_caller, place) => {
                     let place = place.ok().filter(|_| is_caller);
-                    let life = life(kind, &mut rng);
+                    let stay = stay(kind, &mut rng);
                     clients.spawn(async move {
-                        let fared = live(address, kind, life, rng).await;
+                        let fared = live(address, kind, stay, rng).await;
                         drop(place);
                         (kind, fared)
                     });
@@ -69,10 +83,7 @@ pub async fn come(args: &Args, address: SocketAddr) -> Result<Tallies> {
     let mut tallies = Tallies::new();
     while let Some(client) = clients.join_next().await {
         let (kind, fared) = client?;
-        let tally = tallies.entry(kind).or_default();
-        tally.opened += 1;
-        tally.refused += u32::from(fared == Fared::Refused);
-        tally.ended += u32::from(fared == Fared::Ended);
+        tallies.entry(kind).or_default().add(fared);
     }
     Ok(tallies)
 }

@@ -13,6 +13,10 @@ use crate::gateway::Process;
 
 /// Files of a process beside its connections.
 const SPARE_FILES: u64 = 256;
+/// The connections, by the name on its page of metrics.
+pub const CONNECTIONS: &str = "storage_document_connections";
+/// The open feeds, by the name there.
+pub const FEEDS: &str = "storage_document_feeds";
 /// Between two looks at the memory.
 const EVERY: Duration = Duration::from_millis(100);
 

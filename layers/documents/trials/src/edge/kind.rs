@@ -117,10 +117,19 @@ impl Kind {
         )
     }
 
-    /// Whether it has no request under way for which a gateway waits at its end.
+    /// Whether the gateway has to end its connection once the idle time is over. It has sent something,
+    /// and no whole request. When too many connections come at once, the system can lose one on which
+    /// nothing was sent, and tells nobody.
     #[must_use]
-    pub fn may_see_the_end(self) -> bool {
-        !self.is_caller() || self == Self::DeafFeed
+    pub fn has_to_end(self) -> bool {
+        matches!(self, Self::HalfLine | Self::HalfHead | Self::HalfOpen)
+    }
+
+    /// Whether it stays, and has no request for which the gateway waits at its end. The gateway ends a
+    /// connection at once that is half-open.
+    #[must_use]
+    pub fn holds_no_request(self) -> bool {
+        !self.is_caller() && self != Self::HalfOpen
     }
 
     /// Its name in the report.

@@ -1,20 +1,23 @@
 //! An honest client that follows the live feed. It hears every change, or is told to read again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use reqwest::Client;
+use reqwest::{Client, Response};
 use serde::Deserialize;
 use storage_tests::torture::oracle::Flaw;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
+use super::promise::{Failed, Met, Standing, makes_room};
 use crate::events::{Event, Source};
 use crate::gateway::TOKEN;
 
 /// The pause before it comes back.
 const AGAIN: Duration = Duration::from_millis(50);
+/// How long a feed may need to begin.
+const PATIENCE: Duration = Duration::from_secs(20);
 
 /// What it heard.
 #[derive(Debug, Default)]
@@ -29,6 +32,8 @@ pub struct Heard {
     pub changes: u32,
     /// The times that it was told to read again.
     pub resets: u32,
+    /// The tries to open the feed that ended as the gateway may end them: before it has read the token.
+    pub cut: u32,
     /// What is wrong.
     pub flaws: Vec<Flaw>,
 }
@@ -62,6 +67,16 @@ impl Heard {
         Ok(())
     }
 
+    /// Takes a try to open the feed that failed, or the end of an open feed.
+    fn fails(&mut self, failed: &Failed) {
+        if failed.is_as_promised() {
+            self.cut += 1;
+        } else {
+            let detail = format!("the feed ended so: {failed:?}");
+            self.flaws.push(Flaw::new("cuts", "feed", detail));
+        }
+    }
+
     /// Takes a change. One that comes twice is no flaw, and one that is missing is.
     fn change(&mut self, change: Change) {
         self.changes += 1;
@@ -86,33 +101,79 @@ impl Heard {
     }
 }
 
-/// Follows the feed until it is dropped.
+/// Follows the feed until it is dropped. The trial drops it before it ends the gateway, so no open feed
+/// may end.
 ///
 /// # Errors
 /// The feed sends something else than events.
-pub async fn follow(client: Client, url: String, hearing: Hearing) -> Result<()> {
+pub async fn follow(url: String, hearing: Hearing) -> Result<()> {
+    // No connection is taken again, so each of them is new to the gateway.
+    let client = Client::builder().pool_max_idle_per_host(0).build()?;
     let mut source = Source::default();
     loop {
-        let mut call = client.get(&url).bearer_auth(TOKEN);
-        if let Some(id) = source.last_id() {
-            call = call.header("last-event-id", id);
-        }
-        let feed = call
-            .send()
-            .await
-            .and_then(reqwest::Response::error_for_status);
-        if let Ok(mut feed) = feed {
-            while let Ok(Some(chunk)) = feed.chunk().await {
-                source.push(&chunk)?;
-                while let Some(event) = source.line()? {
-                    let mut heard = hearing.lock().unwrap_or_else(PoisonError::into_inner);
-                    event.map_or(Ok(()), |event| heard.take(&event))?;
-                }
-            }
-        }
+        let failed = match open(&client, &url, source.last_id()).await {
+            Ok(feed) => hear(feed, &mut source, &hearing).await?,
+            Err(failed) => failed,
+        };
+        locked(&hearing).fails(&failed);
         source.breaks();
         sleep(AGAIN).await;
     }
+}
+
+fn locked(hearing: &Hearing) -> MutexGuard<'_, Heard> {
+    hearing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Opens the feed behind the last id.
+async fn open(client: &Client, url: &str, id: Option<&str>) -> Result<Response, Failed> {
+    let mut call = client.get(url).bearer_auth(TOKEN);
+    if let Some(id) = id {
+        call = call.header("last-event-id", id);
+    }
+    let feed = match timeout(PATIENCE, call.send()).await {
+        Ok(Ok(feed)) if feed.status().is_success() => return Ok(feed),
+        Ok(feed) => feed,
+        Err(_) => {
+            let why = format!("no answer within {PATIENCE:?}");
+            return Err(failed(Standing::New, Met::Silence, why));
+        }
+    };
+    match feed {
+        Ok(refused) => Err(of_refusal(refused).await),
+        Err(error) => Err(failed(Standing::New, Met::Cut, format!("{error:#}"))),
+    }
+}
+
+fn failed(standing: Standing, met: Met, why: String) -> Failed {
+    Failed { standing, met, why }
+}
+
+/// A refusal. Another one than that of a connection that makes room comes behind the token.
+async fn of_refusal(refused: Response) -> Failed {
+    let status = refused.status().as_u16();
+    let body = refused.text().await.unwrap_or_default();
+    let standing = if makes_room(status, &body) {
+        Standing::New
+    } else {
+        Standing::Known
+    };
+    failed(standing, Met::Room, format!("{status}: {body}"))
+}
+
+/// Hears an open feed until it ends.
+async fn hear(mut feed: Response, source: &mut Source, hearing: &Hearing) -> Result<Failed> {
+    let why = loop {
+        match feed.chunk().await {
+            Ok(Some(chunk)) => source.push(&chunk)?,
+            Ok(None) => break "it ended in order".to_owned(),
+            Err(error) => break format!("{error:#}"),
+        }
+        while let Some(event) = source.line()? {
+            event.map_or(Ok(()), |event| locked(hearing).take(&event))?;
+        }
+    };
+    Ok(failed(Standing::Known, Met::Cut, why))
 }
 
 #[cfg(test)]
@@ -153,5 +214,16 @@ mod tests {
         );
         assert!(!heard(&[("begin", 0), ("feed:put", 1)]).is_up_to_date(&written));
         assert!(!heard(&[("begin", 0)]).is_up_to_date(&written));
+    }
+
+    #[test]
+    fn an_open_feed_that_ends_is_a_flaw_and_one_that_did_not_open_makes_room() {
+        let mut heard = Heard::default();
+        heard.fails(&failed(Standing::New, Met::Cut, String::new()));
+        heard.fails(&failed(Standing::New, Met::Room, String::new()));
+        assert_eq!((heard.cut, heard.flaws.len()), (2, 0));
+        heard.fails(&failed(Standing::Known, Met::Cut, String::new()));
+        heard.fails(&failed(Standing::Known, Met::Room, String::new()));
+        assert_eq!((heard.cut, heard.flaws.len()), (2, 2));
     }
 }

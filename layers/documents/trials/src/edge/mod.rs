@@ -9,14 +9,20 @@
 //! | [`wire`] | the bytes that they send |
 //! | [`rogue`] | one of them on its connection |
 //! | [`crowd`] | all of them, in a mix |
+//! | [`promise`] | the promise of the gateway to callers with the token |
+//! | [`caller`] | a caller on a connection whose standing it knows |
 //! | [`honest`], [`listener`] | clients that write and read; one that follows the live feed |
+//! | [`company`] | all honest clients |
 
 pub mod args;
+pub mod caller;
+pub mod company;
 pub mod crowd;
 pub mod gate;
 pub mod honest;
 pub mod kind;
 pub mod listener;
+pub mod promise;
 pub mod report;
 pub mod rogue;
 pub mod run;

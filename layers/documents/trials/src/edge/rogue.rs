@@ -1,6 +1,7 @@
 //! A client that does harm, on its connection.
 
 use std::net::SocketAddr;
+use std::ops::Range;
 use std::time::Duration;
 
 use rand::RngExt as _;
@@ -20,8 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const UNREAD: u32 = 4 << 10;
 /// The bytes that a client reads at once.
 const ROOM: usize = 4 << 10;
-/// The longest pause between two bytes.
-const PAUSE_MAX_MS: u64 = 1_000;
+/// The pauses of a client that comes again before the idle time of the gateway is over, as parts of that
+/// time. On a slow machine the gateway reads late, so half of the time is left for that.
+const WITHIN: Range<f64> = 0.25..0.5;
+/// The pauses of a client that holds a request, and rests for longer than the idle time all the same.
+const BEYOND: Range<f64> = 1.25..2.0;
+/// How long a client stays that goes before the idle time is over.
+const EARLY: Range<f64> = 0.1..0.5;
+/// How long others stay: less than the idle time, or more than twice as long. The gateway looks once in
+/// that time whether a request has come, so it ends a connection after up to twice the time.
+const LATE: Range<f64> = 0.1..3.0;
+/// How long a client waits for the gateway to end its connection. That is far more than the idle time.
+const PATIENCE_AT_END: Duration = Duration::from_secs(30);
 
 /// How a client fared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,30 +43,56 @@ pub enum Fared {
     Ended,
     /// It went by itself.
     Went,
+    /// It waited for the gateway to end its connection, in vain.
+    Kept,
 }
 
 /// How long a client stays, unless the gateway ends its connection.
-pub fn life(kind: Kind, rng: &mut StdRng) -> Duration {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stay {
+    /// It goes by itself after this time.
+    For(Duration),
+    /// It waits for that end, which is due.
+    UntilEnded,
+}
+
+/// How long a client of a kind stays. Of those that the gateway has to end, every second one goes before
+/// that.
+pub fn stay(kind: Kind, rng: &mut StdRng) -> Stay {
     if kind.vanishes() {
-        Duration::from_millis(rng.random_range(1..300))
-    } else {
-        IDLE.mul_f64(rng.random_range(0.1..3.0))
+        return Stay::For(Duration::from_millis(rng.random_range(1..300)));
+    }
+    match (kind.has_to_end(), rng.random_range(0..2)) {
+        (false, _) => Stay::For(IDLE.mul_f64(rng.random_range(LATE))),
+        (true, 0) => Stay::For(IDLE.mul_f64(rng.random_range(EARLY))),
+        (true, _) => Stay::UntilEnded,
     }
 }
 
+/// The pause of a client between two requests, or two bytes. A stranger keeps its place by that alone.
+/// A request of a caller keeps its connection however long it rests, so some of them rest for long.
+fn pause(kind: Kind, rng: &mut StdRng) -> Duration {
+    let rests = kind.is_caller() && rng.random_range(0..2) == 0;
+    IDLE.mul_f64(rng.random_range(if rests { BEYOND } else { WITHIN }))
+}
+
 /// Lives until it goes by itself, or the gateway ends the connection.
-pub async fn live(address: SocketAddr, kind: Kind, life: Duration, mut rng: StdRng) -> Fared {
+pub async fn live(address: SocketAddr, kind: Kind, stay: Stay, mut rng: StdRng) -> Fared {
     let Ok(Ok(mut stream)) = timeout(PATIENCE, connected(address, kind)).await else {
         return Fared::Refused;
     };
-    let ended = timeout(life, act(&mut stream, kind, &mut rng)).await;
+    let (time, otherwise) = match stay {
+        Stay::For(time) => (time, Fared::Went),
+        Stay::UntilEnded => (PATIENCE_AT_END, Fared::Kept),
+    };
+    let ended = timeout(time, act(&mut stream, kind, &mut rng)).await;
     if kind.vanishes() || rng.random_range(0..3) == 0 {
         // The connection ends by a reset.
         let _ = stream.set_zero_linger();
     }
     match ended {
         Ok(()) => Fared::Ended,
-        Err(_) => Fared::Went,
+        Err(_) => otherwise,
     }
 }
 
@@ -77,7 +114,7 @@ async fn act(stream: &mut TcpStream, kind: Kind, rng: &mut StdRng) {
         let _ = stream.shutdown().await;
     }
     let (mut reader, mut writer) = stream.split();
-    let pause = Duration::from_millis(rng.random_range(50..PAUSE_MAX_MS));
+    let pause = pause(kind, rng);
     match kind.habit() {
         Habit::Deaf => std::future::pending().await,
         Habit::Waits => while is_open(&mut reader, ROOM).await {},
@@ -113,5 +150,34 @@ async fn write_on(
     tokio::select! {
         () = reads => {}
         () = writes => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rand::SeedableRng as _;
+
+    use super::*;
+
+    #[test]
+    fn a_stranger_comes_again_within_the_idle_time_and_some_callers_rest_beyond_it() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut longest = |kind| (0..1_000).map(|_| pause(kind, &mut rng)).max();
+        assert!(longest(Kind::Stranger) <= Some(IDLE / 2));
+        assert!(longest(Kind::StrangeBody) <= Some(IDLE / 2));
+        assert!(longest(Kind::SlowBody) > Some(IDLE));
+    }
+
+    #[test]
+    fn a_client_that_has_to_end_goes_within_the_idle_time_or_waits_for_the_end() {
+        let mut rng = StdRng::seed_from_u64(1);
+        let mut stays = |kind| (0..100).map(|_| stay(kind, &mut rng)).collect::<Vec<_>>();
+        for kind in Kind::ALL.into_iter().filter(|kind| kind.has_to_end()) {
+            let stays = stays(kind);
+            assert!(stays.contains(&Stay::UntilEnded));
+            let goes_late = |stay: &Stay| matches!(stay, Stay::For(time) if *time > IDLE / 2);
+            assert!(!stays.iter().any(goes_late));
+        }
+        assert!(!stays(Kind::Stranger).contains(&Stay::UntilEnded));
     }
 }

@@ -1,4 +1,5 @@
-//! One request, and its answer.
+//! One request, and its answer. Each wait has a limit. No request is sent twice, since a repeat would be
+//! answered as one.
 
 use anyhow::{Context as _, Result};
 use reqwest::{Client, Method, Response};
@@ -28,7 +29,7 @@ impl Caller {
     /// Asks for content.
     ///
     /// # Errors
-    /// There is no answer.
+    /// There is no answer in time.
     pub async fn ask(&self, request: &Request) -> Result<Answer> {
         let url = format!("{}content/{}", self.url, request.path);
         let mut call = self.client.request(request.method.clone(), url);
@@ -36,8 +37,10 @@ impl Caller {
             call = call.header(*name, value);
         }
         let body = request.body.clone().unwrap_or_default();
-        let answer = call.bearer_auth(TOKEN).body(body).send().await?;
-        Answer::of(answer).await
+        let call = call.bearer_auth(TOKEN).body(body);
+        let answer = async { Answer::of(call.send().await?).await };
+        let what = format!("the answer to {} {}", request.method, request.path);
+        storage_tests::bounded(&what, answer).await
     }
 
     /// Puts a document, and waits until that has landed. Returns a cursor behind it.
@@ -53,8 +56,12 @@ impl Caller {
         };
         let answer = self.ask(&request).await?;
         anyhow::ensure!((200..300).contains(&answer.status), "{answer:?}");
-        let end = self.get("_changes?since=now", None).await?;
-        let end: Value = serde_json::from_str(&end.error_for_status()?.text().await?)?;
+        let end = async {
+            let end = self.get("_changes?since=now", None).await?;
+            Ok(end.error_for_status()?.text().await?)
+        };
+        let end = storage_tests::bounded("the end of the landed feed", end).await?;
+        let end: Value = serde_json::from_str(&end)?;
         let cursor = end.get("last_seq").and_then(Value::as_str);
         Ok(cursor.context("last_seq")?.to_owned())
     }
@@ -62,10 +69,10 @@ impl Caller {
     /// The status of the landed feed behind a cursor.
     ///
     /// # Errors
-    /// There is no answer.
+    /// There is no answer in time.
     pub async fn changes(&self, since: &str) -> Result<u16> {
-        let page = self.get(&format!("_changes?since={since}"), None).await?;
-        Ok(page.status().as_u16())
+        let resource = format!("_changes?since={since}");
+        Ok(self.get(&resource, None).await?.status().as_u16())
     }
 
     /// Comes back to the live feed behind an id, puts a document, and returns the names of all events
@@ -100,6 +107,8 @@ impl Caller {
         if let Some(id) = id {
             call = call.header("last-event-id", id);
         }
-        Ok(call.bearer_auth(TOKEN).send().await?)
+        let begun = async { Ok(call.bearer_auth(TOKEN).send().await?) };
+        let what = format!("the beginning of the answer to GET {resource}");
+        storage_tests::bounded(&what, begun).await
     }
 }

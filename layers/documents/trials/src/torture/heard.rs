@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use storage_tests::torture::oracle::Flaw;
 
-use super::follower::Heard;
+use super::follower::{Heard, changes};
+use super::order::judge_order;
 use super::receiver::At;
 use super::told::Told;
 
@@ -34,12 +35,13 @@ pub fn is_up_to_date(heard: &[Heard], told: &[Told]) -> bool {
 }
 
 /// The flaws of what a follower heard: a change that never landed, one that is missing between two
-/// others without a word that it should read again, and a last one that is missing. A follower that
-/// heard no change was none.
+/// others without a word that it should read again, a last one that is missing, and a wrong order. A
+/// follower that heard no change was none.
 #[must_use]
 pub fn judge_follower(heard: &[Heard], told: &[Told]) -> Vec<Flaw> {
     let mut flaws = follow(heard, &chains(told)).1;
-    if !heard.iter().any(|heard| matches!(heard, Heard::Change(_))) {
+    flaws.extend(judge_order(heard));
+    if changes(heard) == 0 {
         flaws.push(Flaw::new("live", "", "a follower heard no change"));
     }
     if !is_up_to_date(heard, told) {
@@ -54,9 +56,13 @@ type Places<'a> = BTreeMap<&'a str, usize>;
 fn follow<'a>(heard: &'a [Heard], chains: &Chains<'_>) -> (Places<'a>, Vec<Flaw>) {
     let (mut known, mut flaws) = (Places::new(), Vec::new());
     for heard in heard {
-        let Heard::Change(told) = heard else {
-            known.clear();
-            continue;
+        let told = match heard {
+            Heard::Change(told) => told,
+            Heard::First | Heard::Reset => {
+                known.clear();
+                continue;
+            }
+            Heard::Back | Heard::Begin | Heard::Id(_) => continue,
         };
         let tags = chains.get(told.path.as_str());
         let Some(at) = tags.and_then(|tags| tags.get(told.etag.as_str()).copied()) else {
@@ -131,50 +137,87 @@ pub fn judge_sink(got: &[At], told: &[Told]) -> Vec<Flaw> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::Value;
-
     use super::*;
+    use crate::torture::told::tests::told;
 
-    fn told(number: u64, path: &str, etag: &str) -> Told {
-        Told {
-            id: format!("0.1.{number}"),
-            method: "feed:put".to_owned(),
-            path: path.to_owned(),
-            revision: number,
-            count: None,
-            etag: etag.to_owned(),
-            prev: None,
-            body: Value::Null,
+    /// What a follower hears that comes back before each of these parts.
+    fn heard(parts: &[&[&Told]]) -> Vec<Heard> {
+        let mut heard = vec![Heard::First];
+        for part in parts {
+            heard.push(Heard::Begin);
+            heard.extend(part.iter().map(|told| Heard::Change((*told).clone())));
+            heard.push(Heard::Back);
         }
+        heard
     }
 
-    fn heard(told: &[&Told]) -> Vec<Heard> {
-        told.iter()
-            .map(|told| Heard::Change((*told).clone()))
-            .collect()
+    fn details(flaws: &[Flaw]) -> String {
+        let details = flaws.iter().map(|flaw| flaw.detail.as_str());
+        details.collect::<Vec<_>>().join("; ")
     }
 
     #[test]
     fn a_follower_may_hear_twice_or_begin_anew_but_miss_nothing() {
         let all = [told(1, "a", "1"), told(2, "a", "2"), told(3, "a", "3")];
         let [one, two, three] = &all;
+        let reset = |rest: &[&Told]| {
+            let mut heard = heard(&[&[one]]);
+            heard.extend([Heard::Begin, Heard::Reset]);
+            heard.extend(rest.iter().map(|told| Heard::Change((*told).clone())));
+            heard
+        };
         for good in [
-            heard(&[one, two, three]),
-            heard(&[two, three]),
-            heard(&[one, two, one, two, three]),
+            heard(&[&[one, two, three]]),
+            heard(&[&[two, three]]),
+            heard(&[&[one, two], &[one, two, three]]),
+            reset(&[three]),
         ] {
-            assert!(judge_follower(&good, &all).is_empty(), "{good:?}");
+            let flaws = judge_follower(&good, &all);
+            assert!(flaws.is_empty(), "{flaws:?} in {good:?}");
         }
-        let mut anew = heard(&[one]);
-        anew.push(Heard::Anew);
-        anew.extend(heard(&[three]));
-        assert!(judge_follower(&anew, &all).is_empty());
-        for bad in [
-            heard(&[one, three]),
-            heard(&[one, two]),
-            heard(&[one, two, three, &told(4, "a", "4")]),
+        let (never, before) = (told(4, "a", "4"), "was told after Some");
+        for (bad, words) in [
+            (heard(&[&[one, three]]), before),
+            (heard(&[&[one], &[three]]), before),
+            (heard(&[&[one, two]]), "has not heard the last change"),
+            (reset(&[two]), "has not heard the last change"),
+            (heard(&[&[one, two, three, &never]]), "never landed"),
+            (heard(&[&[]]), "heard no change"),
+            (heard(&[&[one, two, three, two]]), "again, or late"),
         ] {
-            assert_eq!(judge_follower(&bad, &all).len(), 1, "{bad:?}");
+            let flaws = judge_follower(&bad, &all);
+            assert!(details(&flaws).contains(words), "{flaws:?} in {bad:?}");
+            assert_eq!(flaws.len(), 1, "{flaws:?} in {bad:?}");
+        }
+    }
+
+    #[test]
+    fn a_follower_is_up_to_date_once_it_knows_the_last_change_of_each_path_that_it_knows() {
+        let all = [told(1, "a", "1"), told(2, "b", "2"), told(3, "a", "3")];
+        let [one, two, three] = &all;
+        assert!(is_up_to_date(&heard(&[&[two]]), &all));
+        assert!(is_up_to_date(&heard(&[&[one, two, three]]), &all));
+        assert!(!is_up_to_date(&heard(&[&[one, two]]), &all));
+    }
+
+    #[test]
+    fn a_reader_reads_each_change_once_and_none_is_taken_back() {
+        let mut other = told(1, "b", "1");
+        other.id = "1.1.1".to_owned();
+        let (one, two) = (told(1, "a", "1"), told(2, "a", "2"));
+        let whole = [one.clone(), two.clone(), other.clone()];
+        // Partitions may come in any order.
+        let along = [other.clone(), one.clone(), two.clone()];
+        assert!(judge_reader(&along, &whole).is_none());
+        for bad in [
+            vec![one.clone(), two.clone()],
+            vec![one.clone(), other.clone()],
+            vec![one.clone(), one.clone(), two.clone(), other.clone()],
+            vec![two.clone(), one.clone(), other.clone()],
+            vec![one, told(2, "a", "9"), other],
+        ] {
+            assert!(judge_reader(&bad, &whole).is_some(), "{bad:?}");
+            assert!(judge_reader(&whole, &bad).is_some(), "{bad:?}");
         }
     }
 
@@ -183,8 +226,14 @@ mod tests {
         let all = [told(1, "a", "1"), told(2, "a", "2")];
         let (one, two) = ((0, 1, 1), (0, 1, 2));
         assert!(judge_sink(&[one, two, one, two], &all).is_empty());
-        for bad in [vec![one], vec![two, one], vec![one, two, (0, 1, 3)]] {
-            assert_eq!(judge_sink(&bad, &all).len(), 1, "{bad:?}");
+        for (bad, words) in [
+            (vec![one], "never came"),
+            (vec![two, one], "came first after"),
+            (vec![one, two, (0, 1, 3)], "never landed"),
+        ] {
+            let flaws = judge_sink(&bad, &all);
+            assert!(details(&flaws).contains(words), "{flaws:?}");
+            assert_eq!(flaws.len(), 1, "{bad:?}");
         }
     }
 }

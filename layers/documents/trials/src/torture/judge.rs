@@ -281,6 +281,100 @@ mod tests {
         assert_eq!(gap, ["answers", "revisions", "stored"]);
     }
 
+    /// The flaws that answers to the right feed have beside a broken one, in words.
+    fn details(change: impl Fn(&mut Vec<Told>)) -> String {
+        let right = history();
+        let asked: Vec<Asked> = right.iter().map(asked).collect();
+        let mut told = history();
+        change(&mut told);
+        let flaws = judge(&asked, &told, &finals(&right));
+        let details = flaws.into_iter().map(|flaw| flaw.detail);
+        details.collect::<Vec<_>>().join("; ")
+    }
+
+    #[test]
+    fn each_broken_event_is_found_by_its_own_check() {
+        let lost = details(|told| drop(told.pop()));
+        assert!(lost.contains("change has no event"), "{lost}");
+        let twice = details(|told| told.extend(told.last().cloned()));
+        assert!(twice.contains("a change has several events"), "{twice}");
+        assert!(twice.contains("an event comes twice, or late"), "{twice}");
+        let elsewhere = details(|told| told[1].path = "b".to_owned());
+        assert!(elsewhere.contains("is told elsewhere"), "{elsewhere}");
+        let tag = details(|told| told[1].etag = "9".to_owned());
+        assert!(tag.contains("differs from the answer"), "{tag}");
+        let id = details(|told| told[1].id = "0.1.9".to_owned());
+        assert!(id.contains("differs from the answer"), "{id}");
+        let nowhere = details(|told| told[1].id = "9".to_owned());
+        assert!(nowhere.contains("an event without a place"), "{nowhere}");
+        let gap = details(|told| told[1].revision = 9);
+        assert!(gap.contains("a revision comes after 1"), "{gap}");
+        let nobody = details(|told| told.push(self::told(4, ("b", 1), (0, "n"))));
+        assert!(nobody.contains("nobody asked for the change"), "{nobody}");
+        let chain = details(|told| told[1].prev = None);
+        assert!(chain.contains("comes after the tag"), "{chain}");
+    }
+
+    #[test]
+    fn stored_documents_that_no_event_tells_are_found() {
+        let right = history();
+        let asked: Vec<Asked> = right.iter().map(asked).collect();
+        let check = |change: &dyn Fn(&mut Finals)| {
+            let mut finals = finals(&right);
+            change(&mut finals);
+            let flaws = judge(&asked, &right, &finals);
+            flaws.iter().map(|flaw| flaw.check).collect::<Vec<_>>()
+        };
+        assert!(check(&|_| {}).is_empty());
+        let more = check(&|finals| {
+            let a = finals.documents["a"].clone();
+            finals.documents.insert("b".to_owned(), a);
+        });
+        assert_eq!(more, ["stored"]);
+        let fewer = check(&|finals| drop(finals.documents.remove("a")));
+        assert_eq!(fewer, ["stored"]);
+        let list = check(&|finals| {
+            finals
+                .collections
+                .insert("g~".to_owned(), (Some(2), Some(1)));
+        });
+        assert_eq!(list, ["counts"]);
+    }
+
+    #[test]
+    fn a_deletion_is_told_if_and_only_if_somebody_asked_for_it() {
+        let mut right = history();
+        let mut gone = told(4, ("a", 3), (2, ""));
+        (gone.method, gone.body) = ("feed:delete".to_owned(), Value::Null);
+        let mut all: Vec<Asked> = right.iter().map(asked).collect();
+        let mut finals = finals(&right);
+        finals.documents.remove("a");
+        right.push(gone.clone());
+        let ask = |end| Asked {
+            path: "a".to_owned(),
+            kind: Kind::Delete,
+            token: String::new(),
+            end,
+        };
+        let flaws = |all: &[Asked], told: &[Told]| {
+            let flaws = deletions(all, told).into_iter().map(|flaw| flaw.detail);
+            flaws.collect::<Vec<_>>().join("; ")
+        };
+        assert!(flaws(&all, &right).contains("1 deletions are told"));
+        for end in [End::NotApplied, End::Unknown] {
+            let is_explained = end == End::Unknown;
+            all.push(ask(end));
+            assert_eq!(judge(&all, &right, &finals).is_empty(), is_explained);
+            all.pop();
+        }
+        let first = Some((gone.etag.clone(), gone.id.clone()));
+        all.push(ask(End::Acked { revision: 3, first }));
+        assert!(judge(&all, &right, &finals).is_empty());
+        assert!(flaws(&all, &right[..3]).contains("has no event"));
+        right[3].revision = 4;
+        assert!(flaws(&all, &right).contains("has no event"));
+    }
+
     #[test]
     fn an_answer_of_unknown_outcome_may_have_an_event_and_a_refused_one_may_not() {
         let right = history();

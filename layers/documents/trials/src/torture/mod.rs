@@ -14,7 +14,7 @@
 //! | [`told`] | the changes that the landed feed tells |
 //! | [`follower`], [`receiver`] | a client of the live feed; the receiver of a sink |
 //! | [`finals`] | the stored data after a run |
-//! | [`judge`](mod@judge), [`state`], [`heard`] | the conditions on all of these |
+//! | [`judge`](mod@judge), [`state`], [`heard`], [`order`] | the conditions on all of these |
 
 pub mod args;
 pub mod client;
@@ -24,6 +24,7 @@ pub mod follower;
 pub mod heard;
 pub mod history;
 pub mod judge;
+pub mod order;
 pub mod outbox;
 pub mod owned;
 pub mod place;

@@ -1,24 +1,16 @@
 //! Documents and items that one client alone writes. It knows their state after each answer, so it
 //! sees at once whether a change was lost, made twice, or not shown.
 
-use std::time::Duration;
-
 use anyhow::Result;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
-use tokio::time::Instant;
 
 use super::client::{Answer, Outcome, Request};
 use super::history::{History, Kind};
 use super::play::Player;
 use super::told::head;
-
-/// A late copy of a request can still arrive for so long: a gateway stands still for some seconds,
-/// and then works at a request for up to 10 s. The storage knows the last 16 keys of a document, so
-/// a client that goes on at once could outrun a copy.
-const REST: Duration = Duration::from_secs(15);
 
 /// A document or an item of one client.
 #[derive(Debug)]
@@ -30,7 +22,6 @@ pub struct Owned {
     tag: Option<String>,
     /// The last revision that an answer had.
     revision: u64,
-    rests_until: Option<Instant>,
 }
 
 /// A change that a client wants.
@@ -39,7 +30,6 @@ struct Wanted {
     kind: Kind,
     token: String,
     after: Option<Map<String, Value>>,
-    is_conditional: bool,
 }
 
 impl Owned {
@@ -51,16 +41,11 @@ impl Owned {
             body: None,
             tag: None,
             revision: 0,
-            rests_until: None,
         }
     }
 
     fn is_item(&self) -> bool {
         head(&self.path) != self.path
-    }
-
-    fn rests(&self) -> bool {
-        self.rests_until.is_some_and(|until| Instant::now() < until)
     }
 
     fn want(&self, rng: &mut StdRng, token: String) -> Wanted {
@@ -79,8 +64,8 @@ impl Owned {
         };
         let mut headers = vec![("idempotency-key", token.clone())];
         let tag = self.tag.clone().filter(|_| rng.random_range(0..2) == 0);
-        let is_conditional = self.body.is_some() && tag.is_some();
-        headers.extend(tag.filter(|_| is_conditional).map(|tag| ("if-match", tag)));
+        let tag = tag.filter(|_| self.body.is_some());
+        headers.extend(tag.map(|tag| ("if-match", tag)));
         if self.body.is_none() && rng.random_range(0..2) == 0 {
             headers.push(("if-none-match", "*".to_owned()));
         }
@@ -102,7 +87,6 @@ impl Owned {
                 token
             },
             after,
-            is_conditional,
         }
     }
 
@@ -176,32 +160,25 @@ impl Player {
     pub(super) async fn change_own(&mut self) -> Result<()> {
         let at = self.rng.random_range(0..self.owned.len());
         let token = self.token();
-        let Some(owned) = self.owned.get(at).filter(|owned| !owned.rests()) else {
+        let Some(owned) = self.owned.get(at) else {
             return Ok(());
         };
         let wanted = owned.want(&mut self.rng, token);
-        let carried = self.carry_out(&wanted.request).await;
+        let answer = self.carry_out(&wanted.request).await;
         let Wanted { kind, token, .. } = &wanted;
         let path = &wanted.request.path;
-        self.record(
-            (path, *kind, token),
-            carried.as_ref().map(|carried| &carried.answer),
-        )?;
-        let (Some(carried), Some(owned)) = (carried, self.owned.get_mut(at)) else {
+        self.record((path, *kind, token), answer.as_ref())?;
+        let (Some(answer), Some(owned)) = (answer, self.owned.get_mut(at)) else {
             return Ok(());
         };
-        let answer = &carried.answer;
         if answer.outcome() == Outcome::Made {
-            owned.made(wanted.after, answer, &self.history);
+            owned.made(wanted.after, &answer, &self.history);
         } else {
             let detail = format!(
                 "{:?} {:?} is refused with {}: {}; known were {:?} and tag {:?}",
                 kind, wanted.request.headers, answer.status, answer.body, owned.body, owned.tag
             );
             self.history.flaw("refusals", path, detail);
-        }
-        if carried.was_unknown && !wanted.is_conditional {
-            owned.rests_until = Some(Instant::now() + REST);
         }
         Ok(())
     }

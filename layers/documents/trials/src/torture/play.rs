@@ -36,12 +36,6 @@ pub struct Player {
     pub(super) is_over: Arc<AtomicBool>,
 }
 
-/// The last answer to a change with a key, and whether some try had none.
-pub(super) struct Carried {
-    pub(super) answer: Answer,
-    pub(super) was_unknown: bool,
-}
-
 impl Player {
     /// The client of this number.
     #[must_use]
@@ -99,7 +93,7 @@ impl Player {
     }
 
     /// As [`carry_out`].
-    pub(super) async fn carry_out(&mut self, request: &Request) -> Option<Carried> {
+    pub(super) async fn carry_out(&mut self, request: &Request) -> Option<Answer> {
         let to = (&self.client, &*self.history);
         carry_out(to, &mut self.rng, request).await
     }
@@ -132,20 +126,14 @@ pub(super) async fn carry_out(
     (client, history): (&Client, &History),
     rng: &mut StdRng,
     request: &Request,
-) -> Option<Carried> {
-    let (begun, mut was_unknown) = (Instant::now(), false);
+) -> Option<Answer> {
+    let begun = Instant::now();
     while begun.elapsed() < LIMIT {
         let answer = client.ask(rng, request).await;
-        let outcome = answer.as_ref().map_or(Outcome::Unknown, Answer::outcome);
-        match (outcome, answer) {
-            (Outcome::Made | Outcome::Refused, Some(answer)) => {
-                return Some(Carried {
-                    answer,
-                    was_unknown,
-                });
-            }
-            (Outcome::NotMade, _) => {}
-            _ => was_unknown = true,
+        let is_last =
+            |answer: &Answer| matches!(answer.outcome(), Outcome::Made | Outcome::Refused);
+        if let Some(answer) = answer.filter(is_last) {
+            return Some(answer);
         }
         sleep(Duration::from_millis(rng.random_range(10..200))).await;
     }

@@ -14,9 +14,11 @@ use super::args::Args;
 use super::client::Client;
 use super::company::Company;
 use super::finals::{caught_up, stored};
+use super::follower::changes;
 use super::heard::{judge_follower, judge_reader, judge_sink};
 use super::history::History;
 use super::judge::judge;
+use super::order;
 use super::place::Place;
 use super::report::{Counts, Report};
 use super::shared;
@@ -56,7 +58,8 @@ pub async fn run(args: &Args, exe: &Path) -> Result<Report> {
         reads: history.reads(),
         repeats: history.repeats(),
         events: told.len(),
-        heard: heard.iter().map(Vec::len).sum(),
+        heard: heard.iter().map(|heard| changes(heard)).sum(),
+        caught_up: heard.iter().map(|heard| order::caught_up(heard)).sum(),
         sink_away: place.receiver.turned_away(),
         torment,
         flaws,

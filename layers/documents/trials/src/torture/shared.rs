@@ -122,8 +122,7 @@ impl Player {
             body: Some(json!({ "by": token }).to_string()),
             headers: vec![("idempotency-key", token.clone())],
         };
-        let carried = self.carry_out(&request).await;
-        let answer = carried.map(|carried| carried.answer);
+        let answer = self.carry_out(&request).await;
         let path = answer.as_ref().and_then(|answer| answer.body.get("path"));
         let path = path.and_then(Value::as_str).unwrap_or(collection);
         self.record((path, Kind::Post, &token), answer.as_ref())

@@ -117,3 +117,34 @@ impl Reader {
         }
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    pub(in crate::torture) fn told(number: u64, path: &str, etag: &str) -> Told {
+        Told {
+            id: format!("0.1.{number}"),
+            method: "feed:put".to_owned(),
+            path: path.to_owned(),
+            revision: number,
+            count: None,
+            etag: etag.to_owned(),
+            prev: None,
+            body: Value::Null,
+        }
+    }
+
+    #[test]
+    fn only_a_whole_id_is_a_place() {
+        let at = |id: &str| {
+            let mut told = told(1, "a", "1");
+            told.id = id.to_owned();
+            told.at()
+        };
+        assert_eq!(at("1.2.3"), Some((1, 2, 3)));
+        for bad in ["", "1.2", "1.2.x", "1.-2.3"] {
+            assert_eq!(at(bad), None, "{bad}");
+        }
+    }
+}
