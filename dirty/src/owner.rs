@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Applied, Cell, Epoch, Field, Mutation, Owner, Position, Version};
+use storage_model::{Applied, Cell, Epoch, Evicted, Field, Mutation, Owner, Position, Version};
 
 use crate::{HotError, Session};
 
@@ -223,16 +223,6 @@ pub enum Refusal {
     /// A write of a session that was not confirmed in this epoch. Claim the session, and save on
     /// condition of the owner's version.
     Unconfirmed(Epoch),
-}
-
-/// The result of an eviction.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Evicted {
-    /// The hash is gone, or was not there.
-    Gone,
-    /// The hash stays. It has unlanded marks or marks on probation, or a session holds the owner.
-    /// It goes with the last of these.
-    WhenLanded,
 }
 
 /// Owners: their hashes, exist markers, and the right to load them from the cold tier.

@@ -8,6 +8,7 @@
 //! | [`mutation`] | [`Mutation`], [`Change`], [`Condition`], [`Applied`]: a write and its result |
 //! | [`cell`] | [`Cell`], [`Row`]: the state of a field, in both tiers |
 //! | [`feed`] | [`Position`], [`Event`], [`Note`], [`Cursor`]: changes in their order |
+//! | [`flush`] | [`Flushed`], [`Evicted`]: owners that land at once or leave the hot tier |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: how a caller can react to an error |
 //! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
 //! | [`limits`] | [`Limits`], [`DEADLINE_MAX`]: the largest names, values and calls, and the longest deadline |
@@ -26,6 +27,7 @@ pub mod clock;
 pub mod database;
 pub mod durability;
 pub mod feed;
+pub mod flush;
 pub mod ids;
 pub mod intercept;
 pub mod limits;
@@ -46,6 +48,7 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::DatabaseId;
 pub use durability::Durability;
 pub use feed::{Content, Cursor, CursorTooOld, Event, Lead, NoPosition, Note, Position};
+pub use flush::{Evicted, Flushed};
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use intercept::{Broken, Intercept};
 pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};

@@ -4,9 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::Evicted;
-use storage_model::{Change, Durability, Field, Owner, Partition, Scope, Version, tries};
-use storage_tiers::Flushed;
+use storage_model::{Change, Durability, Evicted, Field, Flushed, Owner, Partition, Scope, Version, tries};
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Shared;

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use storage_config::DurabilitySettings;
-use storage_model::{Applied, Durability, Epoch, Outcome, Owner, Version};
-use storage_tiers::Flushed;
+use storage_model::{Applied, Durability, Epoch, Flushed, Outcome, Owner, Version};
 
 use crate::core::Core;
 use crate::{Error, Kind, Result};

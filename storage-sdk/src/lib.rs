@@ -30,57 +30,51 @@
 //! The book has a guide with examples for each part, and the guarantees and limits. It is the folder `book`
 //! of the repository, and `./scripts/book` builds it as HTML.
 //!
-//! | module | concept |
+//! | items | concept |
 //! | --- | --- |
-//! | [`storage`] | [`Storage`]: open, stats, close |
-//! | [`backup`] | [`Backup`]: a copy of an embedded database while the game runs |
-//! | [`builder`] | [`StorageBuilder`]: a storage with other parts |
-//! | [`world`] | [`World`]: the owners of one app and region |
-//! | [`byte`] | [`ByteStorage`], [`ByteOwner`]: bytes per field |
-//! | [`object`] | [`ObjStorage`]: serde objects |
-//! | [`save_object`] | [`SaveObject`]: the place of a type's objects |
-//! | [`codec`] | objects to bytes and back |
-//! | [`write`](mod@write) | [`Write`]: condition, durability, deadline and id of a write |
-//! | [`read`] | [`Record`]: the fields that a read found |
-//! | [`value`] | [`Value`]: the new value of a field |
-//! | [`transaction`] | [`Transaction`]: several owners in one step, with bounds and conditions |
-//! | [`bulk`] | [`Bulk`]: many writes in one call |
-//! | [`session`] | [`Session`], [`Entities`]: one server at a time writes an owner |
-//! | [`feed`] | [`Changes`](feed::Changes), [`Live`](feed::Live): changes in their order |
-//! | [`owners`] | [`OwnerPages`]: the list of owners |
-//! | [`durability`] | [`Durability`], [`Safety`]: the safety that a write asks for, and the safety that it reached |
-//! | [`ack`] | [`Ack`], [`Counters`]: the acknowledgement of a write |
-//! | [`error`] | [`Error`], [`Kind`]: failures, and the reaction of a caller |
+//! | [`Storage`], [`StorageBuilder`] | open, stats, close, and a storage with other parts |
+//! | [`World`] | the owners of one app and region |
+//! | [`ByteStorage`], [`ByteOwner`], [`Record`], [`Value`] | bytes per field |
+//! | [`ObjStorage`], [`SaveObject`], [`codec`] | serde objects, their places and their bytes |
+//! | [`Write`], [`Ack`], [`Counters`] | condition, durability, deadline and id of a write, and its acknowledgement |
+//! | [`Transaction`], [`Part`], [`Receipt`] | several owners in one step, with bounds and conditions |
+//! | [`Bulk`] | many writes in one call |
+//! | [`Sessions`], [`Session`], [`Entities`] | one server at a time writes an owner |
+//! | [`feed`] | changes in their order, landed or at once |
+//! | [`OwnerPages`] | the list of owners |
+//! | [`Durability`], [`Safety`] | the safety that a write asks for, and the safety that it reached |
+//! | [`Backup`] | a copy of an embedded database while the game runs |
+//! | [`Error`], [`Kind`] | failures, and the reaction of a caller |
 
 extern crate self as storage_sdk;
 
-pub mod ack;
+mod ack;
 mod background;
 mod backpressure;
-pub mod backup;
+mod backup;
 #[cfg(doctest)]
 mod book;
-pub mod builder;
-pub mod bulk;
-pub mod byte;
+mod builder;
+mod bulk;
+mod byte;
 pub mod codec;
 mod core;
-pub mod durability;
-pub mod error;
+mod durability;
+mod error;
 pub mod feed;
 mod measure;
-pub mod object;
-pub mod owners;
-pub mod read;
+mod object;
+mod owners;
+mod read;
 mod refresh;
-pub mod save_object;
-pub mod session;
-pub mod storage;
-pub mod transaction;
+mod save_object;
+mod session;
+mod storage;
+mod transaction;
 mod unheard;
-pub mod value;
-pub mod world;
-pub mod write;
+mod value;
+mod world;
+mod write;
 
 pub use ack::{Ack, Counters};
 pub use backup::Backup;
@@ -104,12 +98,12 @@ pub use world::World;
 pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
-pub use storage_dirty::{Evicted, HotStore};
+pub use storage_dirty::HotStore;
 pub use storage_model::{
-    Bytes, Clock, Durability, Field, Ids, Limits, ManualClock, OpId, Outcome, Owner, RandomIds,
+    Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, Limits, ManualClock, OpId, Outcome, Owner, RandomIds,
     Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;
 pub(crate) use storage_tiers::Home;
-pub use storage_tiers::{Flushed, Tiers};
+pub use storage_tiers::Tiers;

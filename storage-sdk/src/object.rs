@@ -8,9 +8,7 @@ use std::ops::Deref;
 use std::pin::Pin;
 use std::time::Duration;
 
-use storage_dirty::Evicted;
-use storage_model::{Bytes, OpId, Outcome, Owner, Version, tries};
-use storage_tiers::Flushed;
+use storage_model::{Bytes, Evicted, Flushed, OpId, Outcome, Owner, Version, tries};
 
 use crate::{
     Ack, ByteOwner, ByteStorage, Durability, Error, Kind, OwnerId, Record, Result, SaveObject,

@@ -55,7 +55,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 /// - `Conflict`: the condition does not hold.
 /// - `NotInteger` and `Overflow`: see [`ByteOwner::incr`].
 /// - `NotLanded`: see [`ByteOwner::purge`].
-/// - `Held`: a session holds the owner. See [`session`](crate::session).
+/// - `Held`: a session holds the owner. See [`Sessions`](crate::Sessions).
 /// - `Overloaded`, `OutOfMemory`, `UnsafeEviction`, `Durability`, `Unpaired`: the state of the
 ///   tiers does not allow the write.
 /// - `Closed`: the storage was closed; see [`Storage::close`](crate::Storage::close).

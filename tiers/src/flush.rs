@@ -4,21 +4,11 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use storage_dirty::{Collected, HotError, HotKind, LandedRow, Settle, SnapshotId};
-use storage_model::{Epoch, Field, Owner, Row, Version, tries};
+use storage_model::{Epoch, Field, Flushed, Owner, Row, Version, tries};
 use storage_sql::LandError;
 
 use crate::bisect::{self, Noted};
 use crate::{TierError, Tiers, Units};
-
-/// The result of a flush.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Flushed {
-    /// All changes of the owner up to this version are in the database.
-    pub version: Version,
-    /// How many rows this call committed. While a mark of the owner stands, that includes fields
-    /// that had landed before. 0 if no map names the owner.
-    pub rows: usize,
-}
 
 impl Tiers {
     /// Commits all data of an owner to the database, and returns when it is there. The marks stay
@@ -91,13 +81,7 @@ impl Tiers {
             }
             let rows = rows_of(&wanted, &collected);
             let Some(version) = version_of(owner, &wanted, &collected) else {
-                return Ok((
-                    Flushed {
-                        version: Version::ZERO,
-                        rows: 0,
-                    },
-                    collected.epoch,
-                ));
+                return Ok((Flushed::new(Version::ZERO, 0), collected.epoch));
             };
             // ORDER: after the hash. If no map names the owner then, all fields of that read have
             // landed.
@@ -105,20 +89,14 @@ impl Tiers {
                 continue;
             };
             if !is_marked || rows.is_empty() {
-                return Ok((Flushed { version, rows: 0 }, collected.epoch));
+                return Ok((Flushed::new(version, 0), collected.epoch));
             }
             let whole = (wanted, collected, units);
             let Some(outcome) = self.land_whole(owner, &whole, &rows).await? else {
                 continue;
             };
             return match outcome.into_iter().next() {
-                None => Ok((
-                    Flushed {
-                        version,
-                        rows: rows.len(),
-                    },
-                    whole.1.epoch,
-                )),
+                None => Ok((Flushed::new(version, rows.len()), whole.1.epoch)),
                 Some((row, fault)) => Err(refused(&row.owner, row.field.to_string(), fault)),
             };
         }

@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use storage_coalesce::{Coalescer, Group};
-use storage_model::{Epoch, Owner, Partition, tries};
+use storage_model::{Epoch, Flushed, Owner, Partition, tries};
 
-use crate::flush::{Flushed, rows_of, version_of};
+use crate::flush::{rows_of, version_of};
 use crate::{TierError, Tiers};
 
 /// The most writes of one flush. Each of them reads a whole owner.
@@ -118,10 +118,9 @@ impl Tiers {
                 .collect();
             let has_landed = |owner: &&Owner| !refused.contains(units.lead(owner));
             let flushed = |owner: &Owner| {
-                let flushed = Flushed {
-                    version: version_of(owner, wanted, collected).unwrap_or_default(),
-                    rows: rows.iter().filter(|row| row.owner == *owner).count(),
-                };
+                let version = version_of(owner, wanted, collected).unwrap_or_default();
+                let rows = rows.iter().filter(|row| row.owner == *owner).count();
+                let flushed = Flushed::new(version, rows);
                 (owner.clone(), Ok((flushed, collected.epoch)))
             };
             return Ok(owners.iter().filter(has_landed).map(flushed).collect());

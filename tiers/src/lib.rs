@@ -44,7 +44,6 @@ mod whole;
 
 pub use epoch::landed_here;
 pub use error::TierError;
-pub use flush::Flushed;
 pub use home::Home;
 pub use leases::Leases;
 pub use load::{FullLoad, LoadCounts};

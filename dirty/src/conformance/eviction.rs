@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use storage_model::{Change, Epoch, Version};
+use storage_model::{Change, Epoch, Evicted, Version};
 
 use super::harness::{Harness, above, all_rows, fault, landed_rows, live, owner, set};
 use super::{Life, field};
-use crate::{Evicted, Expire, Filled, HotKind, Marker, Probation, Rejected, Settle};
+use crate::{Expire, Filled, HotKind, Marker, Probation, Rejected, Settle};
 
 /// Landed data may go at any time.
 pub async fn a_clean_hash_is_evicted_at_once_and_its_marker_stays(h: &Harness) {

@@ -1,13 +1,13 @@
 //! Landed marks on probation (H33).
 
-use storage_model::{Change, DatabaseId, Epoch, Owner, Partition, Version};
+use storage_model::{Change, DatabaseId, Epoch, Evicted, Owner, Partition, Version};
 
 use super::field;
 use super::harness::{
     Harness, above, accepted, all_rows, fault, landed_rows, live, lock_of, owner, set,
 };
 use crate::{
-    Adopt, Entry, Evicted, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected,
+    Adopt, Entry, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected,
     Settle, Snapshot, Window,
 };
 

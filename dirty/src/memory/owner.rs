@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_model::sabotage::is_kept;
-use storage_model::{Epoch, Mutation, Owner, Partition};
+use storage_model::{Epoch, Evicted, Mutation, Owner, Partition};
 
 use super::partition::in_epoch;
 use super::state::{PartState, Present};
 use super::store::MemoryStore;
 use super::{fill, observe, read};
-use crate::{Evicted, Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
+use crate::{Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
 
 #[async_trait]
 impl Owners for MemoryStore {

@@ -5,13 +5,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use redis::Value;
-use storage_model::{Epoch, Mutation, Owner};
+use storage_model::{Epoch, Evicted, Mutation, Owner};
 
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::Command;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{Evicted, Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
+use crate::{Filled, HotError, HotRead, Load, Mutated, Observed, Owners, Read};
 
 #[async_trait]
 impl Owners for RedisStore {
