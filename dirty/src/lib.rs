@@ -57,8 +57,7 @@ pub use memory::MemoryStore;
 pub use memory_use::{Evictions, MemoryUse};
 pub use open::{open, open_for_reading};
 pub use owner::{
-    Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Owners, Read,
-    Refusal,
+    Fields, Filled, Header, HotRead, Load, Marker, Mutated, Observed, Owners, Read, Refusal,
 };
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};

@@ -17,6 +17,7 @@
 //! | `hot` | the hot tiers that land, and which of them has each partition |
 //! | `feed` | events of the feed, and rows that are ahead of them |
 //! | `sink` | how far sinks have got, and the events that they refused |
+//! | `range` | rows of the owners between two ids |
 //! | `sweep` | deletes rows of purged fields |
 //! | `hooks` | rows that follow from landed rows, by definitions in the database |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
@@ -42,7 +43,6 @@ mod classify;
 mod cold;
 mod connections;
 mod database;
-mod documents;
 mod engine;
 mod exec;
 mod fault;
@@ -56,6 +56,7 @@ mod owners;
 pub mod pairing;
 mod partition;
 mod pool;
+mod range;
 mod read;
 mod registry;
 #[cfg(any(test, feature = "sabotage"))]
@@ -73,12 +74,12 @@ pub use batch::{
     Batch, Events, FeedEnds, Fence, Hook, HotTier, Loaded, Parked, PartitionRecord, PurgedPage,
     Raise, Raised, RowKey,
 };
-pub use documents::{DocumentStore, ItemPage};
 pub use error::{ColdError, ColdKind, LandError, RowFault};
 pub use open::{
     Alone, is_in_use, migrate, open, open_alone, open_for_pairing, open_for_reading, open_through,
     pending_sql, schema_state,
 };
 pub use pairing::{ColdPairing, Pair};
+pub use range::{RangeStore, RowRange};
 pub use schema::SchemaState;
 pub use store::{ColdStore, EventStore, HookStore, HotTierStore, SinkStore, SweepStore};

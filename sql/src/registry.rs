@@ -6,8 +6,8 @@ use crate::engine::Session;
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
-    documents, exec, feed, fence, hooks, hot, owners, pairing, partition, read, schema, sink,
-    sweep, upsert,
+    exec, feed, fence, hooks, hot, owners, pairing, partition, range, read, schema, sink, sweep,
+    upsert,
 };
 
 /// The statements of each module that declares some.
@@ -16,6 +16,7 @@ const MODULES: [&[&Statement]; 14] = [
     schema::STATEMENTS,
     read::STATEMENTS,
     owners::STATEMENTS,
+    range::STATEMENTS,
     partition::STATEMENTS,
     fence::STATEMENTS,
     upsert::STATEMENTS,
@@ -25,7 +26,6 @@ const MODULES: [&[&Statement]; 14] = [
     sink::STATEMENTS,
     hooks::STATEMENTS,
     sweep::STATEMENTS,
-    documents::STATEMENTS,
 ];
 
 /// Every statement.

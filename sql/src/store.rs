@@ -10,8 +10,8 @@ use storage_model::{
 };
 
 use crate::{
-    Batch, ColdError, ColdPairing, DocumentStore, FeedEnds, Fence, Hook, HotTier, LandError,
-    Loaded, Pair, Parked, PartitionRecord, PurgedPage, Raise, Raised, RowKey,
+    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, HotTier, LandError, Loaded, Pair, Parked,
+    PartitionRecord, PurgedPage, Raise, Raised, RangeStore, RowKey,
 };
 
 /// Versioned rows, one for each field of each owner, and one record for each partition.
@@ -29,7 +29,7 @@ pub trait ColdStore:
     + HookStore
     + SweepStore
     + HotTierStore
-    + DocumentStore
+    + RangeStore
     + Send
     + Sync
     + fmt::Debug

@@ -4,7 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Change, Durability, Evicted, Field, Flushed, Owner, Partition, Scope, Version, tries};
+use storage_model::{
+    Change, Durability, Evicted, Field, Flushed, Owner, Partition, Scope, Version, tries,
+};
 
 use crate::bulk::{Bulk, Changes};
 use crate::core::Shared;

@@ -41,6 +41,7 @@
 //! | [`Bulk`] | many writes in one call |
 //! | [`Sessions`], [`Session`], [`Entities`] | one server at a time writes an owner |
 //! | [`feed`] | changes in their order, landed or at once |
+//! | [`layer`] | the door for layers above the storage |
 //! | [`OwnerPages`] | the list of owners |
 //! | [`Durability`], [`Safety`] | the safety that a write asks for, and the safety that it reached |
 //! | [`Backup`] | a copy of an embedded database while the game runs |
@@ -62,6 +63,7 @@ mod core;
 mod durability;
 mod error;
 pub mod feed;
+pub mod layer;
 mod measure;
 mod object;
 mod owners;
@@ -100,8 +102,8 @@ pub use write::Write;
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_dirty::HotStore;
 pub use storage_model::{
-    Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, Limits, ManualClock, OpId, Outcome, Owner, RandomIds,
-    Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
+    Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, Limits, ManualClock, OpId, Outcome,
+    Owner, RandomIds, Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub use storage_sql::ColdStore;

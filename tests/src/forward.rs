@@ -1,7 +1,7 @@
 //! The parts of a cold tier that a decorator of the tests leaves as they are.
 
 /// Implements [`EventStore`](storage_sql::EventStore), [`HookStore`](storage_sql::HookStore),
-/// [`DocumentStore`](storage_sql::DocumentStore), [`HotTierStore`](storage_sql::HotTierStore) and
+/// [`RangeStore`](storage_sql::RangeStore), [`HotTierStore`](storage_sql::HotTierStore) and
 /// [`SweepStore`](storage_sql::SweepStore) for a type by its field `cold`.
 macro_rules! rest {
     ($decorator:ty) => {
@@ -79,12 +79,12 @@ macro_rules! rest {
         }
 
         #[async_trait::async_trait]
-        impl storage_sql::DocumentStore for $decorator {
-            async fn items(
+        impl storage_sql::RangeStore for $decorator {
+            async fn between(
                 &self,
-                page: &storage_sql::ItemPage,
+                range: &storage_sql::RowRange,
             ) -> Result<Vec<storage_model::Row>, storage_sql::ColdError> {
-                self.cold.items(page).await
+                self.cold.between(range).await
             }
         }
 

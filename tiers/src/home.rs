@@ -20,9 +20,9 @@ use storage_model::{
     Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope, SinkName,
 };
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, FeedEnds, Fence,
-    Hook, HookStore, HotTier, HotTierStore, ItemPage, LandError, Loaded, Pair, Parked,
-    PartitionRecord, PurgedPage, Raise, Raised, RowKey, SinkStore, SweepStore,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, FeedEnds, Fence, Hook,
+    HookStore, HotTier, HotTierStore, LandError, Loaded, Pair, Parked, PartitionRecord, PurgedPage,
+    Raise, Raised, RangeStore, RowKey, RowRange, SinkStore, SweepStore,
 };
 use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -520,11 +520,14 @@ impl HotTierStore for AtHome {
 }
 
 #[async_trait]
-impl DocumentStore for AtHome {
-    async fn items(&self, page: &ItemPage) -> Result<Vec<Row>, ColdError> {
-        let page = page.clone();
-        self.call("items", move |cold| async move { cold.items(&page).await })
-            .await
+impl RangeStore for AtHome {
+    async fn between(&self, range: &RowRange) -> Result<Vec<Row>, ColdError> {
+        let range = range.clone();
+        self.call(
+            "between",
+            move |cold| async move { cold.between(&range).await },
+        )
+        .await
     }
 }
 

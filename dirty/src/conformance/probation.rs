@@ -7,8 +7,8 @@ use super::harness::{
     Harness, above, accepted, all_rows, fault, landed_rows, live, lock_of, owner, set,
 };
 use crate::{
-    Adopt, Entry, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected,
-    Settle, Snapshot, Window,
+    Adopt, Entry, Expire, HotKind, Lock, Map, Mutated, Probation, Refusal, Rejected, Settle,
+    Snapshot, Window,
 };
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {

@@ -1,8 +1,8 @@
 //! The sweeper: ends documents whose time to live is over, removes items of deleted collections, and
 //! forgets idempotency keys.
 
-use storage_model::{Field, Row};
-use storage_sql::ItemPage;
+use storage_sdk::Field;
+use storage_sdk::layer::{Row, RowRange};
 
 use crate::collection::{Landed, path_of};
 use crate::edit::Edit;
@@ -25,7 +25,7 @@ fn limit_of(bytes: usize, rows: usize) -> usize {
 #[derive(Debug)]
 pub struct Sweeper {
     documents: Documents,
-    page: ItemPage,
+    range: RowRange,
     landed: Landed,
 }
 
@@ -50,11 +50,11 @@ impl Documents {
     pub fn sweeper(&self) -> Result<Sweeper> {
         Ok(Sweeper {
             documents: self.clone(),
-            page: ItemPage {
+            range: RowRange {
                 scope: self.world.scope().clone(),
                 logic_type: DOCUMENT.to_owned(),
                 // Documents, items and entries of keys have it.
-                field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
+                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
                 from: String::new(),
                 before: "\u{10ffff}".to_owned(),
                 removed: false,
@@ -77,11 +77,7 @@ impl Sweeper {
     /// # Cancel safety
     /// Documents of the page may or may not be swept.
     pub async fn step(&mut self) -> Result<Swept> {
-        let cold = self.documents.storage.tiers().cold();
-        let rows = cold
-            .items(&self.page)
-            .await
-            .map_err(storage_sdk::Error::from)?;
+        let rows = self.documents.cold.rows(&self.range).await?;
         let (mut swept, mut failed, mut bytes) = (Swept::default(), Ok(()), 0_usize);
         for row in &rows {
             bytes = bytes.saturating_add(row.cell.value().len());
@@ -90,10 +86,10 @@ impl Sweeper {
                 failed = Err(error);
             }
         }
-        let is_full = rows.len() == self.page.limit;
-        self.page.limit = limit_of(bytes, rows.len());
+        let is_full = rows.len() == self.range.limit;
+        self.range.limit = limit_of(bytes, rows.len());
         match rows.last() {
-            Some(last) if is_full => self.page.from = format!("{}\0", last.owner.id()),
+            Some(last) if is_full => self.range.from = format!("{}\0", last.owner.id()),
             _ => swept.is_whole = self.turn(),
         }
         failed.map(|()| swept)
@@ -103,15 +99,15 @@ impl Sweeper {
     fn turn(&mut self) -> bool {
         // Collections may be deleted until the next pass.
         self.landed = Landed::default();
-        let page = &mut self.page;
+        let range = &mut self.range;
         // What was forgotten has landed as removed some time later.
-        let (next, removed) = match page.logic_type.as_str() {
+        let (next, removed) = match range.logic_type.as_str() {
             DOCUMENT => (ITEM, false),
             ITEM => (KEY, false),
-            _ if !page.removed => (KEY, true),
+            _ if !range.removed => (KEY, true),
             _ => (DOCUMENT, false),
         };
-        (page.logic_type, page.removed, page.from) = (next.to_owned(), removed, String::new());
+        (range.logic_type, range.removed, range.from) = (next.to_owned(), removed, String::new());
         next == DOCUMENT
     }
 

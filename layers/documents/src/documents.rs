@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use storage_sdk::layer::ColdTier;
 use storage_sdk::{
     ByteOwner, ByteStorage, Bytes, Clock, Storage, SystemClock, Timestamp, Version, World,
 };
@@ -53,6 +54,7 @@ pub struct Documents {
     pub(crate) storage: Storage,
     pub(crate) world: World,
     pub(crate) bytes: ByteStorage,
+    pub(crate) cold: ColdTier,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) generations: Arc<Generations>,
     pub(crate) turns: Arc<Turns>,
@@ -71,6 +73,7 @@ impl Documents {
         Ok(Self {
             storage: storage.clone(),
             bytes: world.bytes(),
+            cold: ColdTier::of(storage),
             world,
             clock: Arc::new(SystemClock),
             generations: Arc::default(),

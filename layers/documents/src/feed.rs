@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use storage_sdk::ByteOwner;
 use storage_sdk::feed::{Content, Cursor, Event as Told, Partition, Position};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::{Documents, Error, Event, Kind, Path, Prefixes, Result};
+use crate::{Documents, Event, Path, Prefixes, Result};
 
 /// The most events of a page.
 pub const CHANGES_MAX: usize = 1_000;
@@ -14,8 +14,6 @@ pub const CHANGES_MAX: usize = 1_000;
 const PAGE_BYTES: usize = 8 << 20;
 /// The most events of all paths that a page looks at.
 const READ_MAX: usize = 100_000;
-/// How often the end of a wait is looked for.
-const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// What the feed tells.
 #[derive(Debug, Clone)]
@@ -133,14 +131,9 @@ impl Documents {
         let until = Instant::now() + within;
         owner.flush(within).await?;
         let end = self.storage.live([owner.partition()]).await?.cursor();
-        while !self.has_landed(&end).await? {
-            if Instant::now() >= until {
-                let message = "the change is in the database, but its event is not yet";
-                return Err(Error::new(Kind::Contended, message));
-            }
-            sleep(LOOK_EVERY).await;
-        }
-        Ok(())
+        let message = "the change is in the database, but its event is not yet";
+        let left = until.saturating_duration_since(Instant::now());
+        self.until_landed(&end, left, message).await
     }
 
     /// The end of the landed feed.
@@ -156,7 +149,7 @@ impl Documents {
     /// # Errors
     /// `Storage`: the hot tier is away.
     pub async fn hot_end(&self) -> Result<Cursor> {
-        let count = self.storage.tiers().hot().partition_count();
+        let count = self.cold.partitions();
         let live = self.storage.live((0..count).map(Partition)).await?;
         Ok(live.cursor())
     }
@@ -171,7 +164,7 @@ impl Documents {
     /// Nothing changes.
     pub async fn state(&self, partition: u32, position: Position) -> Result<Option<State>> {
         let partition = Partition(partition);
-        let count = self.storage.tiers().hot().partition_count();
+        let count = self.cold.partitions();
         if partition.0 >= count || position.number == 0 {
             return Ok(None);
         }
@@ -182,11 +175,7 @@ impl Documents {
         if notes.events.iter().any(is_it) {
             return Ok(Some(State::Accepted));
         }
-        let cold = self.storage.tiers().cold();
-        let ends = cold
-            .feeds(&[partition])
-            .await
-            .map_err(storage_sdk::Error::from)?;
+        let ends = self.cold.ends(&[partition]).await?;
         let ends = ends.first().map(|ends| (ends.last, ends.trimmed));
         let Some((last, trimmed)) = ends.filter(|(last, _)| position <= *last) else {
             return Ok(None);
@@ -194,8 +183,7 @@ impl Documents {
         if position <= trimmed {
             return Ok(Some(State::Landed));
         }
-        let events = cold.events(partition, before, 1).await;
-        let events = events.map_err(storage_sdk::Error::from)?;
+        let events = self.cold.events(partition, before, 1).await?;
         let is_there = events.iter().any(is_it);
         Ok((is_there && position <= last).then_some(State::Landed))
     }

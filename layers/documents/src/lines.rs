@@ -4,11 +4,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use storage_model::{Field, Row};
-use storage_sdk::Timestamp;
-use storage_sdk::feed::{Cursor, Position};
-use storage_sql::ItemPage;
-use tokio::time::{Instant, sleep};
+use storage_sdk::feed::Cursor;
+use storage_sdk::layer::{Row, RowRange};
+use storage_sdk::{Field, Timestamp};
 
 use crate::collection::{Landed, path_of};
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
@@ -16,8 +14,6 @@ use crate::{Call, Changed, Document, Documents, Error, Kind, Path, Result};
 
 /// The rows of one step.
 const ROWS: usize = 256;
-/// How often an export looks whether earlier changes have landed.
-const EVERY: Duration = Duration::from_millis(50);
 
 /// A document or an item.
 #[derive(Serialize, Deserialize)]
@@ -34,7 +30,7 @@ struct Line {
 pub struct Export {
     documents: Documents,
     prefix: String,
-    page: ItemPage,
+    range: RowRange,
     landed: Landed,
     is_done: bool,
 }
@@ -46,22 +42,16 @@ impl Documents {
     /// # Errors
     /// `Storage`: a tier can't be read. `Contended`: the changes have not landed in this time.
     pub async fn export(&self, prefix: &str, until: &Cursor, within: Duration) -> Result<Export> {
-        let end = Instant::now() + within;
-        while !self.has_landed(until).await? {
-            if Instant::now() >= end {
-                let message = "earlier changes have not landed in time; try again later";
-                return Err(Error::new(Kind::Contended, message));
-            }
-            sleep(EVERY).await;
-        }
+        let message = "earlier changes have not landed in time; try again later";
+        self.until_landed(until, within, message).await?;
         let group = group_of(prefix);
         Ok(Export {
             documents: self.clone(),
             prefix: prefix.to_owned(),
-            page: ItemPage {
+            range: RowRange {
                 scope: self.world.scope().clone(),
                 logic_type: DOCUMENT.to_owned(),
-                field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
+                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
                 before: behind(&group),
                 from: group,
                 removed: false,
@@ -73,14 +63,22 @@ impl Documents {
         })
     }
 
-    pub(crate) async fn has_landed(&self, until: &Cursor) -> Result<bool> {
-        let landed = self.storage.feed_end().await?;
-        // Numbers go on in later epochs. The end of a partition without a note has number 0.
-        let mut places = until.positions();
-        Ok(places.all(|(partition, end)| {
-            let at = landed.of(partition).unwrap_or(Position::ZERO);
-            at.number >= end.number
-        }))
+    /// Waits until all changes up to a place have landed.
+    ///
+    /// # Errors
+    /// `Contended`, with this message: they have not in time. `Storage`.
+    pub(crate) async fn until_landed(
+        &self,
+        until: &Cursor,
+        within: Duration,
+        message: &str,
+    ) -> Result<()> {
+        match self.cold.until_landed(until, within).await {
+            Err(error) if error.kind() == storage_sdk::Kind::Timeout => {
+                Err(Error::new(Kind::Contended, message))
+            }
+            landed => Ok(landed?),
+        }
     }
 
     /// Puts the document or the item of one line of an export.
@@ -129,14 +127,10 @@ impl Export {
     /// `Storage`: a tier can't be read. `Corrupt`: a stored document is none that this layer wrote.
     pub async fn next(&mut self) -> Result<Option<String>> {
         while !self.is_done {
-            let cold = self.documents.storage.tiers().cold();
-            let rows = cold
-                .items(&self.page)
-                .await
-                .map_err(storage_sdk::Error::from)?;
+            let rows = self.documents.cold.rows(&self.range).await?;
             let is_last = rows.len() < ROWS;
             if let Some(last) = rows.last() {
-                self.page.from = format!("{}\0", last.owner.id());
+                self.range.from = format!("{}\0", last.owner.id());
             }
             let mut lines = String::new();
             for row in &rows {
@@ -157,7 +151,7 @@ impl Export {
 
     /// Goes on with the items behind the documents.
     fn turn(&mut self) {
-        if self.page.logic_type == ITEM {
+        if self.range.logic_type == ITEM {
             self.is_done = true;
             return;
         }
@@ -167,9 +161,9 @@ impl Export {
             _ => self.prefix.clone(),
         };
         let from = group_of(&collection);
-        self.page.logic_type = ITEM.to_owned();
-        self.page.before = behind(&from);
-        self.page.from = from;
+        self.range.logic_type = ITEM.to_owned();
+        self.range.before = behind(&from);
+        self.range.from = from;
     }
 
     /// The line of a row, unless the document is not there any more.

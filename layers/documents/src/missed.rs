@@ -78,9 +78,7 @@ impl Pages {
             return Ok(page);
         }
         let limit = room_behind(after);
-        let cold = documents.storage.tiers().cold();
-        let events = cold.events(partition, after, limit).await;
-        let events = events.map_err(storage_sdk::Error::from)?;
+        let events = documents.cold.events(partition, after, limit).await?;
         Ok(self.keep_all((partition, after), events))
     }
 

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::time::Duration;
 
-use storage_model::OWNERS_MAX;
+use storage_sdk::layer::OWNERS_MAX;
 
 use crate::{Conditions, Edit, Error, Kind, Path, Place, Result};
 

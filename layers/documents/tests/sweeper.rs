@@ -106,17 +106,17 @@ async fn keys_are_forgotten_after_a_day_and_not_before() -> Result<()> {
     assert_eq!(pass(&mut sweeper).await?.forgotten, 0);
     assert!(documents.put(&path, b"1", &cached).await?.is_repeat);
     // The values of the old one are given up, once the worker has cleared its marks.
-    let removed = storage_sql::ItemPage {
+    let removed = storage_sdk::layer::RowRange {
         scope: storage.world("a", "r")?.scope().clone(),
         logic_type: "key".to_owned(),
-        field: storage_model::Field::new("d")?,
+        fields: vec![storage_sdk::Field::new("d")?],
         from: String::new(),
         before: "~".to_owned(),
         removed: true,
         backwards: false,
         limit: 10,
     };
-    let cold = storage.tiers().cold();
+    let cold = storage_sdk::layer::ColdTier::of(&storage);
     storage
         .world("a", "r")?
         .bytes()
@@ -125,7 +125,7 @@ async fn keys_are_forgotten_after_a_day_and_not_before() -> Result<()> {
         .durability(Durability::Landed { timeout: SOON })
         .await?;
     let end = std::time::Instant::now() + SOON;
-    while !cold.items(&removed).await?.is_empty() {
+    while !cold.rows(&removed).await?.is_empty() {
         pass(&mut sweeper).await?;
         assert!(std::time::Instant::now() < end, "its rows stay");
     }

@@ -2,7 +2,7 @@
 
 use storage_model::{Bytes, Cell, Owner, Row, Scope};
 
-use crate::ItemPage;
+use crate::RowRange;
 
 use super::{Harness, field, live, owner, sorted};
 
@@ -238,18 +238,18 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
         ..live(&item("{c~}1/9"), "d", "", 2)
     });
     h.land(rows).await;
-    let page = |from: &str, before: &str, backwards: bool, limit: usize| ItemPage {
+    let page = |from: &str, before: &str, backwards: bool, limit: usize| RowRange {
         removed: false,
         scope: Scope::new("game", "eu").unwrap(),
         logic_type: "item".into(),
-        field: field("d"),
+        fields: vec![field("d")],
         from: from.into(),
         before: before.into(),
         backwards,
         limit,
     };
-    let read = async |page: ItemPage| {
-        let rows = h.store.items(&page).await.unwrap();
+    let read = async |page: RowRange| {
+        let rows = h.store.between(&page).await.unwrap();
         let values = rows.iter().map(|row| match &row.cell {
             Cell::Live(value) | Cell::Removed(value) => String::from_utf8(value.to_vec()).unwrap(),
             Cell::Purged => panic!("a purged row"),
@@ -264,7 +264,7 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
     assert_eq!(read(page(all.0, "{c~}1/6", true, 9)).await, "53210");
     assert_eq!(read(page(all.0, all.1, false, 0)).await, "");
     for backwards in [false, true] {
-        let removed = ItemPage {
+        let removed = RowRange {
             removed: true,
             ..page(all.0, all.1, backwards, 9)
         };

@@ -11,6 +11,7 @@ use axum::response::sse::{Event as Line, KeepAlive, Sse};
 use futures::StreamExt as _;
 use storage_documents::filter::Filter;
 use storage_sdk::feed::{Cursor, Event as Told, Live, LiveEvent};
+use storage_sdk::layer::ColdTier;
 use storage_sdk::{Kind, Storage};
 use tokio::sync::{Notify, broadcast, watch};
 use tokio::time::{sleep, timeout};
@@ -202,7 +203,7 @@ impl Hub {
             Problem::new(problem::STORAGE, message)
         })?;
         if self.tail().rests && !self.is_draining() {
-            let partitions = 0..self.storage.tiers().hot().partition_count();
+            let partitions = 0..ColdTier::of(&self.storage).partitions();
             let partitions = partitions.map(storage_sdk::feed::Partition);
             let live = self.storage.live(partitions).await;
             let live = live.map_err(storage_documents::Error::from)?;

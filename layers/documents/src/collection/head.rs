@@ -3,8 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use storage_model::Field;
-use storage_sdk::{ByteOwner, Part, Record, Version};
+use storage_sdk::{ByteOwner, Field, Owner, Part, Record, Version};
 
 use crate::history;
 use crate::stored::{BODY, DOCUMENT, Found, HEAD, ITEM, REVISION, counter};
@@ -112,7 +111,7 @@ pub(crate) fn ids_of(collection: &str, generation: u64) -> (String, String) {
 }
 
 /// The path of the document, the item or the collection that an owner keeps.
-pub(crate) fn path_of(owner: &storage_model::Owner) -> Option<Path> {
+pub(crate) fn path_of(owner: &Owner) -> Option<Path> {
     let id = owner.id();
     match owner.logic_type() {
         DOCUMENT | HEAD => Path::new(collection_of(id)?).ok(),
@@ -158,11 +157,7 @@ impl Documents {
     pub(crate) async fn landed_generation(&self, collection: &str) -> Result<u64> {
         let owner = self.head_owner(collection)?;
         let field = Field::new(GENERATION).map_err(storage_sdk::Error::from)?;
-        let cold = self.storage.tiers().cold();
-        let rows = cold
-            .load_fields(owner.owner(), std::slice::from_ref(&field))
-            .await;
-        let rows = rows.map_err(storage_sdk::Error::from)?;
+        let rows = self.cold.fields(owner.owner(), &[field]).await?;
         let value = rows.first().and_then(|row| row.cell.live());
         let number = value.and_then(|value| std::str::from_utf8(value).ok()?.parse().ok());
         Ok(number.unwrap_or_default())

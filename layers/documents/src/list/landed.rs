@@ -1,7 +1,6 @@
 //! The head of a collection as the database knows it.
 
-use storage_model::Field;
-use storage_sdk::Version;
+use storage_sdk::{Field, Version};
 
 use crate::collection::{COUNT, GENERATION, Head};
 use crate::stored::REVISION;
@@ -14,12 +13,7 @@ impl Documents {
         let field = |name: &str| Field::new(name).map_err(storage_sdk::Error::from);
         let fields = [field(GENERATION)?, field(REVISION)?, field(COUNT)?];
         let owner = self.head_owner(collection)?;
-        let rows = self
-            .storage
-            .tiers()
-            .cold()
-            .load_fields(owner.owner(), &fields);
-        let rows = rows.await.map_err(storage_sdk::Error::from)?;
+        let rows = self.cold.fields(owner.owner(), &fields).await?;
         let number = |name: &Field| {
             let row = rows.iter().find(|row| row.field == *name);
             let value = row.and_then(|row| row.cell.live());

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use storage_model::Field;
 use storage_sdk::feed::{Content, Position};
-use storage_sdk::{ByteOwner, Bytes, Timestamp, Version};
-use storage_sql::ItemPage;
+use storage_sdk::layer::RowRange;
+use storage_sdk::{ByteOwner, Bytes, Field, Timestamp, Version};
 
 use super::query::Query;
 use super::{Item, SKIP_MAX};
@@ -30,7 +29,7 @@ pub(super) struct Scan<'a> {
     collection: &'a str,
     generation: u64,
     /// The ids that are still to be read lie between these.
-    page: ItemPage,
+    range: RowRange,
     /// Items with changes that have not landed.
     fresh: BTreeSet<String>,
     /// The owner's id of the last item that was passed.
@@ -54,10 +53,10 @@ impl<'a> Scan<'a> {
             documents,
             collection,
             generation,
-            page: ItemPage {
+            range: RowRange {
                 scope: documents.world.scope().clone(),
                 logic_type: ITEM.to_owned(),
-                field: Field::new(BODY).map_err(storage_sdk::Error::from)?,
+                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
                 from,
                 before,
                 removed: false,
@@ -100,21 +99,21 @@ impl<'a> Scan<'a> {
     }
 
     fn raise(&mut self, from: String) {
-        if from > self.page.from {
-            self.page.from = from;
+        if from > self.range.from {
+            self.range.from = from;
         }
     }
 
     fn lower(&mut self, before: String) {
-        if before < self.page.before {
-            self.page.before = before;
+        if before < self.range.before {
+            self.range.before = before;
         }
     }
 
     /// Goes behind an item.
     fn pass(&mut self, owner_id: &str) {
         self.place = Some(owner_id.to_owned());
-        if self.page.backwards {
+        if self.range.backwards {
             self.lower(owner_id.to_owned());
         } else {
             self.raise(next(owner_id));
@@ -183,15 +182,8 @@ impl<'a> Scan<'a> {
             return Ok(None);
         }
         self.statements += 1;
-        let rows = self
-            .documents
-            .storage
-            .tiers()
-            .cold()
-            .items(&self.page)
-            .await;
-        let rows = rows.map_err(storage_sdk::Error::from)?;
-        let is_last = rows.len() < self.page.limit;
+        let rows = self.documents.cold.rows(&self.range).await?;
+        let is_last = rows.len() < self.range.limit;
         let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
         let mut bytes = 0_usize;
         for row in rows {
@@ -211,7 +203,7 @@ impl<'a> Scan<'a> {
     fn next_limit(&mut self, bytes: usize, rows: usize) {
         let average = bytes.checked_div(rows).unwrap_or(1).max(1);
         let fits = STATEMENT_BYTES.checked_div(average).unwrap_or(1).max(2);
-        self.page.limit = MORE_ROWS.min(fits).min(SKIP_MAX);
+        self.range.limit = MORE_ROWS.min(fits).min(SKIP_MAX);
     }
 
     /// Lays the fresh items over those of the database, as far as the rows reach.
@@ -231,7 +223,7 @@ impl<'a> Scan<'a> {
             }
             items.extend(self.item(&owner_id, state)?);
         }
-        if self.page.backwards {
+        if self.range.backwards {
             items.reverse();
         }
         match horizon {
@@ -242,7 +234,7 @@ impl<'a> Scan<'a> {
     }
 
     fn is_behind(&self, id: &str, end: &str) -> bool {
-        if self.page.backwards {
+        if self.range.backwards {
             id < end
         } else {
             id > end
@@ -251,7 +243,7 @@ impl<'a> Scan<'a> {
 
     /// The last id that this step covers. `None` if it covers all that is left.
     fn horizon(&self, seen: &BTreeMap<String, Seen>, is_last: bool) -> Option<String> {
-        let last = if self.page.backwards {
+        let last = if self.range.backwards {
             seen.first_key_value()
         } else {
             seen.last_key_value()
@@ -267,12 +259,12 @@ impl<'a> Scan<'a> {
 
     /// The fresh items up to an id, in order.
     fn fresh_until(&self, end: Option<&str>) -> Vec<String> {
-        let left = self.page.from.clone()..self.page.before.clone();
+        let left = self.range.from.clone()..self.range.before.clone();
         if left.is_empty() {
             return Vec::new();
         }
         let mut ids: Vec<String> = self.fresh.range(left).cloned().collect();
-        if self.page.backwards {
+        if self.range.backwards {
             ids.reverse();
         }
         ids.retain(|id| end.is_none_or(|end| !self.is_behind(id, end)));

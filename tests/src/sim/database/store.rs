@@ -8,9 +8,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, DocumentStore, EventStore, Events,
-    FeedEnds, Fence, Hook, HookStore, HotTier, HotTierStore, ItemPage, LandError, Loaded, Pair,
-    PartitionRecord, PurgedPage, Raise, Raised, RowFault, RowKey, SweepStore,
+    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, Hook,
+    HookStore, HotTier, HotTierStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise,
+    Raised, RangeStore, RowFault, RowKey, RowRange, SweepStore,
 };
 
 use super::server::Lockable;
@@ -414,16 +414,16 @@ impl HookStore for ModelStore {
     }
 }
 
-/// The simulator plays no documents.
+/// The simulator plays no layers.
 #[async_trait]
-impl DocumentStore for ModelStore {
-    async fn items(&self, page: &ItemPage) -> Result<Vec<Row>, ColdError> {
+impl RangeStore for ModelStore {
+    async fn between(&self, range: &RowRange) -> Result<Vec<Row>, ColdError> {
         Err(ColdError {
             kind: ColdKind::Settings,
-            operation: "items",
+            operation: "between",
             message: format!(
-                "the database of the simulator reads no page of {:?}",
-                page.logic_type
+                "the database of the simulator reads no range of {:?}",
+                range.logic_type
             ),
         })
     }

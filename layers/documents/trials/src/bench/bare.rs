@@ -21,7 +21,7 @@ use storage_tests::bench::talk::lines;
 use tokio::net::TcpListener;
 
 /// The storage's own statement for a page of items.
-const ITEMS: &str = include_str!("../../../../../sql/query/mysql/documents/read_items.sql");
+const ITEMS: &str = include_str!("../../../../../sql/query/mysql/rows_between.sql");
 /// The most items of a page, and the rows that the storage reads for it.
 const SIZE: usize = 100;
 const ROWS: u64 = 101;
@@ -82,7 +82,10 @@ impl Bare {
             redis,
             database,
             partitions: settings.redis.partitions,
-            items: items.replace("{table}", &settings.sql.table).into(),
+            items: items
+                .replace("{table}", &settings.sql.table)
+                .replace("{each ?}", "?")
+                .into(),
         })
     }
 
@@ -138,8 +141,8 @@ async fn list(
         .bind(&b"item"[..])
         .bind(from.as_bytes())
         .bind(before.as_bytes())
-        .bind(FIELD.as_bytes())
         .bind(0) // live ones
+        .bind(FIELD.as_bytes())
         .bind(ROWS);
     let rows = query.fetch_all(&bare.database).await.map_err(failed)?;
     Ok((JSON, array(&rows).map_err(failed)?))

@@ -1,0 +1,192 @@
+//! The door for layers: what a layer above the storage needs and a game does not.
+//!
+//! A layer reads landed data as it lies in the database, without its hot tier: rows by ranges of ids, ends
+//! of the feed, and its events. [`ColdTier`] is the way to all of that. Fresh data comes by the ordinary
+//! handles.
+//!
+//! | need | item |
+//! | --- | --- |
+//! | rows of one logic type between two ids | [`ColdTier::rows`], [`RowRange`] |
+//! | fields of an owner as landed | [`ColdTier::fields`] |
+//! | how far the feed of a partition reaches, and its events | [`ColdTier::ends`], [`ColdTier::events`] |
+//! | waiting until a place of the feed has landed | [`ColdTier::has_landed`], [`ColdTier::until_landed`] |
+//! | notes that have not landed | [`Storage::unlanded`] |
+//! | the number of partitions | [`ColdTier::partitions`] |
+//! | a change of the definitions of a hook | [`ColdTier::define`] |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use storage_model::{Cursor, Event, Field, Owner, Partition, Position};
+use tokio::time::{Instant, sleep};
+
+use crate::core::Shared;
+use crate::{Error, Kind, Result, Storage};
+
+pub use storage_model::{Cell, OWNERS_MAX, Row, Scope};
+pub use storage_sql::{FeedEnds, RowRange};
+
+/// How often the database is asked while somebody waits for a place of the feed.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+
+/// The database of a storage, as a layer reads it. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use std::time::Duration;
+/// use storage_sdk::layer::{ColdTier, RowRange};
+/// use storage_sdk::{Durability, Field, Storage};
+///
+/// let storage = Storage::in_memory().await?;
+/// let world = storage.world("mygame", "eu-1")?;
+/// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+/// for id in ["ann", "bo", "cy"] {
+///     let hero = world.bytes().owner("hero", id)?;
+///     hero.update([("level", "7"), ("name", id)]).durability(landed).await?;
+/// }
+/// let rows = ColdTier::of(&storage).rows(&RowRange {
+///     scope: world.scope().clone(),
+///     logic_type: "hero".into(),
+///     fields: vec![Field::new("name")?],
+///     from: "b".into(),
+///     before: "d".into(),
+///     removed: false,
+///     backwards: true,
+///     limit: 10,
+/// });
+/// let rows = rows.await?;
+/// assert_eq!(rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["cy", "bo"]);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ColdTier {
+    core: Shared,
+}
+
+impl ColdTier {
+    /// The database of a storage.
+    #[must_use]
+    pub fn of(storage: &Storage) -> Self {
+        Self {
+            core: Arc::clone(&storage.core),
+        }
+    }
+
+    /// The number of partitions: [`ByteOwner::partition`](crate::ByteOwner::partition) is below it.
+    #[must_use]
+    pub fn partitions(&self) -> u32 {
+        self.core.tiers.hot().partition_count()
+    }
+
+    /// Rows of the owners between two ids, in the order of the ids or against it. Fields without a row
+    /// are left out. If the range has several fields, the last owner of a full answer may have further
+    /// rows.
+    ///
+    /// # Errors
+    /// `ColdUnavailable`: the database is away. `Invalid`: the range has no field, or more than 512.
+    /// `Closed`: the storage was closed.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn rows(&self, range: &RowRange) -> Result<Vec<Row>> {
+        let cold = self.core.tiers.cold();
+        let read = async { Ok(cold.between(range).await?) };
+        self.core.while_open(read).await
+    }
+
+    /// Fields of an owner as they have landed, each as a row. Fields without a row are left out.
+    ///
+    /// # Errors
+    /// As [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>> {
+        let cold = self.core.tiers.cold();
+        let read = async { Ok(cold.load_fields(owner, fields).await?) };
+        self.core.while_open(read).await
+    }
+
+    /// How far the feeds of these partitions reach, in their order.
+    ///
+    /// # Errors
+    /// As [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn ends(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>> {
+        let cold = self.core.tiers.cold();
+        let read = async { Ok(cold.feeds(partitions).await?) };
+        self.core.while_open(read).await
+    }
+
+    /// Up to `limit` landed events of a partition behind a place, in their order. Events that were dropped
+    /// for their age are left out: compare [`ColdTier::ends`].
+    ///
+    /// # Errors
+    /// As [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn events(
+        &self,
+        partition: Partition,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<Event>> {
+        let cold = self.core.tiers.cold();
+        let read = async { Ok(cold.events(partition, after, limit).await?) };
+        self.core.while_open(read).await
+    }
+
+    /// Whether the feed has landed up to all places of a cursor.
+    ///
+    /// # Errors
+    /// As [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn has_landed(&self, until: &Cursor) -> Result<bool> {
+        let places: Vec<(Partition, Position)> = until.positions().collect();
+        let partitions: Vec<Partition> = places.iter().map(|(partition, _)| *partition).collect();
+        let ends = self.ends(&partitions).await?;
+        // Numbers go on in later epochs. The end of a partition without a note has number 0.
+        let mut pairs = places.iter().zip(&ends);
+        Ok(pairs.all(|((_, place), ends)| ends.last.number >= place.number))
+    }
+
+    /// Waits until the feed has landed up to all places of a cursor.
+    ///
+    /// # Errors
+    /// `Timeout`: it has not within this time. Otherwise as [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn until_landed(&self, until: &Cursor, within: Duration) -> Result<()> {
+        let end = Instant::now() + within;
+        while !self.has_landed(until).await? {
+            if Instant::now() >= end {
+                let message = format!("the feed has not landed up to {until} within {within:?}");
+                return Err(Error::new(Kind::Timeout, message));
+            }
+            sleep(LOOK_EVERY).await;
+        }
+        Ok(())
+    }
+
+    /// Counts a change of a hook's definitions, and says whether landings need the hook from now on.
+    ///
+    /// Afterwards no landing commits that knows only earlier definitions, and none at all by a program
+    /// that lacks a needed hook. The name has 1 to 64 bytes.
+    ///
+    /// # Errors
+    /// `Invalid`: the name is empty or too long. Otherwise as [`ColdTier::rows`].
+    ///
+    /// # Cancel safety
+    /// A dropped call may have committed or not. A repeat counts one more change, which is harmless.
+    pub async fn define(&self, hook: &str, is_needed: bool) -> Result<()> {
+        let cold = self.core.tiers.cold();
+        let defined = async { Ok(cold.define(hook, is_needed).await?) };
+        self.core.while_open(defined).await
+    }
+}
