@@ -77,12 +77,14 @@ impl StorageBuilder {
     }
 
     /// A hot tier that is already open. It replaces the hot tier of the settings.
+    #[cfg(feature = "engines")]
     pub fn hot(mut self, hot: Arc<dyn HotStore>) -> Self {
         self.hot = Some(hot);
         self
     }
 
     /// A cold tier that is already open. It replaces the cold tier of the settings.
+    #[cfg(feature = "engines")]
     pub fn cold(mut self, cold: Arc<dyn ColdStore>) -> Self {
         self.cold = Some(cold);
         self
@@ -143,6 +145,7 @@ impl StorageBuilder {
     /// With `false`, this work runs on the runtime of its opener and its callers. A simulation with
     /// its own time and schedule needs that. Once the runtime that opened the storage has ended,
     /// writes fail as `Closed`.
+    #[cfg(feature = "engines")]
     pub fn own_runtime(mut self, own: bool) -> Self {
         self.own_runtime = own;
         self

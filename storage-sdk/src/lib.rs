@@ -61,6 +61,8 @@ mod byte;
 pub mod codec;
 mod core;
 mod durability;
+#[cfg(feature = "engines")]
+pub mod engines;
 mod error;
 pub mod feed;
 pub mod layer;
@@ -100,12 +102,9 @@ pub use world::World;
 pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
-pub use storage_dirty::HotStore;
 pub use storage_model::{
     Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, Limits, ManualClock, OpId, Outcome,
     Owner, RandomIds, Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
 };
 pub use storage_sdk_derive::SaveObject;
-pub use storage_sql::ColdStore;
 pub(crate) use storage_tiers::Home;
-pub use storage_tiers::Tiers;

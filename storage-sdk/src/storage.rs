@@ -6,6 +6,7 @@ use std::time::Duration;
 use storage_config::Settings;
 use storage_landing::{Backlog, LandingWorker};
 use storage_model::{Cursor, Ids, Limits, OpId, Owner, Partition, Scope};
+#[cfg(feature = "engines")]
 use storage_tiers::Tiers;
 use tokio::time::{Instant, timeout_at};
 
@@ -288,7 +289,8 @@ impl Storage {
         self.core.limits
     }
 
-    /// Both tiers, for calls that the SDK does not offer.
+    /// Both tiers, for calls that the SDK does not offer. See [`engines`](crate::engines).
+    #[cfg(feature = "engines")]
     #[must_use]
     pub fn tiers(&self) -> &Tiers {
         &self.core.tiers
