@@ -26,6 +26,8 @@ const ITEMS: u64 = 100;
 const ITEM: usize = 20_000;
 /// The bytes of each change at the end. All of them are more than the system keeps for a client.
 const CHANGE: usize = 60_000;
+/// The idle times for which strangers keep their places. The gateway ends a connection after up to two.
+const SILENT: u32 = 4;
 /// The clients of each kind that are there when the gateway ends, and stay.
 const LAST: u32 = 3;
 const LONG: Stay = Stay::For(Duration::from_secs(300));
@@ -150,11 +152,14 @@ async fn besieged(args: &Args, gate: &Gate) -> Result<()> {
     met_no_flaw(looks)
 }
 
-/// A client that sends nothing comes, and the gateway ends it. So the idle time has passed.
+/// Clients that send nothing come one after the other, and the gateway ends each of them. So the idle
+/// time has passed more than once, and whoever pauses for longer has lost its place.
 async fn outlasted(args: &Args, gate: &Gate) -> Result<()> {
-    let rng = StdRng::seed_from_u64(args.seed);
-    let fared = live(gate.process.address, Kind::Silent, Stay::UntilEnded, rng).await;
-    ensure!(fared == Rogue::Ended, "a silent client: {fared:?}");
+    for _ in 0..SILENT {
+        let rng = StdRng::seed_from_u64(args.seed);
+        let fared = live(gate.process.address, Kind::Silent, Stay::UntilEnded, rng).await;
+        ensure!(fared == Rogue::Ended, "a silent client: {fared:?}");
+    }
     Ok(())
 }
 
