@@ -16,6 +16,8 @@ use crate::problem::{self, Problem};
 
 /// The HTTP library reads the rest of a shorter body by itself.
 const SHORT: usize = 4 << 10;
+/// The most bytes that are kept free for a body before it comes.
+const ROOM_MAX: usize = 64 << 10;
 /// The most bytes that are read of a body that nobody wants, and the time for it. More than a batch has.
 const REST_MAX: usize = 12 << 20;
 const REST_TIME: Duration = Duration::from_secs(10);
@@ -47,7 +49,9 @@ pub(crate) async fn read_whole(
     if let Some(length) = length.filter(|length| *length > most) {
         return Err(too_large(&length.to_string()));
     }
-    let (mut chunks, mut body) = (request.into_body().into_data_stream(), Vec::new());
+    // A client may name a length and send nothing.
+    let mut body = Vec::with_capacity(length.unwrap_or_default().min(ROOM_MAX));
+    let mut chunks = request.into_body().into_data_stream();
     while let Some(chunk) = chunks.next().await {
         let chunk = chunk.map_err(|error| {
             Problem::new(problem::REQUEST, format!("the body can't be read: {error}"))
