@@ -41,7 +41,8 @@ pub struct RowRange {
 #[async_trait]
 pub trait RangeStore: Send + Sync {
     /// The rows of a range, in the order of the ids or against it. Fields without a row are left out. Of
-    /// several fields, the last owner of a full answer may have further rows.
+    /// several fields, the last owner of a full answer may have further rows: read on from its id, with a
+    /// limit of more rows than there are fields, and pass over those that are known.
     async fn between(&self, range: &RowRange) -> Result<Vec<Row>, ColdError>;
 }
 

@@ -23,7 +23,7 @@ use tokio::time::{Instant, sleep};
 use crate::core::Shared;
 use crate::{Error, Kind, Result, Storage};
 
-pub use storage_model::{Cell, OWNERS_MAX, Row, Scope};
+pub use storage_model::{Cell, OWNERS_MAX, Row};
 pub use storage_sql::{FeedEnds, RowRange};
 
 /// How often the database is asked while somebody waits for a place of the feed.

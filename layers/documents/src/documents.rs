@@ -168,7 +168,7 @@ impl Documents {
     /// # Errors
     /// `Missing`: there is no document, and the change is no put. `Unfit`: the change does not fit
     /// the document. `Protected`: it changes the id of an item. `Collection`: the path names a
-    /// collection. `Condition`, `KeyReused`, `BodyTooLarge`, `Contended`, `Storage`.
+    /// collection. `Condition`, `KeyReused`, `Unsafe`, `Lost`, `BodyTooLarge`, `Contended`, `Storage`.
     ///
     /// # Cancel safety
     /// The change may or may not be made, as a whole.

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
+use storage_sdk::Scope;
 use storage_sdk::feed::{Content, Event as Told, Note as CoreNote, Position};
-use storage_sdk::layer::Scope;
 use storage_sdk::{Timestamp, Version};
 
 use crate::collection::collection_of;

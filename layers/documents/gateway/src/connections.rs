@@ -43,11 +43,9 @@ const TELL_EVERY: Duration = Duration::from_mins(1);
 const STREAMS_MAX: u32 = 1_000;
 /// How often the client of an HTTP/2 connection is asked whether it is there, and its time to answer.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// The most bytes of a head by HTTP/1.1, and about how many of an answer wait for a slow client. A thousand
-/// clients that come back have as many answers. The id of a feed with 2,000 partitions fits.
-const BUFFER_MAX: usize = 32 << 10;
-/// The most bytes of a head by HTTP/2. The longest path fits.
-const HEAD_BYTES_MAX: u32 = 128 << 10;
+/// The most bytes of a head. The id of a feed with the most partitions fits. By HTTP/1.1, as many bytes of
+/// an answer can wait for a slow client.
+const HEAD_BYTES_MAX: u32 = 256 << 10;
 
 /// How connections are served.
 #[derive(Debug, Clone)]
@@ -271,7 +269,7 @@ fn http() -> Builder<TokioExecutor> {
     http.http1()
         // The time without a request is that for heads, too.
         .header_read_timeout(None)
-        .max_buf_size(BUFFER_MAX);
+        .max_buf_size(usize::try_from(HEAD_BYTES_MAX).unwrap_or(usize::MAX));
     http.http2()
         .timer(TokioTimer::new())
         .keep_alive_interval(PING_EVERY)

@@ -73,6 +73,14 @@ impl Predicate for Long {
     }
 }
 
+/// Tells caches that an answer is another one for a caller that takes it packed.
+pub(crate) fn vary<B: Body>(response: &mut Response<B>) {
+    if Long.and(NotForContentType::SSE).should_compress(response) {
+        let accepted = HeaderValue::from_static("accept-encoding");
+        response.headers_mut().append(header::VARY, accepted);
+    }
+}
+
 /// The tag of an answer that was packed is weak: other bytes have it, too. A caller can send it in
 /// each condition all the same.
 pub(crate) fn weaken(headers: &mut HeaderMap) {

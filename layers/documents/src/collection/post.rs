@@ -31,8 +31,8 @@ pub(crate) fn id_of(number: u64) -> String {
     (0..LENGTH).rev().map(digit).collect()
 }
 
-/// Posts of one collection in this process, one after the other. Otherwise they would draw the same
-/// id, and all but one would have to draw again.
+/// Posts and steps of one collection in this process, one after the other. Otherwise posts would draw the
+/// same id, and all but one would have to begin again.
 #[derive(Debug, Default)]
 pub(crate) struct Turns(Mutex<HashMap<String, Weak<tokio::sync::Mutex<()>>>>);
 

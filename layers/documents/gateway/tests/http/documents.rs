@@ -429,6 +429,7 @@ pub(crate) async fn a_head_is_a_get_without_its_body(place: Place) -> Result<()>
     let put = put.header("hyper-storage-wait", "landed").body("[1]");
     let put = put.send().await?.error_for_status()?;
     let transaction = header(&put, "hyper-storage-transaction");
+    let http2 = reqwest::Client::builder().http2_prior_knowledge().build()?;
     for resource in [
         "content/a",
         "content/a~/1",
@@ -440,19 +441,21 @@ pub(crate) async fn a_head_is_a_get_without_its_body(place: Place) -> Result<()>
         "openapi.json",
         "nothing",
     ] {
-        let send = async |method: Method| {
-            let request = place.client.request(method, place.url(resource));
-            let request = request.bearer_auth(place.gateway.token());
-            anyhow::Ok(request.send().await?)
-        };
-        let (get, head) = (send(Method::GET).await?, send(Method::HEAD).await?);
-        assert_eq!(head.status(), get.status(), "{resource}");
-        for name in OF_CONTENT {
-            assert_eq!(header(&head, name), header(&get, name), "{name} {resource}");
+        for client in [&place.client, &http2] {
+            let send = async |method: Method| {
+                let request = client.request(method, place.url(resource));
+                let request = request.bearer_auth(place.gateway.token());
+                anyhow::Ok(request.send().await?)
+            };
+            let (get, head) = (send(Method::GET).await?, send(Method::HEAD).await?);
+            assert_eq!(head.status(), get.status(), "{resource}");
+            for name in OF_CONTENT {
+                assert_eq!(header(&head, name), header(&get, name), "{name} {resource}");
+            }
+            let length = get.bytes().await?.len().to_string();
+            assert_eq!(header(&head, "content-length"), length, "{resource}");
+            assert!(head.bytes().await?.is_empty(), "{resource}");
         }
-        let length = get.bytes().await?.len().to_string();
-        assert_eq!(header(&head, "content-length"), length, "{resource}");
-        assert!(head.bytes().await?.is_empty(), "{resource}");
     }
     place.close().await
 }
