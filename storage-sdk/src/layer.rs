@@ -44,7 +44,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 ///     let hero = world.bytes().owner("hero", id)?;
 ///     hero.update([("level", "7"), ("name", id)]).durability(landed).await?;
 /// }
-/// let rows = ColdTier::of(&storage).rows(&RowRange {
+/// let range = RowRange {
 ///     scope: world.scope().clone(),
 ///     logic_type: "hero".into(),
 ///     fields: vec![Field::new("name")?],
@@ -53,8 +53,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 ///     removed: false,
 ///     backwards: true,
 ///     limit: 10,
-/// });
-/// let rows = rows.await?;
+/// };
+/// let rows = ColdTier::of(&storage).rows(&range).await?;
 /// assert_eq!(rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["cy", "bo"]);
 /// # Ok(()) }
 /// ```
