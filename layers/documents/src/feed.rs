@@ -12,8 +12,10 @@ use crate::{Documents, Event, Path, Prefixes, Result};
 pub const CHANGES_MAX: usize = 1_000;
 /// About how many bytes of bodies a page has at most.
 const PAGE_BYTES: usize = 8 << 20;
-/// The most events of all paths that a page looks at.
+/// The most events of all paths that a page looks at, and that one with a change looks at. So a follower of
+/// a few paths is told soon, however many changes of others land meanwhile.
 const READ_MAX: usize = 100_000;
+const READ_ENOUGH: usize = 4_096;
 
 /// What the feed tells.
 #[derive(Debug, Clone)]
@@ -116,7 +118,12 @@ impl Documents {
                     page.changes.push(change);
                 }
             }
-            if read > READ_MAX {
+            let enough = if page.changes.is_empty() {
+                READ_MAX
+            } else {
+                READ_ENOUGH
+            };
+            if read > enough {
                 page.more = true;
                 return Ok(page);
             }
