@@ -7,13 +7,15 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
+use axum::http::Version;
 use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::sleep;
 
-/// The most bytes of an answer that are given out at once. So an answer is under way until its
-/// client has nearly all of it.
-const FRAME_MAX: usize = 64 << 10;
+/// The most bytes of an answer that are given out at once. No more is given out until about as many are
+/// sent. So an answer is under way until its client has nearly all of it, and a client that takes nothing
+/// keeps little of it here.
+pub(crate) const OUT_MAX: usize = 32 << 10;
 
 /// The requests of one connection.
 #[derive(Debug, Default)]
@@ -23,18 +25,26 @@ pub(crate) struct Activity {
     waiting: AtomicUsize,
     /// Rises with each beginning, each end, and each part of an answer that is given out.
     steps: AtomicUsize,
+    /// The bytes of answers that were given out since all was sent.
+    given: AtomicUsize,
 }
 
 impl Activity {
     /// A request begins.
-    pub(crate) fn begin(self: &Arc<Self>) -> UnderWay {
+    pub(crate) fn begin(self: &Arc<Self>, version: Version) -> UnderWay {
         self.under_way.fetch_add(1, Ordering::Relaxed);
         self.waiting.fetch_add(1, Ordering::Relaxed);
         self.steps.fetch_add(1, Ordering::Relaxed);
         UnderWay {
             activity: Arc::clone(self),
             waits: true,
+            has_window: version == Version::HTTP_2,
         }
+    }
+
+    /// All that was given out is sent. Returns whether an answer may have waited for that.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.given.swap(0, Ordering::Relaxed) >= OUT_MAX
     }
 
     /// Waits until no request has come within the first time, or later none was there for the second.
@@ -74,6 +84,8 @@ pub(crate) struct UnderWay {
     activity: Arc<Activity>,
     /// Whether its client waits for the gateway.
     waits: bool,
+    /// Its answer has a window of its own, which HTTP/2 keeps.
+    has_window: bool,
 }
 
 impl UnderWay {
@@ -96,8 +108,13 @@ impl Drop for UnderWay {
 
 /// Something that an answer holds until its end.
 pub(crate) trait Held: Send + Unpin + 'static {
-    /// A part of the answer is given out.
-    fn moves(&mut self) {}
+    /// Whether no part may be given out now.
+    fn is_full(&self) -> bool {
+        false
+    }
+
+    /// A part of the answer with so many bytes is given out.
+    fn moves(&mut self, _bytes: usize) {}
 
     /// The client waits for a part of the answer that is not there yet.
     fn waits(&mut self) {}
@@ -106,9 +123,14 @@ pub(crate) trait Held: Send + Unpin + 'static {
 impl<H: Held> Held for Option<H> {}
 
 impl Held for UnderWay {
-    fn moves(&mut self) {
+    fn is_full(&self) -> bool {
+        !self.has_window && self.activity.given.load(Ordering::Relaxed) >= OUT_MAX
+    }
+
+    fn moves(&mut self, bytes: usize) {
         UnderWay::waits(self, false);
         self.activity.steps.fetch_add(1, Ordering::Relaxed);
+        self.activity.given.fetch_add(bytes, Ordering::Relaxed);
     }
 
     fn waits(&mut self) {
@@ -164,6 +186,10 @@ impl<H: Held> hyper::body::Body for Answer<H> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        if self.held.is_full() {
+            // The connection asks again once all is sent.
+            return Poll::Pending;
+        }
         if self.frame.is_empty() {
             match Pin::new(&mut self.body).poll_frame(context) {
                 Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
@@ -177,8 +203,8 @@ impl<H: Held> hyper::body::Body for Answer<H> {
                 }
             }
         }
-        self.held.moves();
-        let length = self.frame.len().min(FRAME_MAX);
+        let length = self.frame.len().min(OUT_MAX);
+        self.held.moves(length);
         Poll::Ready(Some(Ok(Frame::data(self.frame.split_to(length)))))
     }
 
@@ -215,7 +241,7 @@ mod tests {
         };
         let parts = stream::iter([Ok("first")]).chain(stream::once(late));
         let response = keep(Response::new(Body::from_stream(parts)));
-        until_its_end(response, activity.begin())
+        until_its_end(response, activity.begin(Version::HTTP_11))
     }
 
     /// The time until the connection of a gateway that ends is cut.

@@ -24,6 +24,7 @@ use tokio_rustls::server::TlsStream;
 use crate::activity::{Activity, until_its_end};
 use crate::figures::Figures;
 use crate::front::Front;
+use crate::outlet::Outlet;
 use crate::strangers::{Name, Stranger, Strangers};
 use crate::tls::Tls;
 
@@ -43,8 +44,7 @@ const TELL_EVERY: Duration = Duration::from_mins(1);
 const STREAMS_MAX: u32 = 1_000;
 /// How often the client of an HTTP/2 connection is asked whether it is there, and its time to answer.
 const PING_EVERY: Duration = Duration::from_secs(20);
-/// The most bytes of a head. The id of a feed with the most partitions fits. By HTTP/1.1, as many bytes of
-/// an answer can wait for a slow client.
+/// The most bytes of a head. The id of a feed with the most partitions fits.
 const HEAD_BYTES_MAX: u32 = 256 << 10;
 
 /// How connections are served.
@@ -239,15 +239,16 @@ impl Connection {
         let activity = Arc::<Activity>::default();
         let service = service_fn(|mut request: hyper::Request<Incoming>| {
             request.extensions_mut().insert(self.name.clone());
-            let (front, under_way) = (self.front.clone(), activity.begin());
+            let (front, under_way) = (self.front.clone(), activity.begin(request.version()));
             // Boxed, since a connection keeps room for its future while the answer is read, such as a feed.
             Box::pin(async move {
                 let response = front.answer(request.map(Body::new)).await;
                 Ok::<_, std::convert::Infallible>(until_its_end(response, under_way))
             })
         });
+        let stream = TokioIo::new(Outlet::new(stream, Arc::clone(&activity)));
         let http = http();
-        let mut served = pin!(http.serve_connection(TokioIo::new(stream), service));
+        let mut served = pin!(http.serve_connection(stream, service));
         let is_stopped = tokio::select! {
             // A client that goes away or sends no HTTP is no failure of this program.
             _ = served.as_mut() => return,

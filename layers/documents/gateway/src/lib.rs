@@ -51,6 +51,7 @@ pub mod lines;
 mod list;
 mod methods;
 mod openapi;
+mod outlet;
 mod parameters;
 mod prefer;
 pub mod problem;
