@@ -12,10 +12,12 @@ use axum::response::Response;
 use hyper::body::{Frame, SizeHint};
 use tokio::time::sleep;
 
-/// The most bytes of an answer that are given out at once. No more is given out until about as many are
-/// sent. So an answer is under way until its client has nearly all of it, and a client that takes nothing
-/// keeps little of it here.
-pub(crate) const OUT_MAX: usize = 32 << 10;
+/// The most bytes of an answer that are given out at once. So an answer is under way until its client has
+/// nearly all of it.
+pub(crate) const PART_MAX: usize = 64 << 10;
+/// Once so many bytes are given out and not sent, an answer waits. So a client that takes nothing keeps
+/// little of it here.
+const OUT_MAX: usize = 32 << 10;
 
 /// The requests of one connection.
 #[derive(Debug, Default)]
@@ -203,7 +205,7 @@ impl<H: Held> hyper::body::Body for Answer<H> {
                 }
             }
         }
-        let length = self.frame.len().min(OUT_MAX);
+        let length = self.frame.len().min(PART_MAX);
         self.held.moves(length);
         Poll::Ready(Some(Ok(Frame::data(self.frame.split_to(length)))))
     }

@@ -78,9 +78,9 @@ mod tests {
     use tokio::io::AsyncWriteExt as _;
 
     use super::*;
-    use crate::activity::{OUT_MAX, keep, until_its_end};
+    use crate::activity::{PART_MAX, keep, until_its_end};
 
-    const WHOLE: usize = 10 * OUT_MAX;
+    const WHOLE: usize = 10 * PART_MAX;
 
     /// Reads a long answer that is never sent, and then, once it stands, says that it is sent.
     async fn bytes_until_it_stands(version: Version) -> (usize, usize) {
@@ -104,7 +104,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_waits_until_its_client_has_what_was_given_out() {
         let bytes = bytes_until_it_stands(Version::HTTP_11).await;
-        assert_eq!(bytes, (OUT_MAX, OUT_MAX));
+        assert_eq!(bytes, (PART_MAX, PART_MAX));
     }
 
     #[tokio::test]
