@@ -88,13 +88,13 @@ pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Resul
     let mut worker = WorkerProcess::start("worker-1", &stage.file)?;
 
     let before = stage.rows_written().await?;
-    let hot = std::sync::Arc::clone(storage.tiers().hot());
+    let hot = storage.tiers().hot().clone();
     let over = async {
         // First the worker runs undisturbed for a quarter of the time, so that it leaves work to
         // take over.
         let killed = async {
             sleep(time / 4).await;
-            kill_one(hot.as_ref(), &mut worker, &stage.file).await
+            kill_one(&hot, &mut worker, &stage.file).await
         };
         let ((), taken_over) = tokio::join!(sleep(time), killed);
         taken_over

@@ -34,7 +34,7 @@ pub struct Comparison {
 /// # Errors
 /// Some data has not landed in time, or was rejected. The message gives the amount.
 pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
-    let hot = storage.tiers().hot().as_ref();
+    let hot = storage.tiers().hot();
     let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
     let marks: u64 = left.iter().map(|(_, peek)| peek.live + peek.snapshot).sum();
     let errors: u64 = left.iter().map(|(_, peek)| peek.errors).sum();
@@ -79,7 +79,7 @@ async fn evict(storage: &Storage, owners: &[ByteOwner]) -> anyhow::Result<()> {
     let owners: Vec<Owner> = owners.iter().map(|owner| owner.owner().clone()).collect();
     for (owner, evicted) in owners
         .iter()
-        .zip(storage.tiers().hot().evict(&owners).await)
+        .zip(storage.tiers().hot().owners.evict(&owners).await)
     {
         anyhow::ensure!(
             evicted? == Evicted::Gone,

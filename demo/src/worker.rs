@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
 use anyhow::Context as _;
-use storage_dirty::{HotStore, PartitionPeek};
+use storage_dirty::{Hot, PartitionPeek};
 use storage_landing::Backlog;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
@@ -121,7 +121,7 @@ const KILLS_MAX: u32 = 10;
 /// # Errors
 /// A worker ends by itself, no kill comes at the right time, or no worker takes over.
 pub async fn kill_one(
-    hot: &dyn HotStore,
+    hot: &Hot,
     other: &mut WorkerProcess,
     settings: &Path,
 ) -> anyhow::Result<TakenOver> {
@@ -174,7 +174,7 @@ fn is_held(peek: &PartitionPeek, worker: &str) -> bool {
 }
 
 /// Waits until one of the worker's snapshots is smaller than at its first look.
-async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow::Result<Half> {
+async fn half_settled(hot: &Hot, worker: &mut WorkerProcess) -> anyhow::Result<Half> {
     let mut seen: BTreeMap<Partition, Half> = BTreeMap::new();
     loop {
         worker.check()?;
@@ -202,7 +202,7 @@ async fn half_settled(hot: &dyn HotStore, worker: &mut WorkerProcess) -> anyhow:
 
 /// Waits until a worker holds these partitions and has finished their leftover snapshots.
 async fn taken_over(
-    hot: &dyn HotStore,
+    hot: &Hot,
     worker: &mut WorkerProcess,
     left: &[(Partition, PartitionPeek)],
 ) -> anyhow::Result<()> {

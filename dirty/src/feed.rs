@@ -1,6 +1,7 @@
 //! Notes on their way to the database.
 
 use async_trait::async_trait;
+use std::fmt;
 use storage_model::{Epoch, Event, Lead, Partition, Position};
 
 use crate::{Bound, HotError, Lock};
@@ -23,9 +24,9 @@ pub struct Notes {
 /// The notes of partitions. Each write that carries a note adds it to the stream of its partition,
 /// in the same step ([`Mutation::note`](storage_model::Mutation::note)).
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Feed: Send + Sync {
+pub trait Feed: fmt::Debug + Send + Sync {
     /// Reads notes after a position, up to a bound. A note above the bound comes alone. Fails under
     /// another incarnation.
     async fn notes(

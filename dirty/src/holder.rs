@@ -5,6 +5,7 @@
 //! clock, declares the holder gone ([`Beats`]).
 
 use async_trait::async_trait;
+use std::fmt;
 use storage_model::{Epoch, Fence, OpId, Owner, Partition, Timestamp};
 
 use crate::HotError;
@@ -46,9 +47,9 @@ pub struct Asked {
 /// The holders of sessions: their beats, and the end of holders that are gone. A call changes each
 /// session in one atomic step.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Holders: Send + Sync {
+pub trait Holders: fmt::Debug + Send + Sync {
     /// Raises a holder's beat in partitions, if `raise` is given. Answers the beats of all holders.
     async fn beat(
         &self,

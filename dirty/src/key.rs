@@ -105,12 +105,6 @@ impl Keys {
         ]
     }
 
-    /// The maps of marks as layout 1 named them.
-    pub(crate) fn maps_of_layout_1(&self, partition: Partition) -> [String; 5] {
-        ["", ":saving", ":error", ":landed", ":expiring"]
-            .map(|map| self.of_partition("dirty", partition, map))
-    }
-
     /// Owners to evict once no map names them and no session holds them.
     pub(crate) fn evict(&self, partition: Partition) -> String {
         self.of_partition("evict", partition, "")

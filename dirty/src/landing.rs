@@ -1,5 +1,6 @@
 //! Marks on their way to the database: snapshot, collect, settle and reject.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -288,9 +289,9 @@ pub struct ErrorEntry {
 /// The marks of a partition on their way to the database: dirty map, snapshot, error map, and marks
 /// on probation. A mark leaves the snapshot only for the worker that holds the partition's lock.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Marks: Send + Sync {
+pub trait Marks: fmt::Debug + Send + Sync {
     /// The marks that owners have in the dirty map and in the snapshot. Marks that were put aside are
     /// not among them. A mark that moves from one to the other meanwhile is found.
     async fn marks_of(&self, partition: Partition, owners: &[Owner]) -> Result<Marked, HotError>;

@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`HotStore`]: the contract of every engine, the sum of eight traits |
+//! | [`store`] | [`Hot`]: the contract of every engine, the sum of eight traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
 //! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probations`], [`Probation`], [`Expire`]: landed marks that stay for a while |
@@ -64,5 +64,5 @@ pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState,
 pub use probation::{Expire, Probation, Probations, Window};
 pub use redis::{EventStream, RedisStore};
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
-pub use store::HotStore;
+pub use store::Hot;
 pub use tier::Tier;

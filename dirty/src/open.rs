@@ -6,7 +6,7 @@ use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_model::Clock;
 
-use crate::{HotError, HotStore, MemoryStore, RedisStore};
+use crate::{Hot, HotError, MemoryStore, RedisStore};
 
 /// Opens the engine that `redis.url` names. Only the memory engine uses `clock`. Redis has its own.
 ///
@@ -15,10 +15,7 @@ use crate::{HotError, HotStore, MemoryStore, RedisStore};
 ///
 /// # Cancel safety
 /// If the call is dropped, nothing is open.
-pub async fn open(
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn HotStore>, HotError> {
+pub async fn open(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Hot, HotError> {
     open_as(settings, clock, false).await
 }
 
@@ -30,10 +27,7 @@ pub async fn open(
 ///
 /// # Cancel safety
 /// As [`open()`].
-pub async fn open_for_reading(
-    settings: &Settings,
-    clock: Arc<dyn Clock>,
-) -> Result<Arc<dyn HotStore>, HotError> {
+pub async fn open_for_reading(settings: &Settings, clock: Arc<dyn Clock>) -> Result<Hot, HotError> {
     open_as(settings, clock, true).await
 }
 
@@ -41,12 +35,12 @@ async fn open_as(
     settings: &Settings,
     clock: Arc<dyn Clock>,
     read_only: bool,
-) -> Result<Arc<dyn HotStore>, HotError> {
+) -> Result<Hot, HotError> {
     let Settings { redis, hot, .. } = settings;
     if redis.url == HotUrl::Memory {
         let store = MemoryStore::new(redis, hot, clock);
         store.limit(hot.embedded_bytes_max);
-        return Ok(Arc::new(store));
+        return Ok(Hot::of(&Arc::new(store)));
     }
     // Boxed, so that the compilers of callers need not look into the driver's futures.
     let store = if read_only {
@@ -54,5 +48,5 @@ async fn open_as(
     } else {
         RedisStore::open(redis, hot).boxed().await?
     };
-    Ok(Arc::new(store))
+    Ok(Hot::of(&Arc::new(store)))
 }

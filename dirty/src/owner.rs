@@ -1,5 +1,6 @@
 //! One owner's data in the hot tier: reading it, filling it from the cold tier, and changing it.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -227,9 +228,9 @@ pub enum Refusal {
 
 /// Owners: their hashes, exist markers, and the right to load them from the cold tier.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Owners: Send + Sync {
+pub trait Owners: fmt::Debug + Send + Sync {
     /// Reads hashes as they are. Never waits for the cold tier, never writes.
     async fn read(&self, reads: &[Read]) -> Vec<Result<HotRead, HotError>>;
 

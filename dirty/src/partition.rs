@@ -162,9 +162,9 @@ impl PartitionPeek {
 
 /// Partitions: their records, locks and sizes.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Partitions: Send + Sync {
+pub trait Partitions: fmt::Debug + Send + Sync {
     /// How many partitions owners are hashed into.
     fn partition_count(&self) -> u32;
 

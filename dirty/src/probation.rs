@@ -9,15 +9,16 @@
 //! go. Any change of the epoch makes all of the marks live again.
 
 use async_trait::async_trait;
+use std::fmt;
 use storage_model::{Epoch, Partition};
 
 use crate::{Entry, HotError, Lock};
 
 /// The marks on probation.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Probations: Send + Sync {
+pub trait Probations: fmt::Debug + Send + Sync {
     /// Says which of a partition's landed marks leave probation next. If none are expiring, all
     /// marks that are on probation now become the next. Fails under another incarnation or without
     /// the lock.

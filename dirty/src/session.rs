@@ -8,6 +8,7 @@
 //! Nothing is saved before the *grace* has ended.
 
 use async_trait::async_trait;
+use std::fmt;
 use storage_model::{Epoch, Fence, OpId, Owner, Timestamp, Version};
 
 use crate::{HotError, HotRead, Load, Observed};
@@ -142,9 +143,9 @@ pub(crate) fn one_word(name: &str) -> String {
 /// compares the fence in the same step. So no write of a former holder is ever applied (S1). While
 /// a session holds an owner, its hash has no time to live.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Sessions: Send + Sync {
+pub trait Sessions: fmt::Debug + Send + Sync {
     /// Opens a session of a free owner, or replaces the session that is named. A repeat with the
     /// same token gets the same answer as long as the session is open. So a lost answer leaves no
     /// session behind that nobody has.

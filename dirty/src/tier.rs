@@ -1,17 +1,18 @@
 //! The hot tier as a whole.
 
+use std::fmt;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Partition, Timestamp};
+use storage_model::Timestamp;
 
 use crate::{HotError, HotPaired, HotPairing, MemoryUse};
 
 /// The hot tier as a whole: its time, its database, its memory and its workers.
 ///
-/// The calls keep the rules of [`HotStore`](crate::HotStore).
+/// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
-pub trait Tier: Send + Sync {
+pub trait Tier: fmt::Debug + Send + Sync {
     /// Whether Sentinels or a cluster name the servers, or the hot tier serves one process alone. Then
     /// it waits for no other hot tier (R14).
     fn is_named(&self) -> bool;
@@ -25,11 +26,6 @@ pub trait Tier: Send + Sync {
     /// Records the database that the hot tier belongs to, if its server and its token are still
     /// those seen. Answers whether it did. Works at the memory limit.
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
-
-    /// Takes a hot tier of an older layout to this program's layout, if no map of the older layout
-    /// holds a mark. Otherwise it changes nothing and answers the partitions with marks. Nothing
-    /// happens if server or token are no longer those seen. Landed data stays.
-    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError>;
 
     /// Whether unlanded data is safe in the hot tier. Fails if the hot tier can drop unlanded data
     /// by itself, or lacks a promise of this contract.

@@ -16,7 +16,7 @@ use storage_config::{HotSettings, HotUrl, RedisSettings};
 use storage_dirty::conformance::{Life, Rig, Skip};
 use storage_dirty::memory::MemoryState;
 use storage_dirty::{
-    Adopt, Fields, Filled, HotKind, HotStore, Load, MemoryStore, OpenSession, Opened, Owners,
+    Adopt, Fields, Filled, Hot, HotKind, Load, MemoryStore, OpenSession, Opened, Owners,
     Partitions, Read, Sessions,
 };
 use storage_model::{
@@ -25,7 +25,8 @@ use storage_model::{
 
 #[derive(Debug)]
 struct Memory {
-    store: MemoryStore,
+    store: Arc<MemoryStore>,
+    hot: Hot,
     clock: Arc<ManualClock>,
     saved: Mutex<Option<MemoryState>>,
 }
@@ -41,7 +42,9 @@ fn partitions(partitions: u32) -> RedisSettings {
 async fn memory() -> Box<dyn Rig> {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
     let store = MemoryStore::new(&partitions(4), &HotSettings::default(), clock.clone());
+    let store = Arc::new(store);
     Box::new(Memory {
+        hot: Hot::of(&store),
         store,
         clock,
         saved: Mutex::default(),
@@ -50,8 +53,8 @@ async fn memory() -> Box<dyn Rig> {
 
 #[async_trait]
 impl Rig for Memory {
-    fn store(&self) -> &dyn HotStore {
-        &self.store
+    fn store(&self) -> &Hot {
+        &self.hot
     }
     async fn advance(&self, by: Duration) {
         self.clock.advance(by);
@@ -897,6 +900,6 @@ async fn the_memory_of_the_embedded_mode_has_the_bound_of_its_settings() {
     settings.hot.embedded_bytes_max = 3 << 20;
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
     let hot = storage_dirty::open(&settings, clock).await.unwrap();
-    let told = hot.memory().await.unwrap();
+    let told = hot.tier.memory().await.unwrap();
     assert_eq!(told.first().map(|told| told.limit), Some(3 << 20));
 }

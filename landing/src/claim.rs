@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use storage_config::LandingSettings;
-use storage_dirty::{HotError, HotKind, HotStore, Lock};
+use storage_dirty::{Hot, HotError, HotKind, Lock};
 use storage_model::Partition;
 
 use crate::namesake::Namesakes;
@@ -103,18 +103,21 @@ impl Claims {
     ///
     /// # Errors
     /// The first failure, after all other steps.
-    pub(crate) async fn keep(
-        &self,
-        hot: &dyn HotStore,
-        settings: &LandingSettings,
-    ) -> Result<(), HotError> {
+    pub(crate) async fn keep(&self, hot: &Hot, settings: &LandingSettings) -> Result<(), HotError> {
         let mut failed = None;
         // ORDER: locks before the announcement, so that the worker keeps them even while announcing
         // fails.
         let held = self.held();
-        let renewed = hot.renew(&held, &self.lock, settings.lock_ttl).await;
+        let renewed = hot
+            .partitions
+            .renew(&held, &self.lock, settings.lock_ttl)
+            .await;
         self.forget(&those(&held, renewed, false, &mut failed));
-        match hot.announce(&self.lock.holder, settings.worker_ttl).await {
+        match hot
+            .tier
+            .announce(&self.lock.holder, settings.worker_ttl)
+            .await
+        {
             Ok(workers) => self.balance(hot, settings, &workers, &mut failed).await,
             Err(error) => note(&mut failed, error),
         }
@@ -124,12 +127,12 @@ impl Claims {
     /// Gives away partitions outside the worker's share, and claims the missing ones.
     async fn balance(
         &self,
-        hot: &dyn HotStore,
+        hot: &Hot,
         settings: &LandingSettings,
         workers: &[String],
         failed: &mut Option<HotError>,
     ) {
-        let share = share(&self.lock.holder, workers, hot.partition_count());
+        let share = share(&self.lock.holder, workers, hot.partitions.partition_count());
         let surplus = self.take_idle(|partition| !share.contains(partition));
         if !surplus.is_empty() {
             tracing::info!(
@@ -150,7 +153,10 @@ impl Claims {
             }
         };
         self.mind(&missing);
-        let locked = hot.lock(&missing, &self.lock, settings.lock_ttl).await;
+        let locked = hot
+            .partitions
+            .lock(&missing, &self.lock, settings.lock_ttl)
+            .await;
         self.doubt(&missing, &locked);
         let refused: Vec<_> = missing
             .iter()
@@ -164,7 +170,7 @@ impl Claims {
         if is_news && !got.is_empty() {
             tracing::info!(
                 partitions = got.len(),
-                of = hot.partition_count(),
+                of = hot.partitions.partition_count(),
                 workers = workers.len(),
                 "took partitions over"
             );
@@ -186,20 +192,16 @@ impl Claims {
 
     /// Gives all idle partitions away and leaves the list of workers, because this worker can't
     /// land. So its share goes to the others.
-    pub(crate) async fn stand_back(&self, hot: &dyn HotStore) -> Result<(), HotError> {
+    pub(crate) async fn stand_back(&self, hot: &Hot) -> Result<(), HotError> {
         let unlocked = self.give_back(hot, &self.take_idle(|_| true)).await;
-        hot.retire(&self.lock.holder).await?;
+        hot.tier.retire(&self.lock.holder).await?;
         unlocked
     }
 
     /// Gives locks back that this worker holds, or may hold.
-    async fn give_back(
-        &self,
-        hot: &dyn HotStore,
-        partitions: &[Partition],
-    ) -> Result<(), HotError> {
+    async fn give_back(&self, hot: &Hot, partitions: &[Partition]) -> Result<(), HotError> {
         self.mind(partitions);
-        let unlocked = hot.unlock(partitions, &self.lock).await;
+        let unlocked = hot.partitions.unlock(partitions, &self.lock).await;
         self.doubt(partitions, &unlocked);
         unlocked.into_iter().collect()
     }
@@ -240,14 +242,14 @@ impl Claims {
     }
 
     /// Gives all locks back, after the tasks have stopped.
-    pub(crate) async fn release(&self, hot: &dyn HotStore) -> Result<(), HotError> {
+    pub(crate) async fn release(&self, hot: &Hot) -> Result<(), HotError> {
         self.close();
         let held: Vec<_> = {
             let State { held, doubtful, .. } = &mut *self.state();
             std::mem::take(held).union(doubtful).copied().collect()
         };
         let unlocked = self.give_back(hot, &held).await;
-        hot.retire(&self.lock.holder).await?;
+        hot.tier.retire(&self.lock.holder).await?;
         unlocked
     }
 }

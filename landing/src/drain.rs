@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use storage_dirty::{HotError, HotStore, PartitionPeek};
+use storage_dirty::{Hot, HotError, PartitionPeek};
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep};
 
@@ -26,12 +26,12 @@ impl Backlog {
     ///
     /// # Cancel safety
     /// Only reads.
-    pub async fn read(hot: &dyn HotStore) -> Result<Self, HotError> {
+    pub async fn read(hot: &Hot) -> Result<Self, HotError> {
         let mut backlog = Self::reachable(hot).await?;
         match backlog.away.pop() {
             Some((_, error)) => Err(error),
             None => Ok(Self {
-                now: hot.time().await?,
+                now: hot.tier.time().await?,
                 ..backlog
             }),
         }
@@ -45,16 +45,18 @@ impl Backlog {
     ///
     /// # Cancel safety
     /// Only reads.
-    pub async fn reachable(hot: &dyn HotStore) -> Result<Self, HotError> {
-        let all: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
+    pub async fn reachable(hot: &Hot) -> Result<Self, HotError> {
+        let all: Vec<Partition> = (0..hot.partitions.partition_count())
+            .map(Partition)
+            .collect();
         let mut backlog = Self::default();
-        for (partition, peek) in all.iter().zip(hot.peek(&all).await) {
+        for (partition, peek) in all.iter().zip(hot.partitions.peek(&all).await) {
             match peek {
                 Ok(peek) => backlog.partitions.push((*partition, peek)),
                 Err(error) => backlog.away.push((*partition, error)),
             }
         }
-        match (hot.time().await, backlog.partitions.is_empty()) {
+        match (hot.tier.time().await, backlog.partitions.is_empty()) {
             (Ok(now), _) => backlog.now = now,
             (Err(error), true) => return Err(error),
             // The server that tells the time is away, too. Then there are no ages.
@@ -172,7 +174,7 @@ const LOOK: Duration = Duration::from_millis(20);
 /// # Cancel safety
 /// Only reads.
 pub async fn drained(
-    hot: &dyn HotStore,
+    hot: &Hot,
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
@@ -181,7 +183,9 @@ pub async fn drained(
         note: 0,
         grows: true,
     };
-    let mut found: Vec<Found> = (0..hot.partition_count()).map(|_| nothing()).collect();
+    let mut found: Vec<Found> = (0..hot.partitions.partition_count())
+        .map(|_| nothing())
+        .collect();
     loop {
         let error = match Backlog::read(hot).await {
             Ok(backlog) => {

@@ -30,7 +30,7 @@ impl Permit {
     /// Returns the number of definitions, if it is known.
     pub(crate) async fn look(&self, tiers: &Tiers) -> Option<u64> {
         let before = *self.0.borrow();
-        match tiers.cold().hooks().await {
+        match tiers.cold().hooks.hooks().await {
             Ok(hooks) => {
                 let lacked = hooks.iter().find(|hook| hook.is_lacked);
                 self.say(before, lacked);

@@ -4,7 +4,7 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_dirty::HotStore;
+use storage_dirty::Hot;
 use storage_model::Partition;
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ impl Namesakes {
     /// same name, its holder is alive. That is logged once.
     pub(crate) async fn look(
         &self,
-        hot: &dyn HotStore,
+        hot: &Hot,
         name: &str,
         lock_ttl: Duration,
         refused: &[Partition],
@@ -37,7 +37,7 @@ impl Namesakes {
         if !self.is_due(Instant::now(), lock_ttl, refused) {
             return;
         }
-        let peeks = hot.peek(refused).await;
+        let peeks = hot.partitions.peek(refused).await;
         let is_namesake = |holder: Option<String>| holder.as_deref() == Some(name);
         if peeks
             .into_iter()

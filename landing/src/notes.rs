@@ -60,7 +60,7 @@ impl Worker {
         &self,
         partition: Partition,
     ) -> Result<Option<NotesAt>, TierError> {
-        let ends = self.tiers.cold().feeds(&[partition]).await?;
+        let ends = self.tiers.cold().events.feeds(&[partition]).await?;
         let after = ends.first().map(|ends| ends.last).unwrap_or_default();
         let notes = self.read_head(partition, after).await?;
         if !notes.is_resynced {
@@ -86,7 +86,7 @@ impl Worker {
     ) -> Result<(), TierError> {
         let mut leading = Vec::new();
         for partition in self.landed_notes.unasked(quiet) {
-            let leads = self.tiers.cold().leads(partition, EVERY_EPOCH).await;
+            let leads = self.tiers.cold().events.leads(partition, EVERY_EPOCH).await;
             if leads
                 .inspect_err(|_| self.landed_notes.ask_again())?
                 .is_empty()
@@ -105,20 +105,20 @@ impl Worker {
     /// The head of a partition's notes, read with the first of them behind a position.
     async fn read_head(&self, partition: Partition, after: Position) -> Result<Notes, TierError> {
         let bound = Bound { rows: 1, bytes: 0 };
-        match self.tiers.hot().notes(partition, after, bound).await {
+        match self.tiers.hot().feed.notes(partition, after, bound).await {
             Ok(notes) => Ok(notes),
             Err(error) => {
                 self.tiers.prepare_after(error).await?;
-                Ok(self.tiers.hot().notes(partition, after, bound).await?)
+                Ok(self.tiers.hot().feed.notes(partition, after, bound).await?)
             }
         }
     }
 
     /// Writes an event for each lead whose note is lost.
     async fn resync(&self, partition: Partition, epoch: Epoch) -> Result<(), TierError> {
-        let leads = self.tiers.cold().leads(partition, epoch).await?;
+        let leads = self.tiers.cold().events.leads(partition, epoch).await?;
         let (hot, lock) = (self.tiers.hot(), self.claims.lock());
-        let owners = hot.resync(partition, lock, epoch, &leads).await?;
+        let owners = hot.feed.resync(partition, lock, epoch, &leads).await?;
         if owners > 0 {
             tracing::warn!(
                 partition = partition.0,
@@ -142,10 +142,15 @@ impl Worker {
             rows: self.limiter.rows(),
             bytes: self.limits.batch.bytes.min(NOTES_BYTES),
         };
-        let notes = self.tiers.hot().notes(partition, at.after, bound).await?;
+        let notes = self
+            .tiers
+            .hot()
+            .feed
+            .notes(partition, at.after, bound)
+            .await?;
         let gaps_upto = at.is_scanned.then_some(at.until);
         let mut events = beyond(partition, at.after, &notes, gaps_upto);
-        tell_large(&mut events, self.tiers.cold().value_bytes_max());
+        tell_large(&mut events, self.tiers.cold().landing.value_bytes_max());
         let Some(last) = events.last().map(|event| event.position) else {
             let waits = notes.last.number > at.after.number && !at.is_scanned;
             return Ok((None, waits.then_some(NotesAt { waits, ..at })));
@@ -153,7 +158,7 @@ impl Worker {
         // ORDER: marks after notes. A note's owner was marked in the same step, so its marks are
         // found, or they have landed since.
         let owners = owners_of(&events);
-        let marked = self.tiers.hot().marks_of(partition, &owners).await?;
+        let marked = self.tiers.hot().marks.marks_of(partition, &owners).await?;
         let part = Part {
             partition,
             snapshot,
@@ -198,12 +203,14 @@ impl Worker {
     /// time.
     pub(crate) async fn drop_old_events(&self, partitions: &[Partition]) -> Result<(), TierError> {
         let cold = self.tiers.cold();
-        for ends in cold.feeds(partitions).await? {
+        for ends in cold.events.feeds(partitions).await? {
             if ends.last > ends.trimmed {
                 let keep = self.tiers.events_kept();
                 let mut dropped = EVENTS_DROPPED;
                 while dropped == EVENTS_DROPPED && !self.claims.is_closed() {
-                    let some = cold.drop_events(ends.partition, keep, EVENTS_DROPPED);
+                    let some = cold
+                        .events
+                        .drop_events(ends.partition, keep, EVENTS_DROPPED);
                     dropped = some.await?;
                 }
             }
@@ -223,7 +230,9 @@ impl Worker {
             return Ok(());
         }
         let (hot, lock) = (self.tiers.hot(), self.claims.lock());
-        hot.trim_notes(partition, lock, epoch, upto, drop).await
+        hot.feed
+            .trim_notes(partition, lock, epoch, upto, drop)
+            .await
     }
 }
 

@@ -73,7 +73,10 @@ impl Worker {
     pub(crate) async fn pass(self: &Arc<Self>) -> Result<(), TierError> {
         let held = self.claims.held();
         let (mut work, mut away) = (Work::default(), None);
-        for (partition, peek) in held.iter().zip(self.tiers.hot().peek(&held).await) {
+        for (partition, peek) in held
+            .iter()
+            .zip(self.tiers.hot().partitions.peek(&held).await)
+        {
             match peek {
                 Ok(peek) => work.note(*partition, &peek),
                 Err(error) => drop(away.get_or_insert(error)),
@@ -103,7 +106,7 @@ impl Worker {
             self.drop_old_events(&held).await?;
         }
         round.end()?;
-        if let Err(error) = self.tiers.hot().forget_calls(&held).await {
+        if let Err(error) = self.tiers.hot().partitions.forget_calls(&held).await {
             tracing::warn!(%error, "the calls of dead game servers could not be forgotten: the next pass tries again");
         }
         away.map_or(Ok(()), |error| Err(error.into()))
@@ -140,7 +143,7 @@ impl Worker {
         if rejected.is_empty() {
             return Ok(());
         }
-        let now = self.tiers.hot().time().await?;
+        let now = self.tiers.hot().tier.time().await?;
         for partition in rejected {
             let Some(_busy) = self.claims.begin(partition) else {
                 continue;
@@ -160,6 +163,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
+                .marks
                 .errors(partition, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;

@@ -48,6 +48,7 @@ impl Worker {
                 continue;
             };
             let found = hot
+                .probations
                 .probation(*partition, lock)
                 .await
                 .map(Some)
@@ -76,6 +77,7 @@ impl Worker {
             let page = self
                 .tiers
                 .hot()
+                .marks
                 .scan(partition, Map::Expiring, from, self.limits.batch.rows)
                 .await?;
             cursor = page.next;
@@ -87,7 +89,7 @@ impl Worker {
                 entries: page.entries,
             };
             self.metrics
-                .expired(self.tiers.hot().expire(&expire).await?);
+                .expired(self.tiers.hot().probations.expire(&expire).await?);
         }
         Ok(())
     }
@@ -105,12 +107,14 @@ impl Worker {
                 let page = self
                     .tiers
                     .hot()
+                    .marks
                     .scan(partition, map, from, self.limits.batch.rows)
                     .await?;
                 cursor = page.next;
                 let lived = self
                     .tiers
                     .hot()
+                    .probations
                     .requeue(partition, self.claims.lock(), &page.entries)
                     .await?;
                 self.metrics.requeued(lived);

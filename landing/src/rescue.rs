@@ -61,7 +61,7 @@ pub fn hot_tier_takes_no_writes(error: &TierError) -> bool {
 pub async fn rescue(tiers: &Tiers) -> Result<Rescued, TierError> {
     tiers.compare_pairing().await?;
     let mut rescued = Rescued::default();
-    for partition in (0..tiers.hot().partition_count()).map(Partition) {
+    for partition in (0..tiers.hot().partitions.partition_count()).map(Partition) {
         match rescue_one(tiers, partition, &mut rescued).await {
             Ok(()) => {}
             Err(TierError::Cold(error)) => return Err(error.into()),
@@ -102,7 +102,12 @@ async fn units_of(
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
 ) -> Result<Units, TierError> {
-    let states = tiers.hot().partition_states(&[partition]).await.pop();
+    let states = tiers
+        .hot()
+        .partitions
+        .partition_states(&[partition])
+        .await
+        .pop();
     let record = states.transpose()?.and_then(|state| state.record);
     let Some(epoch) = record.map(|record| record.epoch) else {
         return Ok(Units::default()); // nothing can land
@@ -110,7 +115,11 @@ async fn units_of(
     let mut all = Links::default();
     for some in owners.chunks(MARKS) {
         let names: Vec<_> = some.iter().map(|(owner, _)| owner.clone()).collect();
-        let links = tiers.hot().links(partition, epoch, &names, LINKED).await?;
+        let links = tiers
+            .hot()
+            .marks
+            .links(partition, epoch, &names, LINKED)
+            .await?;
         all.owners.extend(links.owners);
     }
     Ok(Units::joined_by(&all))
@@ -165,7 +174,7 @@ async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError
     for map in MAPS {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
-            let page = tiers.hot().scan(partition, map, from, MARKS).await?;
+            let page = tiers.hot().marks.scan(partition, map, from, MARKS).await?;
             cursor = page.next;
             for entry in page.entries {
                 match entry.mark {
@@ -197,7 +206,13 @@ async fn land_owners(
 ) -> Result<Option<Landed>, TierError> {
     // ORDER: the database's record first. A landing in between changes the record, and then the
     // fence does not match.
-    let Some(record) = tiers.cold().partitions(&[partition]).await?.pop() else {
+    let Some(record) = tiers
+        .cold()
+        .partitions
+        .partitions(&[partition])
+        .await?
+        .pop()
+    else {
         return Ok(None);
     };
     let Some(epoch) = current(tiers, partition, &record).await? else {
@@ -224,7 +239,7 @@ async fn land_owners(
         reaches,
         database: Some(record.database),
     };
-    match bisect::land(tiers.cold().as_ref(), vec![fence], rows, units, noted).await {
+    match bisect::land(tiers.cold(), vec![fence], rows, units, noted).await {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),
@@ -255,7 +270,7 @@ async fn rows(
         })
         .collect();
     let (mut rows, mut lost, mut noted) = (Vec::new(), 0, Noted::default());
-    for ((owner, fields), read) in owners.iter().zip(tiers.hot().read(&reads).await) {
+    for ((owner, fields), read) in owners.iter().zip(tiers.hot().owners.read(&reads).await) {
         let read = match read {
             // Another program wrote this hash.
             Err(error) if error.kind == HotKind::Corrupt => HotRead::default(),
@@ -289,6 +304,7 @@ async fn current(
 ) -> Result<Option<Epoch>, TierError> {
     let state = tiers
         .hot()
+        .partitions
         .partition_states(&[partition])
         .await
         .pop()

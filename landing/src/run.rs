@@ -195,11 +195,7 @@ impl LandingWorker {
             ..
         } = &*self.worker;
         let panics = &metrics.panics;
-        if let Err(error) = caught(panics, async {
-            Ok(claims.release(tiers.hot().as_ref()).await?)
-        })
-        .await
-        {
+        if let Err(error) = caught(panics, async { Ok(claims.release(tiers.hot()).await?) }).await {
             tracing::warn!(%error, "locks could not be given back: they expire");
         }
     }
@@ -224,7 +220,7 @@ impl LandingWorker {
         while !*ended.borrow_and_update() {
             let may_claim = *permit.borrow_and_update() != Some(false);
             let round = caught(&metrics.panics, async {
-                let hot = tiers.hot().as_ref();
+                let hot = tiers.hot();
                 if may_claim {
                     Ok(claims.keep(hot, settings).await?)
                 } else {
@@ -309,15 +305,17 @@ impl LandingWorker {
         while !*ended.borrow_and_update() {
             let held = claims.held();
             let round = caught(&metrics.panics, async {
-                let hot = tiers.hot().as_ref();
+                let hot = tiers.hot();
                 // A failure in one partition does not stop the others.
-                for (partition, beats) in held.iter().zip(hot.beat(&held, None).await) {
+                for (partition, beats) in held.iter().zip(hot.holders.beat(&held, None).await) {
                     let said = async {
                         leases
                             .see(*partition, &beats?, Instant::now())
-                            .say(hot, *partition, None)
+                            .say(hot.holders.as_ref(), *partition, None)
                             .await?;
-                        lapsed.forget_old(hot, *partition, Instant::now()).await
+                        lapsed
+                            .forget_old(hot.holders.as_ref(), *partition, Instant::now())
+                            .await
                     };
                     if let Err(error) = said.await {
                         tracing::debug!(%error, partition = partition.0, "session holders could not be watched");

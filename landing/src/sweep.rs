@@ -49,8 +49,11 @@ impl Worker {
     /// Deletes the purged rows of a page. Returns its last row.
     async fn sweep_page(&self, after: Option<&RowKey>) -> Result<Option<RowKey>, TierError> {
         let cold = self.tiers.cold();
-        let page = cold.purged(after, self.settings.sweep_after, PAGE).await?;
-        let count = self.tiers.hot().partition_count();
+        let page = cold
+            .sweep
+            .purged(after, self.settings.sweep_after, PAGE)
+            .await?;
+        let count = self.tiers.hot().partitions.partition_count();
         let mut by_partition: BTreeMap<Partition, Vec<(Owner, Field)>> = BTreeMap::new();
         for row in page.purged {
             let partition = row.0.partition(count);
@@ -76,12 +79,17 @@ impl Worker {
         let cold = self.tiers.cold();
         // ORDER: the record before the marks. A landing in between moves the record, so the fence
         // does not match and its marks are not overlooked.
-        let records = cold.partitions(&[partition]).await?;
+        let records = cold.partitions.partitions(&[partition]).await?;
         let Some(record) = records.first() else {
             return Ok(0);
         };
         let owners: Vec<Owner> = rows.iter().map(|(owner, _)| owner.clone()).collect();
-        let marked = self.tiers.hot().marked(&owners, Some(record.epoch)).await;
+        let marked = self
+            .tiers
+            .hot()
+            .owners
+            .marked(&owners, Some(record.epoch))
+            .await;
         let marked: Result<Vec<bool>, _> = marked.into_iter().collect();
         let mut marked = match marked {
             Ok(marked) => marked.into_iter(),
@@ -95,7 +103,13 @@ impl Worker {
         };
         rows.retain(|_| marked.next() == Some(false));
         // ORDER: after the marks. A hot tier has one stamp in an epoch, so the marks were of this one.
-        let state = self.tiers.hot().partition_states(&[partition]).await.pop();
+        let state = self
+            .tiers
+            .hot()
+            .partitions
+            .partition_states(&[partition])
+            .await
+            .pop();
         let recorded = state.transpose()?.and_then(|state| state.record);
         let is_same =
             recorded.is_some_and(|hot| (hot.epoch, hot.stamp) == (record.epoch, record.stamp));
@@ -110,7 +124,7 @@ impl Worker {
             reaches: record.last_version,
             database: Some(record.database),
         };
-        let swept = cold.sweep(&fence, &rows, self.settings.sweep_after);
+        let swept = cold.sweep.sweep(&fence, &rows, self.settings.sweep_after);
         Ok(swept.await?.unwrap_or_default())
     }
 }

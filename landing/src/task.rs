@@ -192,6 +192,7 @@ impl Worker {
         let page = self
             .tiers
             .hot()
+            .marks
             .scan(partition, Map::Snapshot, cursor, rows)
             .await?;
         one.cursor = page.next;
@@ -239,6 +240,7 @@ impl Worker {
         match self
             .tiers
             .hot()
+            .marks
             .snapshot(partition, self.claims.lock())
             .await
         {

@@ -134,7 +134,7 @@ async fn collect_all<'a>(
 async fn feed_ends(tiers: &Tiers, parts: &[&Part]) -> Result<Vec<FeedEnds>, TierError> {
     let noted = parts.iter().filter(|part| part.notes.is_some());
     let noted: Vec<Partition> = noted.map(|part| part.partition).collect();
-    Ok(tiers.cold().feeds(&noted).await?)
+    Ok(tiers.cold().events.feeds(&noted).await?)
 }
 
 /// The events of a part that go behind this end of the feed. None if the notes were read in another
@@ -231,7 +231,7 @@ async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError
         }
     }
     if !fences.is_empty() {
-        let landed = bisect::land(tiers.cold().as_ref(), fences, rows, &units, noted);
+        let landed = bisect::land(tiers.cold(), fences, rows, &units, noted);
         for (row, fault) in landed.await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }
@@ -303,7 +303,7 @@ async fn finish_part(
             rows: verdict.rows,
             probation: tiers.has_probation(),
         };
-        let settled = tiers.hot().settle(&settle).await?;
+        let settled = tiers.hot().marks.settle(&settle).await?;
         metrics.settled(settled.cleared);
     }
     trim_notes(worker, ready).await?;
@@ -370,7 +370,7 @@ pub(crate) async fn reject(
         probation: worker.tiers.has_probation(),
         rejected,
     };
-    let is_there = worker.tiers.hot().reject(&reject).await?;
+    let is_there = worker.tiers.hot().marks.reject(&reject).await?;
     // A mark that landed meanwhile looks vanished, too. `reject` tells which entries are still
     // there.
     let there = reject.rejected.iter().zip(is_there);

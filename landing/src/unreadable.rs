@@ -65,7 +65,12 @@ impl Worker {
 
     /// Moves the marks of a part to the error map.
     async fn set_aside(&self, part: &Part) -> Result<(), TierError> {
-        let nothing_read = self.tiers.hot().collect(part.partition, &[], None).await?;
+        let nothing_read = self
+            .tiers
+            .hot()
+            .marks
+            .collect(part.partition, &[], None)
+            .await?;
         let mut faults = Faults::new();
         for (owner, fields) in part.wanted() {
             for field in fields {

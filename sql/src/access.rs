@@ -5,7 +5,7 @@
 pub(crate) enum Access {
     /// Everything. The first call creates the schema in an empty database.
     Creates,
-    /// Everything, but only [`ColdStore::pair`](crate::ColdStore::pair) creates the schema.
+    /// Everything, but only [`DatabaseStore::pair`](crate::DatabaseStore::pair) creates the schema.
     Pairs,
     /// Nothing is written. The database is told so, and calls that would write fail.
     Reads,

@@ -1,4 +1,4 @@
-//! The only implementation of [`ColdStore`], for all engines.
+//! Rows, landing, partitions and the database as a whole, for all engines.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use storage_model::{Field, Owner, Partition, Row, Scope};
 use crate::engine::{Database, Engine};
 use crate::upsert::value_bytes_max;
 use crate::{
-    Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, PartitionRecord, Raise,
-    Raised,
+    Batch, ColdError, ColdPairing, DatabaseStore, LandError, LandStore, Loaded, Pair,
+    PartitionRecord, PartitionStore, Raise, Raised, RowStore,
 };
 use crate::{land, owners, pairing, partition, read};
 
@@ -17,7 +17,7 @@ use crate::{land, owners, pairing, partition, read};
 const VALUE_BYTES_UNKNOWN: usize = 8 << 20;
 
 #[async_trait]
-impl<E: Engine> ColdStore for Database<E> {
+impl<E: Engine> RowStore for Database<E> {
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
         if owners.is_empty() {
             return Ok(Vec::new());
@@ -45,13 +45,6 @@ impl<E: Engine> ColdStore for Database<E> {
         .await
     }
 
-    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
-        if batch.fences.is_empty() && batch.rows.is_empty() {
-            return Ok(());
-        }
-        land::land(self, batch).await
-    }
-
     async fn owners(
         &self,
         scope: &Scope,
@@ -77,7 +70,25 @@ impl<E: Engine> ColdStore for Database<E> {
         self.read("all_owners", async |exec| owners::owners(exec, &page).await)
             .await
     }
+}
 
+#[async_trait]
+impl<E: Engine> LandStore for Database<E> {
+    async fn land(&self, batch: &Batch) -> Result<(), LandError> {
+        if batch.fences.is_empty() && batch.rows.is_empty() {
+            return Ok(());
+        }
+        land::land(self, batch).await
+    }
+
+    fn value_bytes_max(&self) -> usize {
+        let packet = self.connections().packet_bytes_max();
+        packet.map_or(VALUE_BYTES_UNKNOWN, value_bytes_max)
+    }
+}
+
+#[async_trait]
+impl<E: Engine> PartitionStore for Database<E> {
     async fn partitions(
         &self,
         partitions: &[Partition],
@@ -98,12 +109,10 @@ impl<E: Engine> ColdStore for Database<E> {
         self.write("raise", async |exec| partition::raise(exec, raises).await)
             .await
     }
+}
 
-    async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        self.read("forgets", async |exec| Ok(exec.server().forgets.clone()))
-            .await
-    }
-
+#[async_trait]
+impl<E: Engine> DatabaseStore for Database<E> {
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
         let place = self.connections().place();
         if self.is_empty().await? {
@@ -122,18 +131,13 @@ impl<E: Engine> ColdStore for Database<E> {
             .await
     }
 
-    fn value_bytes_max(&self) -> usize {
-        let packet = self.connections().packet_bytes_max();
-        packet.map_or(VALUE_BYTES_UNKNOWN, value_bytes_max)
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.read("forgets", async |exec| Ok(exec.server().forgets.clone()))
+            .await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), ColdError> {
-        let copied = self
-            .connections()
-            .engine()
-            .copy(to, self.connections().names())
-            .await;
-        copied.map_err(|fault| self.error_of(fault, "backup"))
+        self.connections().copy(to).await
     }
 
     async fn close(&self) {

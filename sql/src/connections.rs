@@ -1,9 +1,17 @@
 //! The connections to one database, for readers and writers. The schema may not fit.
+//!
+//! A socket and a timer belong to the runtime in whose context they are made. So all work is done in the
+//! context of the runtime that the store was opened for, whichever thread polls it. Then connections
+//! outlive the runtime of the caller that opened them (H60), and time limits follow the clock of that
+//! runtime, and not one that a test has paused (H61).
 
+use std::path::Path;
 use std::sync::Arc;
 
 use storage_config::SqlSettings;
 use storage_model::Intercept;
+use tokio::runtime::Handle;
+use tokio_util::context::TokioContext;
 
 use crate::ColdError;
 use crate::exec::{Exec, Shared};
@@ -15,6 +23,8 @@ use crate::statement::{Names, Statement, Texts};
 /// The pools of one database.
 pub(crate) struct Connections<E: Engine> {
     engine: Arc<E>,
+    /// The runtime of all connections and time limits. Without one, that of each caller.
+    home: Option<Handle>,
     /// The database's address, for errors.
     place: String,
     shared: Arc<Shared>,
@@ -27,6 +37,7 @@ impl<E: Engine> Connections<E> {
     pub(crate) fn new(
         engine: E,
         settings: &SqlSettings,
+        home: Option<Handle>,
         intercept: Option<Arc<dyn Intercept>>,
         statements: impl Iterator<Item = &'static Statement>,
     ) -> Self {
@@ -59,6 +70,7 @@ impl<E: Engine> Connections<E> {
         Self {
             place: engine.place(),
             engine,
+            home,
             shared,
             writers,
             readers,
@@ -94,14 +106,19 @@ impl<E: Engine> Connections<E> {
         operation: &'static str,
         work: impl AsyncFnOnce(&mut Exec<E::Session>) -> Result<T, Fault>,
     ) -> Result<T, ColdError> {
-        let done = match self.lease(role).await {
-            Ok(mut lease) => match lease.exec() {
-                Ok(exec) => work(exec).await,
-                Err(fault) => Err(fault),
-            },
-            Err(fault) => Err(fault),
-        };
-        done.map_err(|fault| self.error_of(fault, operation))
+        let done = self.at_home(async {
+            let mut lease = self.lease(role).await?;
+            work(lease.exec()?).await
+        });
+        done.await.map_err(|fault| self.error_of(fault, operation))
+    }
+
+    /// Does some work in the context of the runtime of this store.
+    pub(crate) async fn at_home<W: Future>(&self, work: W) -> W::Output {
+        match &self.home {
+            Some(home) => TokioContext::new(work, home.clone()).await,
+            None => work.await,
+        }
     }
 
     async fn lease(&self, role: Role) -> Result<Lease<E>, Fault> {
@@ -118,8 +135,17 @@ impl<E: Engine> Connections<E> {
 
     /// Closes all connections, after the running statements.
     pub(crate) async fn close(&self) {
-        self.readers.close().await;
-        self.writers.close().await;
-        self.engine.closed().await;
+        self.at_home(async {
+            self.readers.close().await;
+            self.writers.close().await;
+            self.engine.closed().await;
+        })
+        .await;
+    }
+
+    /// Copies the database to a new file.
+    pub(crate) async fn copy(&self, to: &Path) -> Result<(), ColdError> {
+        let copied = self.at_home(self.engine.copy(to, self.names())).await;
+        copied.map_err(|fault| self.error_of(fault, "backup"))
     }
 }

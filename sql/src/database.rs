@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use storage_config::SqlSettings;
 use storage_model::Intercept;
+use tokio::runtime::Handle;
 
 use crate::access::Access;
 use crate::connections::Connections;
@@ -33,12 +34,13 @@ impl<E: Engine> Database<E> {
         engine: E,
         settings: &SqlSettings,
         access: Access,
+        home: Option<Handle>,
         intercept: Option<Arc<dyn Intercept>>,
         statements: impl Iterator<Item = &'static Statement>,
         hooks: Vec<Arc<dyn Derive<E::Session>>>,
     ) -> Self {
         Self {
-            connections: Connections::new(engine, settings, intercept, statements),
+            connections: Connections::new(engine, settings, home, intercept, statements),
             fits: AtomicBool::new(false),
             access,
             hooks: Hooks::new(hooks),

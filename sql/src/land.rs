@@ -200,7 +200,10 @@ mod tests {
     use crate::hooks::Derive;
     use crate::sqlite::Sqlite;
     use crate::writer::Writer;
-    use crate::{ColdError, ColdKind, ColdStore, HookStore, Pair, Raise, registry};
+    use crate::{
+        ColdError, ColdKind, DatabaseStore, HookStore, Pair, PartitionStore, Raise, RowStore,
+        registry,
+    };
 
     /// The statements of a layer that keeps each landed version of a field.
     static CREATE: Statement = of_sqlite(
@@ -258,7 +261,15 @@ mod tests {
         let statements = registry::statements().chain(LAYER);
         let engine = Sqlite::memory(&settings);
         let hooks: Vec<Arc<dyn Derive<_>>> = vec![Arc::new(History)];
-        let database = Database::new(engine, &settings, Access::Creates, None, statements, hooks);
+        let database = Database::new(
+            engine,
+            &settings,
+            Access::Creates,
+            None,
+            None,
+            statements,
+            hooks,
+        );
         run(&database, &CREATE).await.unwrap();
         pair(&database).await;
         let raise = Raise::by_one(Partition(0), Epoch(0));

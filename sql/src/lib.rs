@@ -2,7 +2,7 @@
 //!
 //! | module | concept |
 //! | --- | --- |
-//! | [`store`] | [`ColdStore`], [`EventStore`], [`SinkStore`]: the contract of every engine |
+//! | [`store`] | [`Cold`]: the parts of a database, and the contract of each |
 //! | [`batch`] | [`Batch`], [`Fence`], [`Loaded`], [`PartitionRecord`]: the data of calls |
 //! | [`pairing`] | [`ColdPairing`], [`Pair`]: the hot tier that the database belongs to |
 //! | [`error`] | [`ColdError`], [`LandError`]: errors, by the caller's possible reaction |
@@ -23,6 +23,7 @@
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
 //! | `fault`, `classify` | the meaning of the database's error numbers |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
+//! | `toy` (feature) | a small layer, which shows what a layer adds |
 //! | `conformance` (feature) | the suite that every engine passes |
 
 mod access;
@@ -67,6 +68,8 @@ mod split;
 mod sqlite;
 mod statement;
 mod sweep;
+#[cfg(feature = "toy")]
+pub mod toy;
 mod upsert;
 mod writer;
 
@@ -75,11 +78,12 @@ pub use batch::{
     Raise, Raised, RowKey,
 };
 pub use error::{ColdError, ColdKind, LandError, RowFault};
-pub use open::{
-    Alone, is_in_use, migrate, open, open_alone, open_for_pairing, open_for_reading, open_through,
-    pending_sql, schema_state,
-};
+pub use open::{Alone, Opening, is_in_use, migrate, open, pending_sql, schema_state};
 pub use pairing::{ColdPairing, Pair};
 pub use range::{RangeStore, RowRange};
+pub use registry::Layers;
 pub use schema::SchemaState;
-pub use store::{ColdStore, EventStore, HookStore, HotTierStore, SinkStore, SweepStore};
+pub use store::{
+    Cold, DatabaseStore, EventStore, HookStore, HotTierStore, LandStore, PartitionStore, RowStore,
+    SinkStore, SweepStore,
+};

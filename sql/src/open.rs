@@ -4,14 +4,25 @@ use std::sync::Arc;
 
 use storage_config::{ColdUrl, SqlSettings};
 use storage_model::Intercept;
+use tokio::runtime::Handle;
 
 use crate::access::Access;
 use crate::database::Database;
 use crate::mysql::MySql;
-use crate::registry::{hooks, statements};
+use crate::registry::{Layers, hooks, statements};
 use crate::session::Engine;
 use crate::sqlite::{Hold, Sqlite};
-use crate::{ColdError, ColdKind, ColdStore, SchemaState, schema};
+use crate::{Cold, ColdError, ColdKind, SchemaState, schema};
+
+/// How a database is opened.
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Opening {
+    settings: SqlSettings,
+    access: Access,
+    home: Option<Handle>,
+    intercept: Option<Arc<dyn Intercept>>,
+}
 
 /// A database of the engine in the URL.
 enum Opened {
@@ -19,111 +30,142 @@ enum Opened {
     Sqlite(Database<Sqlite>),
 }
 
-impl Opened {
-    fn new(
-        settings: &SqlSettings,
-        access: Access,
-        intercept: Option<Arc<dyn Intercept>>,
-    ) -> Result<Self, ColdError> {
+/// A database that one process has for itself.
+#[derive(Debug)]
+pub struct Alone {
+    /// The database.
+    pub store: Cold,
+    /// The file was in use at its last change, and its write-ahead log is not beside it. So it is a copy
+    /// that lacks the last changes, unless another program wrote the log back after a kill.
+    pub lacks_log: bool,
+}
+
+impl Opening {
+    /// The database of these settings. Its schema is created if it is empty.
+    pub fn new(settings: &SqlSettings) -> Self {
+        Self {
+            settings: settings.clone(),
+            access: Access::Creates,
+            home: None,
+            intercept: None,
+        }
+    }
+
+    /// Leaves an empty database as it is. [`DatabaseStore::pair`](crate::DatabaseStore::pair) creates the schema. So nothing is written
+    /// into a wrong database.
+    pub fn for_pairing(mut self) -> Self {
+        self.access = Access::Pairs;
+        self
+    }
+
+    /// Never writes. The database is told so, and calls that would write fail.
+    pub fn for_reading(mut self) -> Self {
+        self.access = Access::Reads;
+        self
+    }
+
+    /// The runtime of all connections and time limits, which must live as long as the store is used.
+    /// Default: that of each caller, whose connections end with it.
+    pub fn at(mut self, home: Handle) -> Self {
+        self.home = Some(home);
+        self
+    }
+
+    /// Every statement passes through this. Default: none does.
+    pub fn through(mut self, intercept: Arc<dyn Intercept>) -> Self {
+        self.intercept = Some(intercept);
+        self
+    }
+
+    /// Opens it.
+    ///
+    /// A database that is away is no error. The store is returned, each call tries again, and the first
+    /// successful call checks the schema.
+    ///
+    /// # Errors
+    /// The settings name an impossible database, the schema is older ("run `landing-worker migrate`")
+    /// or newer, or an operator must act.
+    ///
+    /// # Cancel safety
+    /// The call can be dropped at any await. The next call completes a half-made schema.
+    pub async fn open(self) -> Result<Cold, ColdError> {
+        match self.opened()? {
+            Opened::MySql(database) => Ok(cold_of(&checked(database).await?)),
+            Opened::Sqlite(database) => Ok(cold_of(&checked(database).await?)),
+        }
+    }
+
+    /// Opens it for a process that has a SQLite file for itself. Until the store is closed or the process
+    /// ends, no other call of this function opens the file, except with `takes_over`. A database of another
+    /// kind is opened as by [`Opening::open`].
+    ///
+    /// # Errors
+    /// As [`Opening::open`], or another program has the file open (`Operator`).
+    ///
+    /// # Cancel safety
+    /// As [`Opening::open`].
+    pub async fn open_alone(self, takes_over: bool) -> Result<Alone, ColdError> {
+        let shared = |store| Alone {
+            store,
+            lacks_log: false,
+        };
+        match (&self.settings.url, self.opened()?) {
+            (ColdUrl::SqliteFile(path), Opened::Sqlite(database)) => {
+                // ORDER: before a connection makes a log.
+                let hold = Hold::take(path, takes_over)
+                    .await
+                    .map_err(|fault| fault.into_cold("open"))?;
+                let database = checked(database).await?;
+                let lacks_log = database.connections().engine().hold(hold).await;
+                Ok(Alone {
+                    store: cold_of(&database),
+                    lacks_log,
+                })
+            }
+            (_, Opened::Sqlite(database)) => Ok(shared(cold_of(&checked(database).await?))),
+            (_, Opened::MySql(database)) => Ok(shared(cold_of(&checked(database).await?))),
+        }
+    }
+
+    fn opened(&self) -> Result<Opened, ColdError> {
+        let (settings, access) = (&self.settings, self.access);
         settings
             .validate()
             .map_err(|error| ColdError::settings(error.to_string()))?;
         Ok(match &settings.url {
             ColdUrl::Mysql {
                 address, database, ..
-            } => {
-                let engine = MySql::new(address, database, settings, access);
-                Self::MySql(database_of(engine, settings, access, intercept))
-            }
+            } => Opened::MySql(self.database(MySql::new(address, database, settings, access))),
             ColdUrl::SqliteFile(path) => {
-                let engine = Sqlite::file(path, settings, access);
-                Self::Sqlite(database_of(engine, settings, access, intercept))
+                Opened::Sqlite(self.database(Sqlite::file(path, settings, access)))
             }
-            ColdUrl::SqliteMemory => {
-                let engine = Sqlite::memory(settings);
-                Self::Sqlite(database_of(engine, settings, access, intercept))
-            }
+            ColdUrl::SqliteMemory => Opened::Sqlite(self.database(Sqlite::memory(settings))),
         })
     }
-}
 
-/// The engine's database, with the statements of all modules and the hooks of all layers.
-fn database_of<E: Engine>(
-    engine: E,
-    settings: &SqlSettings,
-    access: Access,
-    intercept: Option<Arc<dyn Intercept>>,
-) -> Database<E> {
-    Database::new(engine, settings, access, intercept, statements(), hooks())
-}
-
-/// Opens a database. Creates the schema in an empty one.
-///
-/// A database that is away is no error. The store is returned, each call tries again, and the first
-/// successful call checks the schema.
-///
-/// # Errors
-/// The settings name an impossible database, the schema is older ("run `landing-worker migrate`")
-/// or newer, or an operator must act.
-///
-/// # Cancel safety
-/// The call can be dropped at any await. The next call completes a half-made schema.
-pub async fn open(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Creates, None).await
-}
-
-/// As [`open`], but leaves an empty database as it is. [`ColdStore::pair`] creates the schema. So
-/// nothing is written into a wrong database.
-///
-/// # Errors
-/// As [`open`].
-///
-/// # Cancel safety
-/// As [`open`].
-pub async fn open_for_pairing(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Pairs, None).await
-}
-
-/// A database that one process has for itself.
-#[derive(Debug)]
-pub struct Alone {
-    /// The database.
-    pub store: Arc<dyn ColdStore>,
-    /// The file was in use at its last change, and its write-ahead log is not beside it. So it is a copy
-    /// that lacks the last changes, unless another program wrote the log back after a kill.
-    pub lacks_log: bool,
-}
-
-/// As [`open_for_pairing`], for a process that has a SQLite file for itself. Until the store is closed
-/// or the process ends, no other call of this function opens the file, except with `takes_over`.
-/// Another program or database is opened as by [`open_for_pairing`].
-///
-/// # Errors
-/// As [`open`], or another program has the file open (`Operator`).
-///
-/// # Cancel safety
-/// As [`open`].
-pub async fn open_alone(settings: &SqlSettings, takes_over: bool) -> Result<Alone, ColdError> {
-    let shared = |store| Alone {
-        store,
-        lacks_log: false,
-    };
-    match (&settings.url, Opened::new(settings, Access::Pairs, None)?) {
-        (ColdUrl::SqliteFile(path), Opened::Sqlite(database)) => {
-            // ORDER: before a connection makes a log.
-            let hold = Hold::take(path, takes_over)
-                .await
-                .map_err(|fault| fault.into_cold("open"))?;
-            let database = checked(database).await?;
-            let lacks_log = database.connections().engine().hold(hold).await;
-            Ok(Alone {
-                store: database,
-                lacks_log,
-            })
-        }
-        (_, Opened::Sqlite(database)) => Ok(shared(checked(database).await?)),
-        (_, Opened::MySql(database)) => Ok(shared(checked(database).await?)),
+    /// The engine's database, with the statements of all modules and the hooks of all layers.
+    fn database<E: Engine>(&self, engine: E) -> Database<E> {
+        Database::new(
+            engine,
+            &self.settings,
+            self.access,
+            self.home.clone(),
+            self.intercept.clone(),
+            statements(),
+            hooks(),
+        )
     }
+}
+
+/// Opens a database. Creates the schema in an empty one. See [`Opening::open`].
+///
+/// # Errors
+/// As [`Opening::open`].
+///
+/// # Cancel safety
+/// As [`Opening::open`].
+pub async fn open(settings: &SqlSettings) -> Result<Cold, ColdError> {
+    Opening::new(settings).open().await
 }
 
 /// Whether a process has the SQLite file of the settings for itself at this moment. Then its memory
@@ -133,40 +175,11 @@ pub fn is_in_use(settings: &SqlSettings) -> bool {
     matches!(&settings.url, ColdUrl::SqliteFile(path) if Hold::is_taken(path))
 }
 
-/// As [`open`], for reading only. The store never writes. The database is told so, and calls that
-/// would write fail.
-///
-/// # Errors
-/// As [`open`].
-///
-/// # Cancel safety
-/// As [`open`].
-pub async fn open_for_reading(settings: &SqlSettings) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Reads, None).await
-}
-
-/// As [`open`], with every statement passing through `intercept`.
-///
-/// # Errors
-/// As [`open`].
-///
-/// # Cancel safety
-/// As [`open`].
-pub async fn open_through(
-    settings: &SqlSettings,
-    intercept: Arc<dyn Intercept>,
-) -> Result<Arc<dyn ColdStore>, ColdError> {
-    open_as(settings, Access::Creates, Some(intercept)).await
-}
-
-async fn open_as(
-    settings: &SqlSettings,
-    access: Access,
-    intercept: Option<Arc<dyn Intercept>>,
-) -> Result<Arc<dyn ColdStore>, ColdError> {
-    match Opened::new(settings, access, intercept)? {
-        Opened::MySql(database) => Ok(checked(database).await?),
-        Opened::Sqlite(database) => Ok(checked(database).await?),
+/// All parts of a database.
+fn cold_of<E: Engine>(database: &Arc<Database<E>>) -> Cold {
+    Cold {
+        layers: Layers::of(database),
+        ..Cold::of(database)
     }
 }
 
@@ -188,7 +201,7 @@ async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, C
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
-    match Opened::new(settings, Access::Creates, None)? {
+    match Opening::new(settings).opened()? {
         Opened::MySql(database) => schema::state(database.connections()).await,
         Opened::Sqlite(database) => schema::state(database.connections()).await,
     }
@@ -202,7 +215,7 @@ pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdErr
 /// # Cancel safety
 /// The call can be dropped at any await.
 pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
-    match Opened::new(settings, Access::Creates, None)? {
+    match Opening::new(settings).opened()? {
         Opened::MySql(database) => schema::pending(database.connections()).await,
         Opened::Sqlite(database) => schema::pending(database.connections()).await,
     }
@@ -217,7 +230,7 @@ pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdErro
 /// # Cancel safety
 /// The call can be dropped at any await. The next call completes the work.
 pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
-    match Opened::new(settings, Access::Creates, None)? {
+    match Opening::new(settings).opened()? {
         Opened::MySql(database) => schema::migrate(database.connections()).await,
         Opened::Sqlite(database) => schema::migrate(database.connections()).await,
     }

@@ -37,9 +37,9 @@ pub struct RowRange {
 /// Reads of ranges of owners.
 ///
 /// # Cancel safety
-/// As [`ColdStore`](crate::ColdStore).
+/// As [`Cold`](crate::Cold).
 #[async_trait]
-pub trait RangeStore: Send + Sync {
+pub trait RangeStore: std::fmt::Debug + Send + Sync {
     /// The rows of a range, in the order of the ids or against it. Fields without a row are left out. Of
     /// several fields, the last owner of a full answer may have further rows: read on from its id, with a
     /// limit of more rows than there are fields, and pass over those that are known.

@@ -1,8 +1,8 @@
-//! All statements of all modules, and all hooks of layers.
+//! All statements of all modules, and the hooks and parts of layers.
 
 use std::sync::Arc;
 
-use crate::engine::Session;
+use crate::engine::{Database, Engine, Session};
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The statements of each module that declares some.
-const MODULES: [&[&Statement]; 14] = [
+const MODULES: &[&[&Statement]] = &[
     exec::STATEMENTS,
     schema::STATEMENTS,
     read::STATEMENTS,
@@ -26,16 +26,44 @@ const MODULES: [&[&Statement]; 14] = [
     sink::STATEMENTS,
     hooks::STATEMENTS,
     sweep::STATEMENTS,
+    #[cfg(feature = "toy")]
+    crate::toy::STATEMENTS,
 ];
 
 /// Every statement.
 pub(crate) fn statements() -> impl Iterator<Item = &'static Statement> {
-    MODULES.into_iter().flatten().copied()
+    MODULES.iter().copied().flatten().copied()
 }
 
 /// Every hook. The core has none of its own.
 pub(crate) fn hooks<S: Session>() -> Vec<Arc<dyn Derive<S>>> {
-    Vec::new()
+    vec![
+        #[cfg(feature = "toy")]
+        Arc::new(crate::toy::Scores),
+    ]
+}
+
+/// The parts of layers. A database of another kind, such as a model for tests, may lack them.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Layers {
+    /// The part of the toy layer.
+    #[cfg(feature = "toy")]
+    pub toy: Option<Arc<dyn crate::toy::ToyStore>>,
+}
+
+impl Layers {
+    /// The parts of all layers.
+    #[cfg_attr(
+        not(feature = "toy"),
+        expect(unused_variables, reason = "no layer has a part")
+    )]
+    pub(crate) fn of<E: Engine>(database: &Arc<Database<E>>) -> Self {
+        Self {
+            #[cfg(feature = "toy")]
+            toy: Some(Arc::clone(database) as _),
+        }
+    }
 }
 
 #[cfg(test)]

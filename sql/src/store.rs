@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -10,30 +11,86 @@ use storage_model::{
 };
 
 use crate::{
-    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, HotTier, LandError, Loaded, Pair, Parked,
-    PartitionRecord, PurgedPage, Raise, Raised, RangeStore, RowKey,
+    Batch, ColdError, ColdPairing, FeedEnds, Fence, Hook, HotTier, LandError, Layers, Loaded, Pair,
+    Parked, PartitionRecord, PurgedPage, Raise, Raised, RangeStore, RowKey,
 };
 
-/// Versioned rows, one for each field of each owner, and one record for each partition.
+/// A database in parts, one for each concern. Cheap to clone. Whoever needs one part takes that one alone,
+/// and a test replaces it alone:
 ///
-/// Two engines implement it: MySQL (with MariaDB) and SQLite. One conformance suite runs over both.
+/// ```text
+/// Cold { landing: Arc::new(Counting::new(cold.landing.clone())), ..cold }
+/// ```
+///
+/// Two engines have all of the parts: MySQL (with MariaDB) and SQLite. One conformance suite runs over both.
 ///
 /// # Cancel safety
-/// Every method can be dropped at any await. A connection with a cut statement is thrown away,
-/// never reused. A dropped [`ColdStore::land`] or [`ColdStore::raise`] may have committed or not.
-/// Repeating either is harmless.
+/// Every method of every part can be dropped at any await. A connection with a cut statement is thrown away,
+/// never reused.
+#[derive(Debug, Clone)]
+pub struct Cold {
+    /// Rows, as they lie in the database.
+    pub rows: Arc<dyn RowStore>,
+    /// Rows of the owners between two ids.
+    pub ranges: Arc<dyn RangeStore>,
+    /// The landing of rows.
+    pub landing: Arc<dyn LandStore>,
+    /// The rows of purged fields.
+    pub sweep: Arc<dyn SweepStore>,
+    /// Landed events.
+    pub events: Arc<dyn EventStore>,
+    /// How far sinks have got.
+    pub sinks: Arc<dyn SinkStore>,
+    /// The hooks of layers.
+    pub hooks: Arc<dyn HookStore>,
+    /// Partitions and their epochs.
+    pub partitions: Arc<dyn PartitionStore>,
+    /// The hot tiers that land here.
+    pub hot_tiers: Arc<dyn HotTierStore>,
+    /// The database as a whole.
+    pub database: Arc<dyn DatabaseStore>,
+    /// The parts of layers.
+    pub layers: Layers,
+}
+
+impl Cold {
+    /// A database that has all parts in one, but those of layers.
+    pub fn of<D>(database: &Arc<D>) -> Self
+    where
+        D: RowStore
+            + RangeStore
+            + LandStore
+            + SweepStore
+            + EventStore
+            + SinkStore
+            + HookStore
+            + PartitionStore
+            + HotTierStore
+            + DatabaseStore
+            + 'static,
+    {
+        Self {
+            rows: Arc::clone(database) as _,
+            ranges: Arc::clone(database) as _,
+            landing: Arc::clone(database) as _,
+            sweep: Arc::clone(database) as _,
+            events: Arc::clone(database) as _,
+            sinks: Arc::clone(database) as _,
+            hooks: Arc::clone(database) as _,
+            partitions: Arc::clone(database) as _,
+            hot_tiers: Arc::clone(database) as _,
+            database: Arc::clone(database) as _,
+            layers: Layers::default(),
+        }
+    }
+}
+
+/// Versioned rows, one for each field of each owner.
+///
+/// # Cancel safety
+/// As [`Cold`].
 #[async_trait]
-pub trait ColdStore:
-    EventStore
-    + SinkStore
-    + HookStore
-    + SweepStore
-    + HotTierStore
-    + RangeStore
-    + Send
-    + Sync
-    + fmt::Debug
-{
+pub trait RowStore: fmt::Debug + Send + Sync {
     /// All rows of each owner, including tombstones and purged fields, in the owners' order. One
     /// statement reads up to 512 owners of one logic type.
     ///
@@ -51,18 +108,6 @@ pub trait ColdStore:
     /// row.
     async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError>;
 
-    /// Writes the rows that are newer than the database's, all in one transaction. It commits only
-    /// if every fence matches, on the database that the fence names. No client ever observes a
-    /// row's version fall, or a part of a batch. An older or equal row is ignored.
-    ///
-    /// `Refused` also stands for rows whose statement is cut by the connection or the time limit
-    /// while a trivial row succeeds. For rows of several owners one cut is enough. For rows of one
-    /// owner it takes three cuts (H38).
-    ///
-    /// Fences are taken first, by ascending partition, then rows in key order. So overlapping calls
-    /// do not deadlock. Events are added and leads are kept between the two. The engine splits rows into statements by count and by bytes.
-    async fn land(&self, batch: &Batch) -> Result<(), LandError>;
-
     /// Up to `limit` owners of a world and logic type with at least one live row, in key order,
     /// after `after`.
     async fn owners(
@@ -79,7 +124,36 @@ pub trait ColdStore:
         after: Option<&Owner>,
         limit: usize,
     ) -> Result<Vec<Owner>, ColdError>;
+}
 
+/// The landing of rows, with the events of the feed that tell of them.
+///
+/// # Cancel safety
+/// As [`Cold`]. A dropped [`LandStore::land`] may have committed or not. Repeating it is harmless.
+#[async_trait]
+pub trait LandStore: fmt::Debug + Send + Sync {
+    /// Writes the rows that are newer than the database's, all in one transaction. It commits only
+    /// if every fence matches, on the database that the fence names. No client ever observes a
+    /// row's version fall, or a part of a batch. An older or equal row is ignored.
+    ///
+    /// `Refused` also stands for rows whose statement is cut by the connection or the time limit
+    /// while a trivial row succeeds. For rows of several owners one cut is enough. For rows of one
+    /// owner it takes three cuts (H38).
+    ///
+    /// Fences are taken first, by ascending partition, then rows in key order. So overlapping calls
+    /// do not deadlock. Events are added and leads are kept between the two. The engine splits rows into statements by count and by bytes.
+    async fn land(&self, batch: &Batch) -> Result<(), LandError>;
+
+    /// The most bytes of a value: the limit of the column, and half of the limit of one packet.
+    fn value_bytes_max(&self) -> usize;
+}
+
+/// One record for each partition, with its epoch.
+///
+/// # Cancel safety
+/// As [`Cold`]. A dropped [`PartitionStore::raise`] may have committed or not. Repeating it is harmless.
+#[async_trait]
+pub trait PartitionStore: fmt::Debug + Send + Sync {
     /// The records of these partitions, in the requested order. A partition without a record has
     /// epoch 0 and version 0.
     async fn partitions(&self, partitions: &[Partition])
@@ -93,11 +167,14 @@ pub trait ColdStore:
     /// record that has moved is returned as it is. Afterwards no landing transaction of an earlier
     /// epoch commits.
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError>;
+}
 
-    /// Why this database may forget its commits when it crashes, with the name of its setting.
-    /// `None` if a commit survives a crash.
-    async fn forgets(&self) -> Result<Option<String>, ColdError>;
-
+/// The database as a whole: the hot tier that it belongs to, its promises, its copies and its end.
+///
+/// # Cancel safety
+/// As [`Cold`].
+#[async_trait]
+pub trait DatabaseStore: fmt::Debug + Send + Sync {
     /// The hot tier that the database belongs to. Only reads, and needs no tables.
     async fn pairing(&self) -> Result<ColdPairing, ColdError>;
 
@@ -109,8 +186,9 @@ pub trait ColdStore:
     /// So no landing of the earlier hot tier commits from then on.
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError>;
 
-    /// The most bytes of a value: the limit of the column, and half of the limit of one packet.
-    fn value_bytes_max(&self) -> usize;
+    /// Why this database may forget its commits when it crashes, with the name of its setting.
+    /// `None` if a commit survives a crash.
+    async fn forgets(&self) -> Result<Option<String>, ColdError>;
 
     /// Copies the database to a new file, as it is at one moment of the call. Others read and write
     /// meanwhile. The file has its name only once it is whole and on the disk, and nothing is
@@ -124,12 +202,12 @@ pub trait ColdStore:
     async fn close(&self);
 }
 
-/// The hot tiers that land here, by their incarnations. [`ColdStore::raise`] gives them partitions.
+/// The hot tiers that land here, by their incarnations. [`PartitionStore::raise`] gives them partitions.
 ///
 /// # Cancel safety
-/// As [`ColdStore`]. Repeating a call is harmless.
+/// As [`Cold`]. Repeating a call is harmless.
 #[async_trait]
-pub trait HotTierStore: Send + Sync {
+pub trait HotTierStore: fmt::Debug + Send + Sync {
     /// Stores a hot tier that is about to take partitions, or its present address. It is used now.
     /// Forgets hot tiers that have no partition and were not used for a day.
     async fn introduce(&self, hot: HotId, address: &str) -> Result<(), ColdError>;
@@ -142,12 +220,12 @@ pub trait HotTierStore: Send + Sync {
     async fn touch(&self, hot: &[HotId]) -> Result<(), ColdError>;
 }
 
-/// The feeds of partitions: landed events in their order. [`ColdStore::land`] adds them.
+/// The feeds of partitions: landed events in their order. [`LandStore::land`] adds them.
 ///
 /// # Cancel safety
-/// As [`ColdStore`].
+/// As [`Cold`].
 #[async_trait]
-pub trait EventStore: Send + Sync {
+pub trait EventStore: fmt::Debug + Send + Sync {
     /// How far the feeds of these partitions reach, in the requested order.
     async fn feeds(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>, ColdError>;
 
@@ -177,10 +255,10 @@ pub trait EventStore: Send + Sync {
 /// The hooks of layers: rows that follow from landed rows, in the same transaction.
 ///
 /// # Cancel safety
-/// As [`ColdStore`]. A dropped [`HookStore::define`] may have committed or not. A repeat counts one
+/// As [`Cold`]. A dropped [`HookStore::define`] may have committed or not. A repeat counts one
 /// more change, which is harmless.
 #[async_trait]
-pub trait HookStore: Send + Sync {
+pub trait HookStore: fmt::Debug + Send + Sync {
     /// The hooks that the database names, in the order of their names.
     async fn hooks(&self) -> Result<Vec<Hook>, ColdError>;
 
@@ -196,9 +274,9 @@ pub trait HookStore: Send + Sync {
 /// The rows of purged fields, which nobody needs after a while.
 ///
 /// # Cancel safety
-/// As [`ColdStore`]. A dropped [`SweepStore::sweep`] may have deleted the rows or not.
+/// As [`Cold`]. A dropped [`SweepStore::sweep`] may have deleted the rows or not.
 #[async_trait]
-pub trait SweepStore: Send + Sync {
+pub trait SweepStore: fmt::Debug + Send + Sync {
     /// Looks at up to `limit` rows of the table after a key, in key order. Returns those that are
     /// purged and whose last change is older than this, by the database's clock. A row that no
     /// version of this program writes is left out.
@@ -223,9 +301,9 @@ pub trait SweepStore: Send + Sync {
 /// The sinks of the feed: how far each has got in each partition, and the events that it refused.
 ///
 /// # Cancel safety
-/// As [`ColdStore`]. Repeating a call is harmless.
+/// As [`Cold`]. Repeating a call is harmless.
 #[async_trait]
-pub trait SinkStore: Send + Sync {
+pub trait SinkStore: fmt::Debug + Send + Sync {
     /// How far a sink has got in these partitions, in the requested order. [`Position::ZERO`] in a
     /// partition from which it has taken nothing.
     async fn sink_positions(

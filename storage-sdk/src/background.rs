@@ -221,7 +221,7 @@ async fn maintain(upkeep: Upkeep) {
         tokio::select! {
             biased;
             _ = checks.tick() => {
-                if let Err(error) = hot.check().await {
+                if let Err(error) = hot.tier.check().await {
                     tracing::error!(%error, "the hot tier failed its check");
                     unheard::warn_once();
                 }
@@ -229,7 +229,7 @@ async fn maintain(upkeep: Upkeep) {
             _ = refreshes.tick() => {
                 // A failed refresh is not repeated. A later read of the owner asks for another one.
                 let owners = upkeep.refreshes.take();
-                if !owners.is_empty() && let Err(error) = hot.refresh_ttl(&owners).await {
+                if !owners.is_empty() && let Err(error) = hot.owners.refresh_ttl(&owners).await {
                     tracing::debug!(%error, "the time to live of owners was not refreshed; they may expire sooner");
                 }
             }
@@ -239,7 +239,7 @@ async fn maintain(upkeep: Upkeep) {
 
 /// Watches the backlog. Without watermarks there is nothing to watch.
 async fn look(upkeep: Upkeep) {
-    upkeep.backpressure.watch(upkeep.tiers.hot().as_ref()).await;
+    upkeep.backpressure.watch(upkeep.tiers.hot()).await;
 }
 
 #[cfg(test)]

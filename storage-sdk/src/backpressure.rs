@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use storage_config::BackpressureSettings;
-use storage_dirty::{HotStore, MemoryUse};
+use storage_dirty::{Hot, MemoryUse};
 use storage_landing::{Backlog, BackpressureLevel};
 use storage_model::Outcome;
 use storage_tiers::Home;
@@ -107,7 +107,7 @@ impl Backpressure {
     }
 
     /// Looks once.
-    pub(crate) async fn look(&self, hot: &dyn HotStore) {
+    pub(crate) async fn look(&self, hot: &Hot) {
         if !self.settings.is_on() {
             return;
         }
@@ -115,7 +115,7 @@ impl Backpressure {
         let Ok(backlog) = Backlog::reachable(hot).await else {
             return;
         };
-        let Ok(memory) = hot.memory().await else {
+        let Ok(memory) = hot.tier.memory().await else {
             return;
         };
         let before = std::mem::replace(
@@ -128,7 +128,7 @@ impl Backpressure {
 
     /// Looks again and again. While the whole hot tier is away, the last state stays. No write
     /// succeeds then in any case.
-    pub(crate) async fn watch(&self, hot: &dyn HotStore) {
+    pub(crate) async fn watch(&self, hot: &Hot) {
         if !self.settings.is_on() {
             return std::future::pending().await;
         }

@@ -77,16 +77,16 @@ impl Storage {
         let late = |what: &str| Error::new(Kind::Timeout, format!("{what} within {deadline:?}"));
         // A reader of an embedded file has an empty hot tier of its own.
         if !tiers.is_read_only() {
-            drained(tiers.hot().as_ref(), until, |_| {}).await?;
+            drained(tiers.hot(), until, |_| {}).await?;
             if Instant::now() >= until {
                 return Err(late("the writes before the backup did not land"));
             }
         }
-        let copied = timeout_at(until, tiers.cold().backup(&path)).await;
+        let copied = timeout_at(until, tiers.cold().database.backup(&path)).await;
         copied.map_err(|_| late("the copy was not made"))??;
         let errors = match tiers.is_read_only() {
             true => 0,
-            false => Backlog::read(tiers.hot().as_ref()).await?.errors(),
+            false => Backlog::read(tiers.hot()).await?.errors(),
         };
         Ok(Backup { errors })
     }

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
-use storage_dirty::HotStore;
+use storage_dirty::Hot;
 use storage_landing::{LandingWorker, Sink};
 use storage_model::{Clock, Durability, Ids, Limits, SinkName, SystemClock};
-use storage_sql::ColdStore;
+use storage_sql::Cold;
 use storage_tiers::{Home, Tiers};
 
 use crate::core::{Core, Handles};
@@ -39,8 +39,8 @@ pub struct StorageBuilder {
     settings: Settings,
     clock: Arc<dyn Clock>,
     ids: Arc<dyn Ids>,
-    hot: Option<Arc<dyn HotStore>>,
-    cold: Option<Arc<dyn ColdStore>>,
+    hot: Option<Hot>,
+    cold: Option<Cold>,
     lands: Option<bool>,
     sinks: Vec<(String, Arc<dyn Sink>)>,
     read_only: bool,
@@ -78,14 +78,14 @@ impl StorageBuilder {
 
     /// A hot tier that is already open. It replaces the hot tier of the settings.
     #[cfg(feature = "engines")]
-    pub fn hot(mut self, hot: Arc<dyn HotStore>) -> Self {
+    pub fn hot(mut self, hot: Hot) -> Self {
         self.hot = Some(hot);
         self
     }
 
     /// A cold tier that is already open. It replaces the cold tier of the settings.
     #[cfg(feature = "engines")]
-    pub fn cold(mut self, cold: Arc<dyn ColdStore>) -> Self {
+    pub fn cold(mut self, cold: Cold) -> Self {
         self.cold = Some(cold);
         self
     }
@@ -255,7 +255,7 @@ impl StorageBuilder {
         if let Err(error) = compare(&tiers).await {
             if !is_given {
                 // A file that it holds is free again at once.
-                tiers.cold().close().await;
+                tiers.cold().database.close().await;
             }
             return Err(error);
         }
@@ -274,9 +274,9 @@ impl StorageBuilder {
 }
 
 /// The limits of the settings, and no larger values than the database takes.
-fn fitting(limits: Limits, cold: &Arc<dyn ColdStore>) -> Limits {
+fn fitting(limits: Limits, cold: &Cold) -> Limits {
     Limits {
-        value_bytes_max: limits.value_bytes_max.min(cold.value_bytes_max()),
+        value_bytes_max: limits.value_bytes_max.min(cold.landing.value_bytes_max()),
         ..limits
     }
 }
@@ -294,20 +294,25 @@ enum Access {
 
 /// The database of the settings. Its tables are created when the tiers are paired, so that nothing is
 /// written into a wrong database.
-async fn open_cold(settings: &Settings, home: &Home, access: Access) -> Result<Arc<dyn ColdStore>> {
+async fn open_cold(settings: &Settings, home: &Home, access: Access) -> Result<Cold> {
     let sql = settings.sql.clone();
     let embedded = settings.redis.url == HotUrl::Memory;
+    let opening = storage_sql::Opening::new(&sql).for_pairing();
+    let opening = match home.is_own() {
+        true => opening.at(home.handle()),
+        false => opening,
+    };
     let open = async move {
         match access {
             Access::Reads => {
                 if embedded && storage_sql::is_in_use(&sql) {
                     tracing::warn!(place = %sql.url, "a game has the file open: its changes that have not landed are in its memory, and not visible here");
                 }
-                storage_sql::open_for_reading(&sql).await
+                opening.for_reading().open().await
             }
-            Access::Shared => storage_sql::open_for_pairing(&sql).await,
+            Access::Shared => opening.open().await,
             Access::Alone { takes_over } => {
-                let alone = storage_sql::open_alone(&sql, takes_over).await?;
+                let alone = opening.open_alone(takes_over).await?;
                 if alone.lacks_log {
                     tracing::warn!(place = %sql.url, "the file was in use at its last change, and its log (-wal) is not beside it: if it was copied while a game ran, its last changes are missing; a copy that has all of them comes from Storage::backup or `landing-worker backup`");
                     crate::unheard::warn_once();
@@ -358,12 +363,13 @@ async fn compare(tiers: &Tiers) -> Result<()> {
     if tiers.is_read_only() {
         return Ok(tiers.compare_pairing().await?);
     }
-    tiers.hot().check().await?;
+    tiers.hot().tier.check().await?;
     match tiers.compare_patiently().await {
         Err(error)
             if error.database_takes_no_writes()
                 && tiers
                     .cold()
+                    .database
                     .pairing()
                     .await
                     .is_ok_and(|pairing| pairing.hot.is_some()) => {}

@@ -251,7 +251,7 @@ impl ByteOwner {
     #[must_use]
     pub fn partition(&self) -> Partition {
         self.owner
-            .partition(self.core.tiers.hot().partition_count())
+            .partition(self.core.tiers.hot().partitions.partition_count())
     }
 
     pub(crate) fn core(&self) -> &Shared {
@@ -494,6 +494,7 @@ impl ByteOwner {
                 .core
                 .tiers
                 .hot()
+                .owners
                 .evict(std::slice::from_ref(&self.owner))
                 .await
                 .pop();

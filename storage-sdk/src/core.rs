@@ -141,7 +141,7 @@ impl Core {
         worker: Option<LandingWorker>,
     ) -> Result<Self> {
         let asked = Instant::now();
-        let time = HotTime::new(asked, tiers.hot().time().await?);
+        let time = HotTime::new(asked, tiers.hot().tier.time().await?);
         let upkeep = Upkeep {
             tiers: tiers.clone(),
             backpressure: Arc::new(Backpressure::new(
@@ -153,7 +153,7 @@ impl Core {
         };
         // The caller's runtime drives the connections that it opens first. So the calls of several
         // commands need no other thread.
-        upkeep.backpressure.look(tiers.hot().as_ref()).await;
+        upkeep.backpressure.look(tiers.hot()).await;
         let holder = ids.next();
         let background = Background::start(&upkeep, worker);
         Ok(Self {
@@ -196,7 +196,7 @@ impl Core {
                 Box::pin(self.learn_epoch(sending)).await?;
             }
             self.note(sending)?;
-            let first = self.tiers.hot().mutate(&sending.copy).await.pop();
+            let first = self.tiers.hot().owners.mutate(&sending.copy).await.pop();
             let ended = match first.map(|first| acknowledged(sending.mutation(), first)) {
                 Some(Ok(ack)) => Ok(ack),
                 Some(Err(first)) => self.go_on(sending, first).await,
@@ -317,6 +317,7 @@ impl Core {
         let mut answered = self
             .tiers
             .hot()
+            .owners
             .mutate(&sent)
             .await
             .into_iter()
@@ -438,6 +439,8 @@ impl Core {
     }
 
     fn partition_of(&self, mutation: &Mutation) -> Partition {
-        mutation.owner.partition(self.tiers.hot().partition_count())
+        mutation
+            .owner
+            .partition(self.tiers.hot().partitions.partition_count())
     }
 }

@@ -13,6 +13,7 @@
 //! | notes that have not landed | [`Storage::unlanded`] |
 //! | the number of partitions | [`ColdTier::partitions`] |
 //! | a change of the definitions of a hook | [`ColdTier::define`] |
+//! | the statements of a layer of this release | [`ColdTier::layers`] |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +25,9 @@ use crate::core::Shared;
 use crate::{Error, Kind, Result, Storage};
 
 pub use storage_model::{Cell, OWNERS_MAX, Row};
-pub use storage_sql::{FeedEnds, RowRange};
+#[cfg(feature = "toy")]
+pub use storage_sql::toy;
+pub use storage_sql::{ColdError, FeedEnds, Layers, RowRange};
 
 /// How often the database is asked while somebody waits for a place of the feed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -75,7 +78,14 @@ impl ColdTier {
     /// The number of partitions: [`ByteOwner::partition`](crate::ByteOwner::partition) is below it.
     #[must_use]
     pub fn partitions(&self) -> u32 {
-        self.core.tiers.hot().partition_count()
+        self.core.tiers.hot().partitions.partition_count()
+    }
+
+    /// The statements of layers, which stand in the package of all statements. A storage that was closed
+    /// answers them with an error.
+    #[must_use]
+    pub fn layers(&self) -> &Layers {
+        &self.core.tiers.cold().layers
     }
 
     /// Rows of the owners between two ids, in the order of the ids or against it. Fields without a row
@@ -90,7 +100,7 @@ impl ColdTier {
     /// Only reads.
     pub async fn rows(&self, range: &RowRange) -> Result<Vec<Row>> {
         let cold = self.core.tiers.cold();
-        let read = async { Ok(cold.between(range).await?) };
+        let read = async { Ok(cold.ranges.between(range).await?) };
         self.core.while_open(read).await
     }
 
@@ -103,7 +113,7 @@ impl ColdTier {
     /// Only reads.
     pub async fn fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>> {
         let cold = self.core.tiers.cold();
-        let read = async { Ok(cold.load_fields(owner, fields).await?) };
+        let read = async { Ok(cold.rows.load_fields(owner, fields).await?) };
         self.core.while_open(read).await
     }
 
@@ -116,7 +126,7 @@ impl ColdTier {
     /// Only reads.
     pub async fn ends(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>> {
         let cold = self.core.tiers.cold();
-        let read = async { Ok(cold.feeds(partitions).await?) };
+        let read = async { Ok(cold.events.feeds(partitions).await?) };
         self.core.while_open(read).await
     }
 
@@ -135,7 +145,7 @@ impl ColdTier {
         limit: usize,
     ) -> Result<Vec<Event>> {
         let cold = self.core.tiers.cold();
-        let read = async { Ok(cold.events(partition, after, limit).await?) };
+        let read = async { Ok(cold.events.events(partition, after, limit).await?) };
         self.core.while_open(read).await
     }
 
@@ -186,7 +196,7 @@ impl ColdTier {
     /// A dropped call may have committed or not. A repeat counts one more change, which is harmless.
     pub async fn define(&self, hook: &str, is_needed: bool) -> Result<()> {
         let cold = self.core.tiers.cold();
-        let defined = async { Ok(cold.define(hook, is_needed).await?) };
+        let defined = async { Ok(cold.hooks.define(hook, is_needed).await?) };
         self.core.while_open(defined).await
     }
 }

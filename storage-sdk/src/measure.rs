@@ -59,12 +59,15 @@ impl Storage {
         let hot = self.core.tiers.hot();
         let backlog = self
             .core
-            .while_open(async { Ok(Backlog::reachable(hot.as_ref()).await) })
+            .while_open(async { Ok(Backlog::reachable(hot).await) })
             .await?;
         let mut page = Page::default();
         match &backlog {
             Ok(backlog) => backlog.measure(&mut page),
-            Err(_) => page.set(&names::UNREACHABLE_PARTITIONS, hot.partition_count().into()),
+            Err(_) => page.set(
+                &names::UNREACHABLE_PARTITIONS,
+                hot.partitions.partition_count().into(),
+            ),
         }
         self.stats_of(&backlog.unwrap_or_default())
             .measure(&mut page);

@@ -69,11 +69,11 @@ impl OwnerPages {
         };
         let mut marked = BTreeSet::new();
         let hot = core.tiers.hot();
-        for partition in (0..hot.partition_count()).map(Partition) {
+        for partition in (0..hot.partitions.partition_count()).map(Partition) {
             for map in MAPS {
                 let mut cursor = Some(0);
                 while let Some(from) = cursor {
-                    let page = hot.scan(partition, map, from, MARKS).await?;
+                    let page = hot.marks.scan(partition, map, from, MARKS).await?;
                     cursor = page.next;
                     let owners = page
                         .entries
@@ -111,10 +111,11 @@ impl OwnerPages {
             let cold = self.core.tiers.cold();
             let rows = match &self.only {
                 Some((scope, logic_type)) => {
-                    cold.owners(scope, logic_type, self.after.as_ref(), PAGE)
+                    cold.rows
+                        .owners(scope, logic_type, self.after.as_ref(), PAGE)
                         .await?
                 }
-                None => cold.all_owners(self.after.as_ref(), PAGE).await?,
+                None => cold.rows.all_owners(self.after.as_ref(), PAGE).await?,
             };
             let last = rows.last().filter(|_| rows.len() == PAGE).cloned();
             let marked = self.marked_until(last.as_ref());

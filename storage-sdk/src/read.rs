@@ -183,7 +183,7 @@ impl Core {
         };
         let reads: Vec<Read> = owners.iter().map(read_of).collect();
         let until = Instant::now() + self.deadline;
-        let first = self.tiers.hot().read(&reads).await;
+        let first = self.tiers.hot().owners.read(&reads).await;
         let finished = reads.iter().zip(first).map(|(read, first)| async move {
             let hot = self.read_until(read, first, until).await;
             self.read_on(&read.owner, fields, hot, until).await
@@ -255,6 +255,7 @@ impl Core {
         let first = self
             .tiers
             .hot()
+            .owners
             .read(std::slice::from_ref(read))
             .await
             .pop()
@@ -295,6 +296,7 @@ impl Core {
             answer = self
                 .tiers
                 .hot()
+                .owners
                 .read(std::slice::from_ref(read))
                 .await
                 .pop()
@@ -353,11 +355,12 @@ impl Core {
     }
 
     async fn marker(&self, owner: &Owner) -> Result<Marker, TierError> {
-        let partition = owner.partition(self.tiers.hot().partition_count());
+        let partition = owner.partition(self.tiers.hot().partitions.partition_count());
         for _ in 0..tries::OWNER {
             match self
                 .tiers
                 .hot()
+                .owners
                 .observe(std::slice::from_ref(owner))
                 .await
                 .pop()

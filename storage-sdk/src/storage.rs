@@ -244,10 +244,12 @@ impl Storage {
     /// Only reads.
     pub async fn feed_end(&self) -> Result<Cursor> {
         let tiers = &self.core.tiers;
-        let all: Vec<Partition> = (0..tiers.hot().partition_count()).map(Partition).collect();
-        let read = async { Ok(tiers.cold().feeds(&all).await?) };
+        let all: Vec<Partition> = (0..tiers.hot().partitions.partition_count())
+            .map(Partition)
+            .collect();
+        let read = async { Ok(tiers.cold().events.feeds(&all).await?) };
         let mut cursor = Cursor::default();
-        let pairing = async { Ok(tiers.cold().pairing().await?) };
+        let pairing = async { Ok(tiers.cold().database.pairing().await?) };
         if let Some(identity) = self.core.while_open(pairing).await?.identity {
             cursor.belong_to(identity);
         }
@@ -319,7 +321,7 @@ impl Storage {
     pub async fn stats(&self) -> Result<Stats> {
         let backlog = self
             .core
-            .while_open(async { Ok(Backlog::read(self.core.tiers.hot().as_ref()).await?) })
+            .while_open(async { Ok(Backlog::read(self.core.tiers.hot()).await?) })
             .await?;
         Ok(self.stats_of(&backlog))
     }
@@ -385,7 +387,7 @@ impl Core {
         let sessions = self.end_sessions(until).await;
         self.let_sessions_save(false);
         let (under_way, unknown) = self.close(until).await;
-        let hot = self.tiers.hot().as_ref();
+        let hot = self.tiers.hot();
         let lands = self.background.worker().is_some();
         if let Some(worker) = self.background.worker() {
             worker.hurry();
@@ -403,7 +405,7 @@ impl Core {
         self.background.stop(until).await;
         let goodbyes = until.max(Instant::now() + GOODBYE);
         // A connection that still runs a statement at that time is dropped.
-        let _ = timeout_at(goodbyes, self.tiers.cold().close()).await;
+        let _ = timeout_at(goodbyes, self.tiers.cold().database.close()).await;
         CloseReport {
             sessions,
             under_way,

@@ -36,10 +36,11 @@ fn stored(path: &Path, owner: &ByteOwner) -> Option<Vec<u8>> {
     runtime().block_on(async {
         let cold = open(&Settings::embedded(path).sql).await.unwrap();
         let loaded = cold
+            .rows
             .load(std::slice::from_ref(owner.owner()), 9)
             .await
             .unwrap();
-        cold.close().await;
+        cold.database.close().await;
         loaded[0].rows.first().map(|row| row.cell.value().to_vec())
     })
 }
@@ -94,7 +95,7 @@ fn each_call_may_have_a_runtime_of_its_own() {
         until("it is cold", || {
             runtime().block_on(owner.evict()).unwrap();
             runtime()
-                .block_on(storage.tiers().hot().read(&[all(&owner)]))
+                .block_on(storage.tiers().hot().owners.read(&[all(&owner)]))
                 .remove(0)
                 .unwrap()
                 .header
@@ -149,7 +150,7 @@ fn any_handle_keeps_landing_going_and_the_last_one_ends_it() {
     let path = folder.path().join("game.db");
     let (owner, hot) = runtime().block_on(async {
         let storage = Storage::embedded(&path).await.unwrap();
-        (ann(&storage), Arc::downgrade(storage.tiers().hot()))
+        (ann(&storage), Arc::downgrade(&storage.tiers().hot().tier))
     });
     runtime()
         .block_on(async { owner.update([("gold", "1")]).await })

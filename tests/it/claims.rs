@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::{LandingSettings, SessionSettings, Settings};
+use storage_dirty::Hot;
 use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::{Backlog, LandingWorker};
@@ -42,7 +43,7 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
     let gate = Arc::new(LosesOneLock::default());
     let hooks = Hooks::intercept(Arc::clone(&gate) as _);
     let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
-    let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 100);
+    let tiers = Tiers::new(Hot::of(&hot), stack.storage.tiers().cold().clone(), 100);
     let hour = Duration::from_hours(1);
     let start = |tiers: Tiers, name: &str, interval| {
         let landing = LandingSettings {
@@ -67,7 +68,7 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
         Duration::from_millis(20),
     );
     until("each holds half", async || {
-        let backlog = Backlog::read(stack.storage.tiers().hot().as_ref()).await?;
+        let backlog = Backlog::read(stack.storage.tiers().hot()).await?;
         let holders: Vec<_> = backlog
             .partitions
             .into_iter()

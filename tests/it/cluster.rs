@@ -95,7 +95,7 @@ async fn status_shows_what_it_can_reach_of_a_cluster_that_lacks_a_master_and_nam
         .kill()?;
 
     let hot = stack.storage.tiers().hot();
-    let backlog = Backlog::reachable(hot.as_ref()).await?;
+    let backlog = Backlog::reachable(hot).await?;
     assert!(
         backlog.away.iter().any(|(partition, _)| partition.0 == 0),
         "{backlog:?}"
@@ -104,10 +104,7 @@ async fn status_shows_what_it_can_reach_of_a_cluster_that_lacks_a_master_and_nam
         (1..60).contains(&backlog.marks()) && backlog.partitions.len() + backlog.away.len() == 8,
         "{backlog:?}"
     );
-    assert!(
-        Backlog::read(hot.as_ref()).await.is_err(),
-        "it is not all of it"
-    );
+    assert!(Backlog::read(hot).await.is_err(), "it is not all of it");
     let output = Command::new(env!("CARGO_BIN_EXE_worker"))
         .args(["status", "--config"])
         .arg(&config)

@@ -9,8 +9,8 @@ use futures::future::join_all;
 use sqlx::Connection as _;
 use sqlx::mysql::MySqlConnection;
 use storage_config::Settings;
-use storage_dirty::RedisStore;
 use storage_dirty::redis::{Broken, Hooks, Intercept};
+use storage_dirty::{Hot, RedisStore};
 use storage_sdk::{Evicted, Kind, Outcome, SessionOptions, Storage, StorageBuilder};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_tests::{Stack, World, bounded, stack, until};
@@ -137,7 +137,7 @@ async fn a_miss_is_answered_although_its_lease_can_not_be_returned() -> Result<(
     let hooks = Hooks::intercept(keeps.clone());
     let hot = RedisStore::open_through(&stack.settings.redis, &stack.settings.hot, hooks).await?;
     let hot = Arc::new(hot);
-    let tiers = Tiers::new(hot, Arc::clone(stack.storage.tiers().cold()), 1_000);
+    let tiers = Tiers::new(Hot::of(&hot), stack.storage.tiers().cold().clone(), 1_000);
     let loaded = bounded("the miss", async { Ok(tiers.load(player.owner()).await?) }).await?;
     assert!(loaded.is_some_and(|full| full.read.header.is_some()));
     bounded("the return of the lease", async {
@@ -223,6 +223,7 @@ async fn a_process_that_dies_with_the_right_to_load_delays_the_others_only_until
             .storage
             .tiers()
             .hot()
+            .owners
             .lease(&owners, std::time::Duration::from_millis(300))
             .await,
         [Ok(true)]
@@ -232,6 +233,7 @@ async fn a_process_that_dies_with_the_right_to_load_delays_the_others_only_until
             .storage
             .tiers()
             .hot()
+            .owners
             .lease(&owners, std::time::Duration::from_millis(300))
             .await,
         [Ok(false)]

@@ -122,12 +122,21 @@ async fn a_lock_excludes() -> Result<()> {
     };
     let ttl = Duration::from_secs(60);
     let (one, other) = (lock("one"), lock("other"));
-    assert_eq!(hot.lock(&[Partition(0)], &one, ttl).await, [Ok(true)]);
-    assert_eq!(hot.lock(&[Partition(0)], &other, ttl).await, [Ok(false)]);
-    assert!(hot.snapshot(Partition(0), &other).await.is_err());
-    assert_eq!(hot.unlock(&[Partition(0)], &other).await, [Ok(())]);
     assert_eq!(
-        hot.lock(&[Partition(0)], &other, ttl).await,
+        hot.partitions.lock(&[Partition(0)], &one, ttl).await,
+        [Ok(true)]
+    );
+    assert_eq!(
+        hot.partitions.lock(&[Partition(0)], &other, ttl).await,
+        [Ok(false)]
+    );
+    assert!(hot.marks.snapshot(Partition(0), &other).await.is_err());
+    assert_eq!(
+        hot.partitions.unlock(&[Partition(0)], &other).await,
+        [Ok(())]
+    );
+    assert_eq!(
+        hot.partitions.lock(&[Partition(0)], &other, ttl).await,
         [Ok(false)],
         "only the holder gives it back"
     );

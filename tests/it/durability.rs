@@ -13,8 +13,8 @@ use storage_sdk::{
     Ack, Counters, Durability, Error, Kind, Outcome, Retry, Safety, SaveObject, Storage,
 };
 use storage_servers::{ClusterOptions, RedisCluster, RedisOptions, RedisServer};
+use storage_sql::Opening;
 use storage_sql::conformance::gate::Gate;
-use storage_sql::open_through;
 use storage_tests::{Proxy, Stack, World, rows, size, stack, until};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -177,7 +177,10 @@ async fn while_it_lands(
 ) -> Result<(Stack, Result<Counters, Error>)> {
     let world = World::on(&redis.url(), stack::mariadb().await?).await?;
     let gate = Arc::new(Gate::before("begin"));
-    let cold = open_through(&world.settings.sql, gate.clone()).await?;
+    let cold = Opening::new(&world.settings.sql)
+        .through(gate.clone())
+        .open()
+        .await?;
     // The first storage to open pairs the tiers, in a transaction of its own.
     let other = Stack::with(world.clone()).await?;
     let lands = Storage::builder(world.settings.clone())
@@ -224,7 +227,10 @@ async fn writes_of_one_group_that_wait_for_the_database_share_their_landings() -
         gate: Gate::before("begin"),
         commits: AtomicU64::new(0),
     });
-    let cold = open_through(&world.settings.sql, counting.clone()).await?;
+    let cold = Opening::new(&world.settings.sql)
+        .through(counting.clone())
+        .open()
+        .await?;
     // The first storage to open pairs the tiers, and the first write prepares the partition, each in a
     // transaction of its own.
     let other = Stack::with(world.clone()).await?;
@@ -266,6 +272,7 @@ async fn writes_of_one_group_that_wait_for_the_database_share_their_landings() -
     let owners = owners.collect::<Result<Vec<_>, _>>()?;
     let loaded = storage_sql::open(&world.settings.sql)
         .await?
+        .rows
         .load(&owners, 9)
         .await?;
     ensure!(

@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use futures::future::try_join_all;
 use storage_config::{HotSettings, HotUrl, RedisSettings};
-use storage_dirty::{Adopt, MemoryStore, PartitionRecord};
+use storage_dirty::{Adopt, Hot, MemoryStore, PartitionRecord};
 use storage_model::{
     Epoch, Field, HotId, ManualClock, Owner, Partition, Position, Stamp, Timestamp, Version,
 };
@@ -47,19 +47,24 @@ fn tiers_of(partitions: u32) -> (Arc<Database>, Tiers) {
     let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     (
         database,
-        Tiers::new(Arc::new(hot), Arc::new(ModelStore::new(way)), 100),
+        Tiers::new(Hot::of(&Arc::new(hot)), ModelStore::cold(way), 100),
     )
 }
 
 async fn record(tiers: &Tiers) -> Result<PartitionRecord> {
-    let state = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    let state = tiers
+        .hot()
+        .partitions
+        .partition_states(&[PARTITION])
+        .await
+        .remove(0)?;
     state.record.context("a record")
 }
 
 #[tokio::test(start_paused = true)]
 async fn several_who_prepare_a_partition_at_once_raise_its_epoch_once() -> Result<()> {
     let (_, tiers) = tiers();
-    let process = |_| Tiers::new(Arc::clone(tiers.hot()), Arc::clone(tiers.cold()), 100);
+    let process = |_| Tiers::new(tiers.hot().clone(), tiers.cold().clone(), 100);
     let processes: Vec<_> = (0..8).map(process).collect();
     let prepared = processes.iter().map(|tiers| tiers.prepare(&[PARTITION]));
     try_join_all(prepared).await?;
@@ -74,7 +79,7 @@ async fn calls_that_meet_many_partitions_out_of_order_prepare_them_together() ->
     let calls = (0..640).map(|call| tiers.prepare_for_call(Partition(call % 64)));
     try_join_all(calls).await?;
     let all: Vec<_> = (0..64).map(Partition).collect();
-    let records = tiers.cold().partitions(&all).await?;
+    let records = tiers.cold().partitions.partitions(&all).await?;
     assert!(records.iter().all(|record| record.epoch == Epoch(1)));
     let raises: BTreeSet<u64> = records.iter().map(|record| record.stamp.0).collect();
     assert!(raises.len() <= 8, "{} raises", raises.len());
@@ -87,7 +92,12 @@ async fn a_partition_that_an_older_program_raised_is_named_by_the_next_compariso
     let (database, tiers) = tiers();
     tiers.compare_tiers().await?;
     database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
-    let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    let seen = tiers
+        .hot()
+        .partitions
+        .partition_states(&[PARTITION])
+        .await
+        .remove(0)?;
     let here = HotId::of(&seen.incarnation);
     let adopt = Adopt {
         partition: PARTITION,
@@ -101,7 +111,7 @@ async fn a_partition_that_an_older_program_raised_is_named_by_the_next_compariso
         feed: Position::ZERO,
         database: None,
     };
-    assert_eq!(tiers.hot().adopt(&[adopt]).await, [Ok(true)]);
+    assert_eq!(tiers.hot().partitions.adopt(&[adopt]).await, [Ok(true)]);
     let named = |tables: &Tables| tables.record(PARTITION).hot;
     assert_eq!(database.tables(named), HotId::NONE);
     tiers.compare_tiers().await?;
@@ -127,7 +137,12 @@ async fn an_epoch_that_somebody_else_raised_is_not_adopted() -> Result<()> {
     database.change(|tables| tables.raise(&[Raise::by_one(PARTITION, Epoch(0))]));
     drop(held);
     preparing.await??;
-    let seen = tiers.hot().partition_states(&[PARTITION]).await.remove(0)?;
+    let seen = tiers
+        .hot()
+        .partitions
+        .partition_states(&[PARTITION])
+        .await
+        .remove(0)?;
     assert_eq!(record(&tiers).await?.epoch, Epoch(2));
     let landed_in = |epoch| ColdRecord {
         landed_epoch: Epoch(epoch),
@@ -162,6 +177,7 @@ async fn an_epoch_that_was_raised_and_never_adopted_makes_nothing_suspect_unless
         let owner = Owner::new("game", "eu", "player", "ann")?;
         tiers
             .hot()
+            .marks
             .collect(PARTITION, &[(owner, vec![Field::new("gold")?])], None)
             .await?;
         let before = record(&tiers).await?;

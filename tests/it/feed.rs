@@ -187,6 +187,7 @@ async fn a_reader_of_a_note_finds_its_row() -> Result<()> {
                     .storage
                     .tiers()
                     .cold()
+                    .rows
                     .load_newest(owner.owner())
                     .await?;
                 let version = row.map(|row| row.version).unwrap_or_default();
@@ -318,11 +319,11 @@ async fn a_cursor_behind_dropped_events_is_too_old() -> Result<()> {
     sql(&stack.database, old.to_owned()).await?;
     let cold = stack.storage.tiers().cold();
     let hour = Duration::from_secs(3_600);
-    assert_eq!(cold.drop_events(ann.partition(), hour, 1).await?, 1);
+    assert_eq!(cold.events.drop_events(ann.partition(), hour, 1).await?, 1);
     let told = stack.storage.changes(cursor.clone()).try_next().await?;
     assert_eq!(told.len(), 2, "the reader has read the dropped event");
-    assert_eq!(cold.drop_events(ann.partition(), hour, 10).await?, 1);
-    assert_eq!(cold.drop_events(ann.partition(), hour, 10).await?, 0);
+    assert_eq!(cold.events.drop_events(ann.partition(), hour, 10).await?, 1);
+    assert_eq!(cold.events.drop_events(ann.partition(), hour, 10).await?, 0);
     let late = stack.storage.changes(cursor).try_next().await;
     let error = late.unwrap_err();
     assert_eq!(error.kind(), Kind::CursorTooOld, "{error}");

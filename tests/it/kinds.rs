@@ -154,7 +154,11 @@ async fn of_the_call(seen: &mut Seen) -> Result<()> {
     cursor.move_to(ann.partition(), Position::ZERO);
     let cold = stack.storage.tiers().cold();
     until("the event is dropped", async || {
-        Ok(cold.drop_events(ann.partition(), Duration::ZERO, 9).await? == 1)
+        Ok(cold
+            .events
+            .drop_events(ann.partition(), Duration::ZERO, 9)
+            .await?
+            == 1)
     })
     .await?;
     let late = stack.storage.changes(cursor).try_next().await;

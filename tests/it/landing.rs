@@ -74,16 +74,19 @@ async fn a_large_owner_lands_whole_from_one_mark_and_in_parts_that_are_counted_f
         let partition = stack
             .player("parts")
             .owner()
-            .partition(hot.partition_count());
+            .partition(hot.partitions.partition_count());
         let lock = Lock {
             holder: "dead".into(),
             token: "t".into(),
         };
-        let taken = hot.lock(&[partition], &lock, Duration::from_secs(30)).await;
+        let taken = hot
+            .partitions
+            .lock(&[partition], &lock, Duration::from_secs(30))
+            .await;
         assert_eq!(taken, [Ok(true)]);
-        let snapshot = hot.snapshot(partition, &lock).await?;
+        let snapshot = hot.marks.snapshot(partition, &lock).await?;
         assert!(matches!(snapshot, Snapshot::Taken(_)));
-        assert_eq!(hot.unlock(&[partition], &lock).await, [Ok(())]);
+        assert_eq!(hot.partitions.unlock(&[partition], &lock).await, [Ok(())]);
         fill("parts", half..2 * half).await?;
         let worker = stack.worker();
         stack.landed().await?;
@@ -371,12 +374,18 @@ async fn a_flush_that_the_database_refuses_whole_claims_nothing_landed() -> Resu
     let (tiers, partition) = (stack.storage.tiers(), bad.owner().partition(8));
     let hot = tiers
         .hot()
+        .partitions
         .partition_states(&[partition])
         .await
         .remove(0)?
         .record
         .unwrap();
-    let cold = tiers.cold().partitions(&[partition]).await?.remove(0);
+    let cold = tiers
+        .cold()
+        .partitions
+        .partitions(&[partition])
+        .await?
+        .remove(0);
     assert_eq!((hot.epoch, hot.landed), (cold.epoch, cold.last_version));
     Ok(())
 }
@@ -428,7 +437,13 @@ async fn a_marked_value_that_vanished_is_reported_loudly_and_never_settled_silen
     })
     .await?;
     worker.stop().await?;
-    let page = stack.storage.tiers().hot().errors(partition, 0, 10).await?;
+    let page = stack
+        .storage
+        .tiers()
+        .hot()
+        .marks
+        .errors(partition, 0, 10)
+        .await?;
     let entry = page.entries.first().expect("an error mark");
     assert!(entry.message.contains("vanished"), "{}", entry.message);
     Ok(())
@@ -484,20 +499,22 @@ async fn a_drain_waits_for_a_snapshot_that_was_left_over() -> Result<()> {
     let ann = stack.player("ann");
     ann.update([("gold", "10")]).await?;
     let hot = stack.storage.tiers().hot();
-    let partition = ann.owner().partition(hot.partition_count());
+    let partition = ann.owner().partition(hot.partitions.partition_count());
     let lock = Lock {
         holder: "dead".into(),
         token: "t".into(),
     };
     assert_eq!(
-        hot.lock(&[partition], &lock, Duration::from_secs(30)).await,
+        hot.partitions
+            .lock(&[partition], &lock, Duration::from_secs(30))
+            .await,
         [Ok(true)]
     );
     assert!(matches!(
-        hot.snapshot(partition, &lock).await?,
+        hot.marks.snapshot(partition, &lock).await?,
         Snapshot::Taken(_)
     ));
-    let left = drained(hot.as_ref(), Instant::now(), |_| {}).await?;
+    let left = drained(hot, Instant::now(), |_| {}).await?;
     assert_eq!(
         left.iter()
             .map(|(partition, _)| *partition)

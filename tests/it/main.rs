@@ -17,6 +17,7 @@ mod fuzz;
 mod hazards;
 mod kinds;
 mod landing;
+mod layer;
 mod left;
 mod limiter;
 mod lost_replies;

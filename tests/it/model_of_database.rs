@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use storage_config::SqlSettings;
-use storage_sql::ColdStore;
+use storage_sql::Cold;
 use storage_sql::conformance::{Backend, Harness};
 use storage_tests::sim::chance::{Chance, Weather};
 use storage_tests::sim::database::tables::Tables;
@@ -48,7 +48,7 @@ fn modelled() -> Harness {
         chance,
         process: Arc::new(Process::default()),
     };
-    let store: Arc<dyn ColdStore> = Arc::new(ModelStore::new(way));
+    let store: Cold = ModelStore::cold(way);
     let id = database.tables(Tables::database);
     Harness {
         store,

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use storage_config::{HotSettings, RedisSettings};
 use storage_dirty::conformance::{Life, Rig};
 use storage_dirty::redis::Hooks;
-use storage_dirty::{HotStore, RedisStore};
+use storage_dirty::{Hot, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_tests::sim::chance::Chance;
 use storage_tests::sim::clock::SkewedClock;
@@ -22,7 +22,7 @@ storage_dirty::hot_conformance!(model_of_redis, modelled());
 
 #[derive(Debug)]
 struct Modelled {
-    store: RedisStore,
+    store: Hot,
     server: Arc<Server>,
     clock: Arc<SkewedClock>,
     saved: Mutex<Data>,
@@ -49,7 +49,7 @@ async fn modelled() -> Box<dyn Rig> {
         .await
         .unwrap();
     Box::new(Modelled {
-        store,
+        store: Hot::of(&Arc::new(store)),
         server,
         clock,
         saved: Mutex::default(),
@@ -69,7 +69,7 @@ fn data_key(owner: &Owner) -> String {
 
 #[async_trait]
 impl Rig for Modelled {
-    fn store(&self) -> &dyn HotStore {
+    fn store(&self) -> &Hot {
         &self.store
     }
 

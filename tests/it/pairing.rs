@@ -8,6 +8,7 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::{LandingSettings, SessionSettings};
+use storage_dirty::Hot;
 use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept, RedisStore};
 use storage_landing::LandingWorker;
@@ -24,7 +25,10 @@ async fn blank_redis() -> Result<RedisServer> {
 /// Opens both tiers of these settings as a worker does.
 pub(crate) async fn tiers(settings: &Settings) -> Result<Tiers> {
     let hot = storage_dirty::open(settings, std::sync::Arc::new(SystemClock)).await?;
-    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .for_pairing()
+        .open()
+        .await?;
     Ok(Tiers::new(hot, cold, 1_000))
 }
 
@@ -324,7 +328,7 @@ async fn a_program_that_looks_while_another_one_takes_over_is_not_refused() -> R
     let Settings { redis, hot, .. } = &world.settings;
     let hooks = Hooks::intercept(Arc::clone(&gate) as _);
     let hot = Arc::new(RedisStore::open_through(redis, hot, hooks).await?);
-    let tiers = Tiers::new(hot, Arc::clone(gate.other.cold()), 1_000);
+    let tiers = Tiers::new(Hot::of(&hot), gate.other.cold().clone(), 1_000);
     tiers.belong().await?;
     assert!(
         gate.done.swap(false, Ordering::SeqCst),

@@ -65,7 +65,7 @@ fn signal(child: &Child, signal: rustix::process::Signal) -> Result<()> {
 async fn kill_half_settled(stack: &Stack, child: &mut Child, name: &str) -> Result<u64> {
     let mut largest: BTreeMap<u32, u64> = BTreeMap::new();
     let snapshots = async || -> Result<Vec<(u32, u64)>> {
-        let backlog = Backlog::read(stack.storage.tiers().hot().as_ref()).await?;
+        let backlog = Backlog::read(stack.storage.tiers().hot()).await?;
         let mine = backlog
             .partitions
             .into_iter()

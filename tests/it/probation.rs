@@ -9,7 +9,7 @@ use anyhow::{Context as _, Result, bail};
 use storage_config::{
     HotSettings, HotUrl, LandingSettings, RedisSettings, SessionSettings, Settings,
 };
-use storage_dirty::{HotStore, MemoryStore};
+use storage_dirty::{Hot, MemoryStore};
 use storage_landing::LandingWorker;
 use storage_model::{ManualClock, RandomIds, Timestamp};
 use storage_sdk::{ByteOwner, Evicted, Outcome, Storage};
@@ -302,17 +302,17 @@ fn copy_folder(from: &Path, to: &Path) -> Result<()> {
 async fn a_clock_that_leaps_ends_no_probation() -> Result<()> {
     const PERIOD: Duration = Duration::from_secs(10);
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let hot: Arc<dyn HotStore> = Arc::new(MemoryStore::new(
+    let hot: Hot = Hot::of(&Arc::new(MemoryStore::new(
         &RedisSettings::new(HotUrl::Memory),
         &HotSettings::default(),
         clock.clone(),
-    ));
+    )));
     let way = Way {
         database: Database::new(None),
         chance: Chance::new(0, false),
         process: Arc::default(),
     };
-    let cold = Arc::new(ModelStore::new(way));
+    let cold = ModelStore::cold(way);
     let mut settings = Settings::embedded(Path::new("model"));
     settings.landing.probation = PERIOD;
     let storage = Storage::builder(settings)

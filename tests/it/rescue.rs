@@ -522,7 +522,10 @@ async fn commands_name_tiers_that_do_not_belong_together_and_adopt_pairs_them() 
 /// An embedded storage. The test can fill its disk.
 async fn embedded(path: &Path) -> Result<(std::sync::Arc<NoRoom>, Settings)> {
     let settings = Settings::embedded(path);
-    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .for_pairing()
+        .open()
+        .await?;
     Ok((NoRoom::new(cold), settings))
 }
 
@@ -545,7 +548,7 @@ async fn on_a_full_disk_the_embedded_storage_opens_reads_and_refuses_writes_unti
 
     let (cold, settings) = embedded(&path).await?;
     cold.fill(true);
-    let storage = Storage::builder(settings).cold(cold.clone()).open().await?;
+    let storage = Storage::builder(settings).cold(cold.cold()).open().await?;
     let bytes = storage.world("game", "eu")?.bytes();
     let ann = bytes.owner("player", "ann")?;
     assert_eq!(

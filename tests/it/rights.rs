@@ -249,9 +249,9 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
     }
     worker.stop().await?;
     let hot = stack.storage.tiers().hot();
-    for partition in (0..hot.partition_count()).map(Partition) {
+    for partition in (0..hot.partitions.partition_count()).map(Partition) {
         assert_eq!(
-            hot.errors(partition, 0, 10).await?.entries,
+            hot.marks.errors(partition, 0, 10).await?.entries,
             [],
             "no mark is left that nothing belongs to"
         );

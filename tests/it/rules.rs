@@ -179,11 +179,11 @@ async fn an_error_mark_has_the_version_of_the_write_that_was_refused() -> Result
     let worker = stack.worker();
     let (hot, partition) = (stack.storage.tiers().hot(), bad.owner().partition(8));
     until("both fields are rejected", async || {
-        Ok(hot.errors(partition, 0, 10).await?.entries.len() == 2)
+        Ok(hot.marks.errors(partition, 0, 10).await?.entries.len() == 2)
     })
     .await?;
     worker.stop().await?;
-    let errors = hot.errors(partition, 0, 10).await?.entries;
+    let errors = hot.marks.errors(partition, 0, 10).await?.entries;
     assert_eq!(
         errors.iter().map(|error| error.version).collect::<Vec<_>>(),
         [refused; 2],
@@ -208,14 +208,16 @@ async fn leave_over(stack: &Stack, player: &ByteOwner) -> Result<()> {
         token: "t".into(),
     };
     assert_eq!(
-        hot.lock(&[partition], &lock, Duration::from_secs(30)).await,
+        hot.partitions
+            .lock(&[partition], &lock, Duration::from_secs(30))
+            .await,
         [Ok(true)]
     );
     assert!(matches!(
-        hot.snapshot(partition, &lock).await?,
+        hot.marks.snapshot(partition, &lock).await?,
         Snapshot::Taken(_)
     ));
-    Ok(hot.unlock(&[partition], &lock).await.remove(0)?)
+    Ok(hot.partitions.unlock(&[partition], &lock).await.remove(0)?)
 }
 
 /// The fields of an owner that are reported as vanished.
@@ -224,6 +226,7 @@ async fn vanished(stack: &Stack, player: &ByteOwner) -> Result<Vec<String>> {
         .storage
         .tiers()
         .hot()
+        .marks
         .errors(player.owner().partition(8), 0, 10)
         .await?
         .entries;
@@ -292,10 +295,13 @@ async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<(
     )
     .await?;
     let (hot, partition) = (stack.storage.tiers().hot(), players[0].owner().partition(8));
-    let errors = hot.errors(partition, 0, 10).await?.entries;
+    let errors = hot.marks.errors(partition, 0, 10).await?.entries;
     assert_eq!(errors.len(), 100);
     let due = errors.iter().map(|error| error.next).max();
-    until("all are due", async || Ok(Some(hot.time().await?) >= due)).await?;
+    until("all are due", async || {
+        Ok(Some(hot.tier.time().await?) >= due)
+    })
+    .await?;
     let worker = stack.worker();
     until("all have landed", async || {
         Ok(stack.storage.stats().await?.error_marks == 0)

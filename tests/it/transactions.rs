@@ -349,7 +349,13 @@ async fn an_owner_waits_as_a_whole_for_a_rejected_field_until_it_is_torn() -> Re
     assert_eq!(error.kind(), Kind::Rejected, "{error}");
     assert!(error.to_string().contains("poison"), "{error}");
     let partition = ann.owner().partition(8);
-    let errors = stack.storage.tiers().hot().errors(partition, 0, 10).await?;
+    let errors = stack
+        .storage
+        .tiers()
+        .hot()
+        .marks
+        .errors(partition, 0, 10)
+        .await?;
     let mut reasons: Vec<_> = errors
         .entries
         .into_iter()

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use anyhow::Result;
 use storage_model::{Content, Epoch, Event, Owner, Partition, Position};
-use storage_sql::ColdStore;
+use storage_sql::Cold;
 
 /// Above any epoch.
 const EVERY_EPOCH: Epoch = Epoch(u64::MAX >> 1);
@@ -14,9 +14,9 @@ const EVERY_EPOCH: Epoch = Epoch(u64::MAX >> 1);
 ///
 /// # Errors
 /// The database can't be read.
-pub async fn has_leads(cold: &dyn ColdStore, partitions: u32) -> Result<bool> {
+pub async fn has_leads(cold: &Cold, partitions: u32) -> Result<bool> {
     for partition in (0..partitions).map(Partition) {
-        if !cold.leads(partition, EVERY_EPOCH).await?.is_empty() {
+        if !cold.events.leads(partition, EVERY_EPOCH).await?.is_empty() {
             return Ok(true);
         }
     }
@@ -28,21 +28,20 @@ pub async fn has_leads(cold: &dyn ColdStore, partitions: u32) -> Result<bool> {
 ///
 /// # Errors
 /// The database can't be read.
-pub async fn flaw(
-    cold: &dyn ColdStore,
-    partitions: u32,
-    owners: &[Owner],
-) -> Result<Option<String>> {
+pub async fn flaw(cold: &Cold, partitions: u32, owners: &[Owner]) -> Result<Option<String>> {
     let mut all = Vec::new();
     for partition in (0..partitions).map(Partition) {
-        let events = cold.events(partition, Position::ZERO, usize::MAX).await?;
+        let events = cold
+            .events
+            .events(partition, Position::ZERO, usize::MAX)
+            .await?;
         if let Some(flaw) = of_order(&events) {
             return Ok(Some(flaw));
         }
         all.extend(events);
     }
     for owner in owners {
-        let Some(row) = cold.load_newest(owner).await? else {
+        let Some(row) = cold.rows.load_newest(owner).await? else {
             continue;
         };
         let is_told = all.iter().any(|event| match &event.content {

@@ -5,7 +5,6 @@ pub mod bench;
 pub mod crash;
 pub mod feed;
 pub mod footprint;
-mod forward;
 pub mod game;
 pub mod holder;
 pub mod no_room;

@@ -5,27 +5,39 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::{Partition, Position, SinkName};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, LandError, Loaded, Pair, Parked,
-    PartitionRecord, Raise, Raised, SinkStore,
+    Batch, Cold, ColdError, ColdKind, ColdPairing, DatabaseStore, LandError, LandStore, Pair,
+    Parked, PartitionRecord, PartitionStore, Raise, Raised, SinkStore,
 };
 
 /// A cold tier with a disk that a test can fill.
 #[derive(Debug)]
 pub struct NoRoom {
-    cold: Arc<dyn ColdStore>,
+    cold: Cold,
     full: AtomicBool,
 }
 
 impl NoRoom {
     /// This cold tier, with room.
     #[must_use]
-    pub fn new(cold: Arc<dyn ColdStore>) -> Arc<Self> {
+    pub fn new(cold: Cold) -> Arc<Self> {
         Arc::new(Self {
             cold,
             full: AtomicBool::new(false),
         })
+    }
+
+    /// The cold tier whose writes need room.
+    #[must_use]
+    pub fn cold(self: &Arc<Self>) -> Cold {
+        Cold {
+            landing: Arc::clone(self) as _,
+            partitions: Arc::clone(self) as _,
+            database: Arc::clone(self) as _,
+            sinks: Arc::clone(self) as _,
+            ..self.cold.clone()
+        }
     }
 
     /// Fills the disk, or empties it.
@@ -47,81 +59,55 @@ impl NoRoom {
 }
 
 #[async_trait]
-impl ColdStore for NoRoom {
-    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
-        self.cold.load(owners, rows_max).await
-    }
-
-    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
-        self.cold.load_fields(owner, fields).await
-    }
-
-    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
-        self.cold.load_newest(owner).await
-    }
-
+impl LandStore for NoRoom {
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
         self.room("land")?;
-        self.cold.land(batch).await
+        self.cold.landing.land(batch).await
     }
 
-    async fn owners(
-        &self,
-        scope: &Scope,
-        logic_type: &str,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        self.cold.owners(scope, logic_type, after, limit).await
+    fn value_bytes_max(&self) -> usize {
+        self.cold.landing.value_bytes_max()
     }
+}
 
-    async fn all_owners(
-        &self,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        self.cold.all_owners(after, limit).await
-    }
-
+#[async_trait]
+impl PartitionStore for NoRoom {
     async fn partitions(
         &self,
         partitions: &[Partition],
     ) -> Result<Vec<PartitionRecord>, ColdError> {
-        self.cold.partitions(partitions).await
+        self.cold.partitions.partitions(partitions).await
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
         self.room("raise")?;
-        self.cold.raise(raises).await
+        self.cold.partitions.raise(raises).await
     }
+}
 
-    async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        self.cold.forgets().await
-    }
-
+#[async_trait]
+impl DatabaseStore for NoRoom {
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
-        self.cold.pairing().await
+        self.cold.database.pairing().await
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
         self.room("pair")?;
-        self.cold.pair(seen, pair).await
+        self.cold.database.pair(seen, pair).await
     }
 
-    fn value_bytes_max(&self) -> usize {
-        self.cold.value_bytes_max()
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.cold.database.forgets().await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), ColdError> {
-        self.cold.backup(to).await
+        self.cold.database.backup(to).await
     }
 
     async fn close(&self) {
-        self.cold.close().await;
+        self.cold.database.close().await;
     }
 }
-
-crate::forward::rest!(NoRoom);
 
 #[async_trait]
 impl SinkStore for NoRoom {
@@ -130,7 +116,7 @@ impl SinkStore for NoRoom {
         sink: &SinkName,
         partitions: &[Partition],
     ) -> Result<Vec<Position>, ColdError> {
-        self.cold.sink_positions(sink, partitions).await
+        self.cold.sinks.sink_positions(sink, partitions).await
     }
 
     async fn advance_sink(
@@ -140,7 +126,10 @@ impl SinkStore for NoRoom {
         position: Position,
     ) -> Result<(), ColdError> {
         self.room("advance_sink")?;
-        self.cold.advance_sink(sink, partition, position).await
+        self.cold
+            .sinks
+            .advance_sink(sink, partition, position)
+            .await
     }
 
     async fn park(
@@ -151,7 +140,10 @@ impl SinkStore for NoRoom {
         message: &str,
     ) -> Result<(), ColdError> {
         self.room("park")?;
-        self.cold.park(sink, partition, position, message).await
+        self.cold
+            .sinks
+            .park(sink, partition, position, message)
+            .await
     }
 
     async fn parked(
@@ -160,11 +152,11 @@ impl SinkStore for NoRoom {
         after: (Partition, Position),
         limit: usize,
     ) -> Result<Vec<Parked>, ColdError> {
-        self.cold.parked(sink, after, limit).await
+        self.cold.sinks.parked(sink, after, limit).await
     }
 
     async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError> {
-        self.cold.parked_count(sink).await
+        self.cold.sinks.parked_count(sink).await
     }
 
     async fn unpark(
@@ -174,6 +166,6 @@ impl SinkStore for NoRoom {
         position: Position,
     ) -> Result<(), ColdError> {
         self.room("unpark")?;
-        self.cold.unpark(sink, partition, position).await
+        self.cold.sinks.unpark(sink, partition, position).await
     }
 }

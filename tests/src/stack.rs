@@ -189,7 +189,7 @@ impl Stack {
     /// # Errors
     /// The hot tier is away.
     pub async fn backlog(&self) -> Result<Backlog> {
-        Ok(Backlog::read(self.storage.tiers().hot().as_ref()).await?)
+        Ok(Backlog::read(self.storage.tiers().hot()).await?)
     }
 
     /// Waits until no mark and no note waits to land. Error marks may be left.

@@ -106,7 +106,7 @@ impl Tiers {
     ) -> Result<(Vec<Partition>, bool), TierError> {
         let look = self.refusals.look();
         let states = self.states(partitions).await?;
-        let records = self.cold.partitions(partitions).await?;
+        let records = self.cold.partitions.partitions(partitions).await?;
         let mut found = Found::default();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match self.need(&seen, record) {
@@ -123,7 +123,7 @@ impl Tiers {
                 {
                     found.overtaken = true
                 }
-                Need::Raise(raise) if raise.takes() && !self.hot.is_named() => {
+                Need::Raise(raise) if raise.takes() && !self.hot.tier.is_named() => {
                     let from = record.hot;
                     found.takes.push(Take { raise, from });
                 }
@@ -133,6 +133,7 @@ impl Tiers {
                     // If the record moved, the partition is looked at again.
                     let _ = self
                         .hot
+                        .partitions
                         .raise_landed(partition, record.epoch, record.last_version)
                         .await;
                 }
@@ -177,6 +178,7 @@ impl Tiers {
         // An adoption can fail because of the epoch or because another process made it. Such a
         // partition is looked at again like any other.
         self.hot
+            .partitions
             .adopt(&adopts)
             .await
             .into_iter()
@@ -190,7 +192,7 @@ impl Tiers {
         partitions: impl Iterator<Item = Partition>,
     ) -> Result<BTreeMap<Partition, Timestamp>, HotError> {
         let partitions: Vec<_> = partitions.collect();
-        let times = self.hot.times(&partitions).await;
+        let times = self.hot.partitions.times(&partitions).await;
         let each = partitions.into_iter().zip(times);
         each.map(|(partition, now)| Ok((partition, now?.plus(ADOPT_WITHIN))))
             .collect()
@@ -198,14 +200,14 @@ impl Tiers {
 
     /// The verdict on a partition.
     pub(crate) fn need(&self, seen: &PartitionState, record: PartitionRecord) -> Need {
-        need(seen, record, self.has_probation(), self.hot.is_named())
+        need(seen, record, self.has_probation(), self.hot.tier.is_named())
     }
 
     pub(crate) async fn states(
         &self,
         partitions: &[Partition],
     ) -> Result<Vec<PartitionState>, HotError> {
-        let states = self.hot.partition_states(partitions).await;
+        let states = self.hot.partitions.partition_states(partitions).await;
         states.into_iter().collect()
     }
 
@@ -218,16 +220,16 @@ impl Tiers {
     ) -> Result<Vec<(Raised, Position)>, TierError> {
         let takers: BTreeSet<HotId> = raises.iter().map(|raise| raise.by).collect();
         for hot in takers {
-            self.cold.introduce(hot, address).await?;
+            self.cold.hot_tiers.introduce(hot, address).await?;
         }
         let stamp = Stamp::draw(self.ids.as_ref());
         let raises: Vec<_> = raises
             .iter()
             .map(|raise| Raise { stamp, ..*raise })
             .collect();
-        let raised = self.cold.raise(&raises).await?;
+        let raised = self.cold.partitions.raise(&raises).await?;
         let partitions: Vec<_> = raises.iter().map(|raise| raise.partition).collect();
-        let feeds = self.cold.feeds(&partitions).await?;
+        let feeds = self.cold.events.feeds(&partitions).await?;
         let ends = feeds.into_iter().map(|ends| ends.last);
         Ok(raised.into_iter().zip(ends).collect())
     }
@@ -235,12 +237,14 @@ impl Tiers {
     /// Gives every partition a new epoch, above those of both tiers. In this epoch each hash is
     /// compared with its rows before it is used.
     pub(crate) async fn begin_anew(&self) -> Result<(), TierError> {
-        let mut left: Vec<Partition> = (0..self.hot.partition_count()).map(Partition).collect();
+        let mut left: Vec<Partition> = (0..self.hot.partitions.partition_count())
+            .map(Partition)
+            .collect();
         for _ in 0..tries::TAKEOVERS {
-            let here = self.hot.pairing().await?;
+            let here = self.hot.tier.pairing().await?;
             let until = self.deadlines(left.iter().copied()).await?;
             let states = self.states(&left).await?;
-            let records = self.cold.partitions(&left).await?;
+            let records = self.cold.partitions.partitions(&left).await?;
             let asked: Vec<Raise> = states
                 .iter()
                 .zip(&records)
@@ -255,7 +259,7 @@ impl Tiers {
                     ..self.adoption(raise, seen, raised, &until)
                 })
                 .collect();
-            let adopted = self.hot.adopt(&adopts).await;
+            let adopted = self.hot.partitions.adopt(&adopts).await;
             for (adopt, adopted) in adopts.iter().zip(adopted) {
                 if adopted? {
                     left.retain(|partition| *partition != adopt.partition);

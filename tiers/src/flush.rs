@@ -55,7 +55,7 @@ impl Tiers {
         }
         // The hash goes after all of it has landed, or when the hot tier is lost. The rows tell the
         // two cases apart.
-        let newest = self.cold.load_newest(owner).await?;
+        let newest = self.cold.rows.load_newest(owner).await?;
         Ok(newest.is_some_and(|row| holds(row.version)))
     }
 
@@ -114,13 +114,12 @@ impl Tiers {
         rows: &[Row],
     ) -> Result<Option<Vec<bisect::Refused>>, TierError> {
         let (wanted, collected, units) = whole;
-        let partition = owner.partition(self.hot.partition_count());
+        let partition = owner.partition(self.hot.partitions.partition_count());
         let fence = bisect::fence(partition, collected, rows.iter());
         let mut noted = Noted::default();
         let reads = wanted.iter().zip(&collected.reads);
         noted.keep(partition, reads.map(|((owner, _), read)| (owner, read)));
-        let cold = self.cold.as_ref();
-        let landed = bisect::land(cold, vec![fence], rows.to_vec(), units, noted);
+        let landed = bisect::land(&self.cold, vec![fence], rows.to_vec(), units, noted);
         let outcome = match landed.await {
             Ok(outcome) => outcome,
             Err(LandError::Fenced(_)) => {
@@ -145,7 +144,7 @@ impl Tiers {
         let Some(first) = owners.first() else {
             return Ok(None);
         };
-        let partition = first.partition(self.hot.partition_count());
+        let partition = first.partition(self.hot.partitions.partition_count());
         let asked: Vec<_> = owners
             .iter()
             .map(|owner| (owner.clone(), Vec::new()))
@@ -176,6 +175,7 @@ impl Tiers {
         }
         match self
             .hot
+            .owners
             .marked(std::slice::from_ref(owner), Some(epoch))
             .await
             .pop()
@@ -205,7 +205,7 @@ impl Tiers {
             .iter()
             .filter(|row| !refused.iter().any(|(bad, _)| bad == *row));
         let settle = Settle {
-            partition: owner.partition(self.hot.partition_count()),
+            partition: owner.partition(self.hot.partitions.partition_count()),
             lock: None,
             epoch: collected.epoch,
             // This call settles no mark.
@@ -220,7 +220,7 @@ impl Tiers {
             rows: landed.map(|row| landed_row(row, whole)).collect(),
             probation: self.has_probation(),
         };
-        if let Err(error) = self.hot.settle(&settle).await
+        if let Err(error) = self.hot.marks.settle(&settle).await
             && !matches!(error.kind, HotKind::Unprepared(_) | HotKind::EpochMoved)
         {
             tracing::warn!(%owner, %error, "a flush has landed, but its settle failed: the next landing of the partition makes up for it");

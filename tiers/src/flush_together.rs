@@ -32,7 +32,7 @@ pub(crate) fn flushes() -> Flushes {
 impl Tiers {
     /// Commits all data of an owner, together with the other owners of its partition that wait for the same.
     pub(crate) async fn flush_with_others(&self, owner: &Owner) -> Answer {
-        let partition = owner.partition(self.hot.partition_count());
+        let partition = owner.partition(self.hot.partitions.partition_count());
         let (answered, carrier) = self.flushes.join(partition, owner.clone());
         if let Some(carrier) = carrier {
             let tiers = self.clone();

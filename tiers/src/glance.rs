@@ -26,6 +26,7 @@ impl Tiers {
             let before = self.hash_as_it_is(owner).await?;
             let loaded = self
                 .cold
+                .rows
                 .load(std::slice::from_ref(owner), usize::MAX)
                 .await?;
             if self.hash_as_it_is(owner).await? == before {
@@ -61,9 +62,10 @@ impl Tiers {
     /// Whether the hot tier has a record of the owner's partition, and so may hold data that the
     /// database lacks.
     async fn has_record(&self, owner: &Owner) -> Result<bool, HotError> {
-        let partition = owner.partition(self.hot.partition_count());
+        let partition = owner.partition(self.hot.partitions.partition_count());
         let state = self
             .hot
+            .partitions
             .partition_states(&[partition])
             .await
             .pop()

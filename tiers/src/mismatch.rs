@@ -147,8 +147,7 @@ impl fmt::Display for Mismatch {
             }
             Self::Layout { tier, stored, .. } => write!(
                 f,
-                "{tier} has layout {stored}, made by an older program, and this program has layout {LAYOUT}: run `drain` with the older program, then \
-                 `landing-worker migrate`"
+                "{tier} has layout {stored}, made by an older program, and this program has layout {LAYOUT}: use the older program"
             ),
             Self::Partitions {
                 tier,

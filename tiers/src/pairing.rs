@@ -165,9 +165,9 @@ impl Tiers {
             let look = self.refusals.look();
             // ORDER: the database first. If it has not changed after this read, no hot tier took
             // over between the two reads.
-            let cold = self.watched(self.cold.pairing().await)?;
-            let hot = self.hot.pairing().await?;
-            let step = match judge(self.hot.partition_count(), &hot, &cold) {
+            let cold = self.watched(self.cold.database.pairing().await)?;
+            let hot = self.hot.tier.pairing().await?;
+            let step = match judge(self.hot.partitions.partition_count(), &hot, &cold) {
                 Ok(step) => step,
                 Err(_) if self.has_moved(&cold).await? => continue,
                 Err(mismatch) => {
@@ -182,7 +182,7 @@ impl Tiers {
                     return Ok((hot, cold));
                 }
                 PairingStep::Join(paired) => {
-                    self.hot.pair(&hot, &paired).await?;
+                    self.hot.tier.pair(&hot, &paired).await?;
                 }
                 PairingStep::TakeOver => {
                     let taken = self.take_over(&hot, &cold).await;
@@ -210,9 +210,9 @@ impl Tiers {
     /// Only reads.
     pub async fn compare_pairing(&self) -> Result<(), TierError> {
         for _ in 0..tries::TAKEOVERS {
-            let cold = self.cold.pairing().await?;
-            let hot = self.hot.pairing().await?;
-            let step = match judge(self.hot.partition_count(), &hot, &cold) {
+            let cold = self.cold.database.pairing().await?;
+            let hot = self.hot.tier.pairing().await?;
+            let step = match judge(self.hot.partitions.partition_count(), &hot, &cold) {
                 Ok(step) => step,
                 Err(_) if self.has_moved(&cold).await? => continue,
                 Err(mismatch) => return Err(TierError::Unpaired(mismatch)),
@@ -239,7 +239,7 @@ impl Tiers {
     /// Whether the database recorded another hot tier since it was read. Then the hot tier that was
     /// read second may be that one, and a mismatch is not certain.
     async fn has_moved(&self, cold: &ColdPairing) -> Result<bool, TierError> {
-        let now = self.cold.pairing().await?;
+        let now = self.cold.database.pairing().await?;
         Ok((now.identity, now.hot) != (cold.identity, cold.hot.clone()))
     }
 
@@ -251,7 +251,7 @@ impl Tiers {
         cold: &ColdPairing,
         silence: Silence,
     ) -> Result<bool, TierError> {
-        if cold.hot.is_none() || self.hot.is_named() || !is_kept("H76-living") {
+        if cold.hot.is_none() || self.hot.tier.is_named() || !is_kept("H76-living") {
             return Ok(false);
         }
         let here = HotId::of(&hot.incarnation);
@@ -266,9 +266,14 @@ impl Tiers {
         let if_silent = waits.then_some(SILENCE);
         let pair = Pair {
             if_silent,
-            ..taking_over(self.hot.partition_count(), hot, cold, self.ids.as_ref())
+            ..taking_over(
+                self.hot.partitions.partition_count(),
+                hot,
+                cold,
+                self.ids.as_ref(),
+            )
         };
-        let taken = self.cold.pair(cold, &pair).await?;
+        let taken = self.cold.database.pair(cold, &pair).await?;
         // A hot tier that ends with its process is blank at each start.
         if let (true, Some(before)) = (taken && !self.alone, &cold.hot) {
             tracing::warn!(
@@ -291,19 +296,19 @@ impl Tiers {
     /// A dropped or failed call may have changed only the database. Repeat it.
     pub async fn adopt(&self) -> Result<(), TierError> {
         for _ in 0..tries::TAKEOVERS {
-            let cold = self.cold.pairing().await?;
-            let hot = self.hot.pairing().await?;
-            let partitions = self.hot.partition_count();
+            let cold = self.cold.database.pairing().await?;
+            let hot = self.hot.tier.pairing().await?;
+            let partitions = self.hot.partitions.partition_count();
             same_shape(partitions, &hot, &cold).map_err(TierError::Unpaired)?;
             let pair = taking_over(partitions, &hot, &cold, self.ids.as_ref());
             let paired = joining(partitions, pair.identity, &pair.hot);
-            if !self.cold.pair(&cold, &pair).await? {
+            if !self.cold.database.pair(&cold, &pair).await? {
                 continue;
             }
             // ORDER: before the hot tier is paired, because no program uses it until then. The rows
             // may belong to another database.
             self.begin_anew().await?;
-            if self.hot.pair(&hot, &paired).await? {
+            if self.hot.tier.pair(&hot, &paired).await? {
                 return self.belong().await;
             }
         }

@@ -135,7 +135,7 @@ impl Tiers {
             _ => self.look_at_all(look, &here, &cold).await?,
         };
         let used: Vec<HotId> = known.held.iter().map(|held| held.hot).collect();
-        self.watched(self.cold.touch(&used).await)?;
+        self.watched(self.cold.hot_tiers.touch(&used).await)?;
         Ok(())
     }
 
@@ -183,7 +183,10 @@ impl Tiers {
     async fn compare_once(&self, silence: Duration) -> Result<(), TierError> {
         self.compare_pairing().await?;
         let look = self.refusals.look();
-        let (cold, here) = (self.cold.pairing().await?, self.hot.pairing().await?);
+        let (cold, here) = (
+            self.cold.database.pairing().await?,
+            self.hot.tier.pairing().await?,
+        );
         let silence = Silence::Told(silence);
         if here.paired.is_none() {
             return self.is_to_wait(&here, &cold, silence).await.map(drop);
@@ -207,12 +210,12 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn others(&self) -> Result<Vec<HotTier>, TierError> {
-        if self.cold.pairing().await?.hot.is_none() {
+        if self.cold.database.pairing().await?.hot.is_none() {
             // It may have no tables.
             return Ok(Vec::new());
         }
-        let here = HotId::of(&self.hot.pairing().await?.incarnation);
-        let mut others = self.cold.hot_tiers().await?;
+        let here = HotId::of(&self.hot.tier.pairing().await?.incarnation);
+        let mut others = self.cold.hot_tiers.hot_tiers().await?;
         others.retain(|other| other.partitions > 0 && other.id != here);
         Ok(others)
     }
@@ -266,8 +269,10 @@ impl Tiers {
     /// Looks at all partitions. Of the server that has just answered, one partition is enough: no other
     /// hot tier has the others. Servers that do not answer are passed over, and looked at again.
     async fn see_all(&self, here: &HotPairing) -> Result<Seen, TierError> {
-        let all: Vec<_> = (0..self.hot.partition_count()).map(Partition).collect();
-        let records = self.watched(self.cold.partitions(&all).await)?;
+        let all: Vec<_> = (0..self.hot.partitions.partition_count())
+            .map(Partition)
+            .collect();
+        let records = self.watched(self.cold.partitions.partitions(&all).await)?;
         let id = HotId::of(&here.incarnation);
         let (mine, rest): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| r.hot == id);
         let mut seen = Seen::default();
@@ -283,7 +288,7 @@ impl Tiers {
 
     async fn look_at(&self, records: &[PartitionRecord], seen: &mut Seen) {
         let partitions: Vec<_> = records.iter().map(|record| record.partition).collect();
-        let states = self.hot.partition_states(&partitions).await;
+        let states = self.hot.partitions.partition_states(&partitions).await;
         for (record, state) in records.iter().zip(states) {
             match state {
                 Ok(state) => seen.add(self.need(&state, *record), &state, record),
@@ -309,7 +314,7 @@ impl Tiers {
         match pairs.find(|(record, state)| self.need(state, **record) == Need::Replaced) {
             None => Ok(()),
             Some((record, _)) => {
-                let here = self.hot.pairing().await?;
+                let here = self.hot.tier.pairing().await?;
                 Err(self.taken(look, &here, *record).await?)
             }
         }
@@ -322,22 +327,22 @@ impl Tiers {
         here: &HotPairing,
         record: PartitionRecord,
     ) -> Result<TierError, TierError> {
-        let known = self.cold.hot_tiers().await?;
+        let known = self.cold.hot_tiers.hot_tiers().await?;
         let by = known.into_iter().find(|known| known.id == record.hot);
         let since = |by: &HotTier| Timestamp(here.now.0.saturating_sub(micros(by.known_for)));
         let error = TierError::Unpaired(Box::new(Mismatch::Taken {
             hot: here.address.clone(),
-            address: self.cold.pairing().await?.address,
+            address: self.cold.database.pairing().await?.address,
             since: by.as_ref().map(since),
             by: by.map(|by| by.address),
         }));
         self.refusals.replaced(look, Some(error.clone()));
         // The next comparison looks at all partitions, and takes the refusal back if it must.
         self.places.set(None);
-        if self.hot.is_named() {
+        if self.hot.tier.is_named() {
             // Sentinels may have named another server long ago. A process that still reaches the old one does
             // not notice. The next comparison is with the server that they name now.
-            if let Err(error) = self.hot.check().await {
+            if let Err(error) = self.hot.tier.check().await {
                 tracing::debug!(%error, "the servers could not be asked for again");
             }
         }

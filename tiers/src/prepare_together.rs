@@ -71,7 +71,7 @@ impl Tiers {
     }
 
     async fn in_order(&self, partitions: &[Partition]) -> Result<BTreeSet<Partition>, TierError> {
-        let records = self.cold.partitions(partitions).await?;
+        let records = self.cold.partitions.partitions(partitions).await?;
         let states = self.states(partitions).await?;
         let each = records.into_iter().zip(&states);
         let in_order = each.filter(|(record, state)| self.need(state, *record) == Need::Nothing);

@@ -33,7 +33,7 @@ impl Tiers {
                 owner: owner.clone(),
                 fields: storage_dirty::Fields::Live(Vec::new()),
             };
-            match self.hot.read(&[read]).await.pop() {
+            match self.hot.owners.read(&[read]).await.pop() {
                 Some(Ok(read)) if is_suspect(&read) => {}
                 Some(Err(error)) => {
                     self.prepare_after(error).await?;
@@ -43,11 +43,13 @@ impl Tiers {
             }
             let loaded = self
                 .cold
+                .rows
                 .load(std::slice::from_ref(owner), usize::MAX)
                 .await?;
             let rows = loaded.into_iter().flat_map(|loaded| loaded.rows).collect();
             match self
                 .hot
+                .owners
                 .fill(&[load_of(owner, observed, rows, true)])
                 .await
                 .pop()
@@ -112,7 +114,7 @@ mod tests {
     use std::sync::Arc;
 
     use storage_config::{ColdUrl, HotSettings, HotUrl, RedisSettings, SqlSettings};
-    use storage_dirty::{Adopt, Marks, MemoryStore, Owners, Partitions};
+    use storage_dirty::{Adopt, Hot, Marks, MemoryStore, Owners, Partitions};
     use storage_model::{
         Bytes, Change, Epoch, ManualClock, Mutation, OpId, Partition, Timestamp, Version,
     };
@@ -165,7 +167,7 @@ mod tests {
         let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory))
             .await
             .unwrap();
-        let tiers = Tiers::new(Arc::new(hot), cold, 100);
+        let tiers = Tiers::new(Hot::of(&Arc::new(hot)), cold, 100);
 
         let [ann, _] = owners;
         let (mut collected, mut before) = (read, BTreeSet::from([ann]));
@@ -174,7 +176,12 @@ mod tests {
             compared.await.unwrap()
         };
         assert!(!compare(&mut collected).await, "Bob was not suspect before");
-        let mut again = tiers.hot().collect(PARTITION, &wanted, None).await.unwrap();
+        let mut again = tiers
+            .hot()
+            .marks
+            .collect(PARTITION, &wanted, None)
+            .await
+            .unwrap();
         assert!(!again.reads.iter().any(is_suspect));
         assert!(compare(&mut again).await);
         assert_eq!(again.reads, collected.reads);

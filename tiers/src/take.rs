@@ -101,8 +101,10 @@ impl Tiers {
     ) -> Result<Vec<(Raise, PartitionState)>, TierError> {
         // ORDER: the database before the hot tier. A record of the hot tier that is as new can't look
         // replaced.
-        let all: Vec<_> = (0..self.hot.partition_count()).map(Partition).collect();
-        let mut records = self.cold.partitions(&all).await?;
+        let all: Vec<_> = (0..self.hot.partitions.partition_count())
+            .map(Partition)
+            .collect();
+        let mut records = self.cold.partitions.partitions(&all).await?;
         let is_asked = |partition| asked.iter().any(|raise| raise.partition == partition);
         records.retain(|record| {
             record.hot == from && (is_kept("R14-whole") || is_asked(record.partition))
@@ -123,13 +125,13 @@ impl Tiers {
 
     /// The hot tiers that have partitions and are used.
     pub(crate) async fn used(&self, silence: Silence) -> Result<Vec<HotTier>, TierError> {
-        let mut known = self.watched(self.cold.hot_tiers().await)?;
+        let mut known = self.watched(self.cold.hot_tiers.hot_tiers().await)?;
         let within = match silence {
             Silence::Told(within) => within,
             Silence::Watched => {
                 // Nobody can tell a database that takes no writes that a hot tier is used. No hot
                 // tier has this number.
-                self.watched(self.cold.touch(&[HotId::NONE]).await)?;
+                self.watched(self.cold.hot_tiers.touch(&[HotId::NONE]).await)?;
                 let is_watched = self.places.watch().lasts() >= SILENCE;
                 if is_watched || !is_kept("R14-watched") {
                     SILENCE

@@ -3,9 +3,9 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use storage_dirty::HotStore;
+use storage_dirty::Hot;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
-use storage_sql::ColdStore;
+use storage_sql::Cold;
 use tokio::time::sleep;
 
 use crate::flush_together::{Flushes, flushes};
@@ -16,8 +16,8 @@ use crate::{Home, load, refusal};
 /// Both tiers, and the loads under way between them. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Tiers {
-    pub(crate) hot: Arc<dyn HotStore>,
-    pub(crate) cold: Arc<dyn ColdStore>,
+    pub(crate) hot: Hot,
+    pub(crate) cold: Cold,
     pub(crate) loader: load::Loader,
     /// The writes that wait for the database.
     pub(crate) flushes: Flushes,
@@ -68,12 +68,12 @@ impl Tiers {
     /// Both tiers. A load takes whole owners of up to `load_rows_max` rows. Of a larger owner it
     /// takes only the requested fields.
     #[must_use]
-    pub fn new(hot: Arc<dyn HotStore>, cold: Arc<dyn ColdStore>, load_rows_max: usize) -> Self {
+    pub fn new(hot: Hot, cold: Cold, load_rows_max: usize) -> Self {
         let loader = load::Loader::new(load::Bound {
             rows: load_rows_max,
             bytes: LOAD_BYTES_MAX,
         });
-        let noted = (0..hot.partition_count())
+        let noted = (0..hot.partitions.partition_count())
             .map(|_| Mutex::default())
             .collect();
         Self {
@@ -102,10 +102,9 @@ impl Tiers {
         self
     }
 
-    /// The runtime for loads, preparations and all calls of the cold tier. Default: the caller's.
+    /// The runtime for loads and preparations. Default: the caller's.
     #[must_use]
     pub fn at(mut self, home: Home) -> Self {
-        self.cold = home.cold(self.cold);
         self.home = home;
         self
     }
@@ -223,7 +222,7 @@ impl Tiers {
     /// # Cancel safety
     /// Only reads.
     pub async fn warn_if_forgetful(&self) {
-        if let (false, Ok(Some(why))) = (self.has_probation(), self.cold.forgets().await) {
+        if let (false, Ok(Some(why))) = (self.has_probation(), self.cold.database.forgets().await) {
             tracing::warn!(
                 why,
                 "the database may forget committed rows when it crashes or fails over, and no marks are kept to land them again: set landing.probation, or let the database flush at each commit"
@@ -239,7 +238,7 @@ impl Tiers {
     pub async fn answers(&self, partitions: &[Partition]) -> bool {
         const LOOKS: u32 = 20;
         for _ in 0..LOOKS {
-            let answers = self.hot.peek(partitions).await;
+            let answers = self.hot.partitions.peek(partitions).await;
             if answers.iter().all(Result::is_ok) {
                 return true;
             }
@@ -250,13 +249,13 @@ impl Tiers {
 
     /// The hot tier.
     #[must_use]
-    pub fn hot(&self) -> &Arc<dyn HotStore> {
+    pub fn hot(&self) -> &Hot {
         &self.hot
     }
 
     /// The cold tier.
     #[must_use]
-    pub fn cold(&self) -> &Arc<dyn ColdStore> {
+    pub fn cold(&self) -> &Cold {
         &self.cold
     }
 }

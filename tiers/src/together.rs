@@ -208,7 +208,7 @@ impl Tiers {
         known: Option<SnapshotId>,
         torn_after: Duration,
     ) -> Result<Together<'a>, HotError> {
-        let collected = self.hot.collect(partition, wanted, known).await?;
+        let collected = self.hot.marks.collect(partition, wanted, known).await?;
         let again = Again {
             partition,
             epoch: collected.epoch,
@@ -299,6 +299,7 @@ impl Tiers {
     async fn follow(&self, again: &Again<'_>, owners: &[Owner]) -> Result<Links, HotError> {
         let links = self
             .hot
+            .marks
             .links(again.partition, again.epoch, owners, OWNERS_MAX);
         let links = links.await;
         links.map_err(|error| adopted(error, again.partition))
@@ -347,6 +348,7 @@ impl Tiers {
             let list: Vec<_> = group.clone().into_iter().collect();
             let read = self
                 .hot
+                .marks
                 .collect_linked(again.partition, &list, BOUND, follow);
             match read.await? {
                 Linked::Closed(collected, members) => return Ok(Some((collected, members))),

@@ -113,7 +113,7 @@ impl Tiers {
             let before = self.read_whole(&left).await?;
             // ORDER: between the hash and its rows. If the hash stays the same and no map names it,
             // then the rows are the ones that it landed as.
-            let marked = self.hot.marked(&left, None).await;
+            let marked = self.hot.owners.marked(&left, None).await;
             let rows = self.rows_of_each(&left, usize::MAX).await?;
             // ORDER: last. If the hash is the same as before, all reads in between belong to one
             // moment.
@@ -158,7 +158,7 @@ impl Tiers {
             })
             .collect();
         let mut whole = Vec::with_capacity(reads.len());
-        for (owner, answer) in owners.iter().zip(self.hot.read(&reads).await) {
+        for (owner, answer) in owners.iter().zip(self.hot.owners.read(&reads).await) {
             let first = match answer {
                 // Another owner may have broken the connection.
                 Err(error) if error.is_cut_off() => self.whole_hash(owner).await,

@@ -80,14 +80,14 @@ impl Tiers {
             owner: owner.clone(),
             fields,
         };
-        let mut reads = self.hot.read(&[read]).await;
+        let mut reads = self.hot.owners.read(&[read]).await;
         reads.pop().unwrap_or_else(|| Ok(HotRead::default()))
     }
 
     /// Whether the hot tier answers about the owner's partition. A read of the owner that broke its
     /// connection was the cause then.
     async fn answers_for(&self, owner: &Owner) -> bool {
-        let partition = owner.partition(self.hot.partition_count());
+        let partition = owner.partition(self.hot.partitions.partition_count());
         self.answers(&[partition]).await
     }
 }

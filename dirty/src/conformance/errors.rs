@@ -21,7 +21,7 @@ async fn refused(h: &Harness) -> (Owner, Partition, Lock, Entry) {
 }
 
 async fn errors(h: &Harness, partition: Partition) -> Vec<ErrorEntry> {
-    let page = h.store().errors(partition, 0, 100).await.unwrap();
+    let page = h.store().marks.errors(partition, 0, 100).await.unwrap();
     assert_eq!(page.next, None);
     page.entries
 }
@@ -29,7 +29,7 @@ async fn errors(h: &Harness, partition: Partition) -> Vec<ErrorEntry> {
 /// Only the rejected fields move, each with its reason.
 pub async fn reject_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     let (ann, partition, lock, entry) = refused(h).await;
-    let before = h.store().time().await.unwrap();
+    let before = h.store().tier.time().await.unwrap();
     let faults = vec![fault("gold", entry.version, "Data too long")];
     let rejected = Rejected {
         leaves: Vec::new(),
@@ -61,7 +61,13 @@ pub async fn reject_moves_a_mark_to_the_error_map_field_by_field(h: &Harness) {
     assert_eq!(error.next.since(error.last), Duration::from_secs(1));
     assert!(h.is_marked(&ann).await);
     h.assert_lasting(&ann).await;
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((peek.live, peek.snapshot, peek.errors), (0, 0, 1));
 }
 
@@ -158,7 +164,15 @@ pub async fn a_field_that_was_landed_meanwhile_is_not_rejected_again(h: &Harness
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     h.reject(partition, &lock, vec![again]).await.unwrap();
     assert_eq!(
         (errors(h, partition).await.len(), h.is_marked(&ann).await),
@@ -224,7 +238,7 @@ pub async fn entries_of_a_snapshot_that_is_gone_are_not_rejected(h: &Harness) {
         probation: false,
         rejected,
     };
-    assert_eq!(h.store().reject(&reject).await, Ok(vec![false]));
+    assert_eq!(h.store().marks.reject(&reject).await, Ok(vec![false]));
     assert_eq!(
         (
             errors(h, partition).await.len(),
@@ -258,7 +272,13 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
         .into_iter()
         .map(|error| error.raw)
         .collect();
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(
         (peek.errors, shared.len()),
         (1, 1),
@@ -266,6 +286,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     );
     let refused = h
         .store()
+        .marks
         .scan(partition, crate::Map::Error, 0, 10)
         .await
         .unwrap()
@@ -274,6 +295,7 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
     assert_eq!(refused.mark.unwrap().fields, [field("bag"), field("gold")]);
     let has_errors = async || {
         h.store()
+            .marks
             .collect(partition, &[], None)
             .await
             .unwrap()
@@ -289,7 +311,12 @@ pub async fn a_newer_landing_clears_an_error_mark_and_an_older_does_not(h: &Harn
             rows: landed_rows(rows),
             ..h.settling(partition, Some(&lock))
         };
-        h.store().settle(&settle).await.unwrap().errors_cleared
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared
     };
     assert_eq!(
         settle("gold", Version::new(entry.version.get() - 1).unwrap()).await,
@@ -326,7 +353,15 @@ pub async fn a_flush_clears_error_marks_without_the_lock(h: &Harness) {
         rows: landed_rows(rows),
         ..h.settling(partition, None)
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
 }
@@ -357,7 +392,7 @@ pub async fn reject_needs_the_lock_and_the_epoch(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().reject(&stranger).await.unwrap_err().kind,
+        h.store().marks.reject(&stranger).await.unwrap_err().kind,
         HotKind::LockLost
     );
     let other = Reject {
@@ -365,12 +400,12 @@ pub async fn reject_needs_the_lock_and_the_epoch(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().reject(&other).await.unwrap_err().kind,
+        h.store().marks.reject(&other).await.unwrap_err().kind,
         HotKind::EpochMoved
     );
     assert_eq!(h.scan(partition).await, vec![entry]);
     assert!(errors(h, partition).await.is_empty());
-    h.store().reject(&good).await.unwrap();
+    h.store().marks.reject(&good).await.unwrap();
     assert_eq!(errors(h, partition).await.len(), 1);
 }
 
@@ -389,7 +424,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     h.reject(partition, &lock, vec![rejected]).await.unwrap();
     let (mut names, mut cursor) = (std::collections::BTreeSet::new(), 0);
     loop {
-        let page = h.store().errors(partition, cursor, 50).await.unwrap();
+        let page = h.store().marks.errors(partition, cursor, 50).await.unwrap();
         names.extend(
             page.entries
                 .into_iter()
@@ -424,7 +459,7 @@ pub async fn a_page_of_errors_goes_on_where_it_ended(h: &Harness) {
     .unwrap();
     let (mut found, mut cursor) = (std::collections::BTreeSet::new(), Some(0));
     while let Some(from) = cursor {
-        let page = h.store().errors(partition, from, 50).await.unwrap();
+        let page = h.store().marks.errors(partition, from, 50).await.unwrap();
         found.extend(
             page.entries
                 .into_iter()

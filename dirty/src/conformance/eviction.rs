@@ -13,7 +13,11 @@ pub async fn a_clean_hash_is_evicted_at_once_and_its_marker_stays(h: &Harness) {
     let ann = owner("ann");
     let version = h.set(&ann, "gold", "1").await;
     h.land(&ann).await;
-    let evict = h.store().evict(&[ann.clone(), owner("nobody")]).await;
+    let evict = h
+        .store()
+        .owners
+        .evict(&[ann.clone(), owner("nobody")])
+        .await;
     assert_eq!(evict, vec![Ok(Evicted::Gone), Ok(Evicted::Gone)]);
     assert_eq!(h.read(&ann).await.header, None);
     assert_eq!(h.observe(&ann).await.marker, Marker::At(version));
@@ -25,7 +29,7 @@ pub async fn a_dirty_hash_is_evicted_when_it_has_landed(h: &Harness) {
     let version = h.set(&ann, "gold", "1").await;
     h.set(&ann, "bag", "x").await;
     assert_eq!(
-        h.store().evict(std::slice::from_ref(&ann)).await,
+        h.store().owners.evict(std::slice::from_ref(&ann)).await,
         vec![Ok(Evicted::WhenLanded)]
     );
     assert_eq!(h.cell(&ann, "gold").await, Some(live("1")));
@@ -44,12 +48,14 @@ pub async fn every_map_names_its_owners(h: &Harness) {
     assert!(h.is_marked(&ann).await, "the dirty map");
     assert_eq!(
         h.store()
+            .owners
             .marked(std::slice::from_ref(&ann), Some(Epoch(1)))
             .await,
         [Ok(true)]
     );
     let moved = h
         .store()
+        .owners
         .marked(std::slice::from_ref(&ann), Some(Epoch(2)))
         .await
         .remove(0)
@@ -84,20 +90,28 @@ pub async fn every_map_names_its_owners(h: &Harness) {
         probation: true,
         ..h.settling(partition, Some(&lock))
     };
-    h.store().settle(&settle).await.unwrap();
+    h.store().marks.settle(&settle).await.unwrap();
     assert!(h.is_marked(&ann).await, "on probation");
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+    let Probation::Leaves(window) = h
+        .store()
+        .probations
+        .probation(partition, &lock)
+        .await
+        .unwrap()
+    else {
         panic!("it leaves")
     };
     assert!(h.is_marked(&ann).await, "its probation ends");
     h.assert_lasting(&ann).await;
     let entries = h
         .store()
+        .marks
         .scan(partition, crate::Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     h.store()
+        .probations
         .expire(&Expire {
             partition,
             lock,
@@ -116,7 +130,7 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
     assert_eq!(
-        h.store().evict(std::slice::from_ref(&ann)).await,
+        h.store().owners.evict(std::slice::from_ref(&ann)).await,
         vec![Ok(Evicted::WhenLanded)]
     );
     let lock = h.lock(partition).await;
@@ -146,7 +160,15 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert!(
         h.read(&ann).await.header.is_some(),
         "the dirty map names it"
@@ -159,19 +181,27 @@ pub async fn an_eviction_waits_until_no_map_names_the_owner(h: &Harness) {
         probation: true,
         ..settle
     };
-    h.store().settle(&settle).await.unwrap();
+    h.store().marks.settle(&settle).await.unwrap();
     assert!(h.read(&ann).await.header.is_some(), "it is on probation");
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+    let Probation::Leaves(window) = h
+        .store()
+        .probations
+        .probation(partition, &lock)
+        .await
+        .unwrap()
+    else {
         panic!("it leaves")
     };
     assert!(h.read(&ann).await.header.is_some(), "its probation ends");
     let entries = h
         .store()
+        .marks
         .scan(partition, crate::Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     h.store()
+        .probations
         .expire(&Expire {
             partition,
             lock: lock.clone(),
@@ -192,6 +222,7 @@ pub async fn refresh_ttl_never_gives_a_dirty_hash_a_time_to_live(h: &Harness) {
     let ann = owner("ann");
     h.set(&ann, "gold", "1").await;
     h.store()
+        .owners
         .refresh_ttl(&[ann.clone(), owner("nobody")])
         .await
         .unwrap();
@@ -209,6 +240,7 @@ pub async fn refresh_ttl_gives_a_clean_hash_the_full_time_again(h: &Harness) {
         panic!("landed data ends")
     };
     h.store()
+        .owners
         .refresh_ttl(std::slice::from_ref(&ann))
         .await
         .unwrap();

@@ -12,9 +12,8 @@ use storage_model::{
 
 use super::{Life, Rig};
 use crate::{
-    Adopt, Entry, Fault, Fields, Filled, HotError, HotRead, HotStore, LandedRow, Load, Lock,
-    Mutated, Observed, PartitionRecord, Read, Reject, Rejected, Settle, Settled, Snapshot,
-    SnapshotId,
+    Adopt, Entry, Fault, Fields, Filled, Hot, HotError, HotRead, LandedRow, Load, Lock, Mutated,
+    Observed, PartitionRecord, Read, Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
 
 /// A field of this name.
@@ -53,7 +52,7 @@ impl Harness {
         harness
     }
 
-    pub(super) fn store(&self) -> &dyn HotStore {
+    pub(super) fn store(&self) -> &Hot {
         self.rig.store()
     }
 
@@ -62,11 +61,13 @@ impl Harness {
     }
 
     pub(super) fn partitions(&self) -> Vec<Partition> {
-        (0..self.store().partition_count()).map(Partition).collect()
+        (0..self.store().partitions.partition_count())
+            .map(Partition)
+            .collect()
     }
 
     pub(super) fn partition(&self, owner: &Owner) -> Partition {
-        owner.partition(self.store().partition_count())
+        owner.partition(self.store().partitions.partition_count())
     }
 
     /// `count` owners of one partition.
@@ -117,10 +118,15 @@ impl Harness {
 
     /// Ends the grace of an epoch, whose adoption is the last one. Answers whether it did.
     pub(super) async fn end_grace(&self, partition: Partition, epoch: u64) -> bool {
-        let beats = self.store().beat(&[partition], None).await.remove(0);
+        let beats = self
+            .store()
+            .holders
+            .beat(&[partition], None)
+            .await
+            .remove(0);
         let mut adoption = beats.unwrap().adoption;
         adoption.epoch = Epoch(epoch);
-        let ended = self.store().end_grace(partition, adoption).await;
+        let ended = self.store().holders.end_grace(partition, adoption).await;
         ended.unwrap()
     }
 
@@ -132,6 +138,7 @@ impl Harness {
     ) -> bool {
         let seen = self
             .store()
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -149,11 +156,17 @@ impl Harness {
             database: None,
         };
         change(&mut adopt);
-        self.store().adopt(&[adopt]).await.remove(0).unwrap()
+        self.store()
+            .partitions
+            .adopt(&[adopt])
+            .await
+            .remove(0)
+            .unwrap()
     }
 
     pub(super) async fn record(&self, partition: Partition) -> PartitionRecord {
         self.store()
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -165,6 +178,7 @@ impl Harness {
     pub(super) async fn mutation(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
         let deadline = self
             .store()
+            .tier
             .time()
             .await
             .unwrap()
@@ -193,6 +207,7 @@ impl Harness {
         load: Option<Load>,
     ) -> Result<Mutated, HotError> {
         self.store()
+            .owners
             .mutate(&[(mutation.clone(), load.into_iter().collect())])
             .await
             .remove(0)
@@ -223,6 +238,7 @@ impl Harness {
 
     pub(super) async fn read_fields(&self, owner: &Owner, fields: Fields) -> HotRead {
         self.store()
+            .owners
             .read(&[Read {
                 owner: owner.clone(),
                 fields,
@@ -254,6 +270,7 @@ impl Harness {
     /// Whether a map names the owner.
     pub(super) async fn is_marked(&self, owner: &Owner) -> bool {
         self.store()
+            .owners
             .marked(std::slice::from_ref(owner), None)
             .await
             .remove(0)
@@ -262,7 +279,7 @@ impl Harness {
 
     /// Takes a snapshot, and remembers its number.
     pub(super) async fn snapshot(&self, partition: Partition, lock: &Lock) -> Snapshot {
-        let snapshot = self.store().snapshot(partition, lock).await.unwrap();
+        let snapshot = self.store().marks.snapshot(partition, lock).await.unwrap();
         if let Snapshot::Taken(number) | Snapshot::Leftover(number) = snapshot {
             self.numbers.lock().unwrap().insert(partition, number);
         }
@@ -281,6 +298,7 @@ impl Harness {
 
     pub(super) async fn observe(&self, owner: &Owner) -> Observed {
         self.store()
+            .owners
             .observe(std::slice::from_ref(owner))
             .await
             .remove(0)
@@ -289,6 +307,7 @@ impl Harness {
 
     pub(super) async fn fill(&self, load: &Load) -> Filled {
         self.store()
+            .owners
             .fill(std::slice::from_ref(load))
             .await
             .remove(0)
@@ -303,6 +322,7 @@ impl Harness {
     /// Drops an owner's landed hash.
     pub(super) async fn evict(&self, owner: &Owner) {
         self.store()
+            .owners
             .evict(std::slice::from_ref(owner))
             .await
             .remove(0)
@@ -322,6 +342,7 @@ impl Harness {
         let lock = lock_of("worker");
         let got = self
             .store()
+            .partitions
             .lock(&[partition], &lock, Duration::from_secs(30))
             .await
             .remove(0)
@@ -332,6 +353,7 @@ impl Harness {
 
     pub(super) async fn unlock(&self, partition: Partition, lock: &Lock) {
         self.store()
+            .partitions
             .unlock(&[partition], lock)
             .await
             .remove(0)
@@ -344,6 +366,7 @@ impl Harness {
         loop {
             let page = self
                 .store()
+                .marks
                 .scan(partition, crate::Map::Snapshot, cursor, 100)
                 .await
                 .unwrap();
@@ -395,7 +418,7 @@ impl Harness {
             rows: vec![],
             probation: false,
         };
-        self.store().settle(&settle).await
+        self.store().marks.settle(&settle).await
     }
 
     /// Lands all marks in the partition of an owner, as a worker would. Answers the entries.
@@ -423,6 +446,7 @@ impl Harness {
         let version = self.set(&owner, "gold", "1").await;
         self.land(&owner).await;
         self.store()
+            .owners
             .evict(std::slice::from_ref(&owner))
             .await
             .remove(0)
@@ -462,7 +486,7 @@ impl Harness {
             probation,
             rejected,
         };
-        self.store().reject(&reject).await
+        self.store().marks.reject(&reject).await
     }
 
     /// Asserts that a hash has no time to live.

@@ -11,13 +11,18 @@ use crate::{Adoption, Asked, Claimed, HotError, HotKind};
 
 /// The sessions that a holder has in the partition of an owner, according to the hot tier.
 async fn held_by(h: &Harness, owner: &Owner, holder: OpId) -> Vec<(Owner, Fence)> {
-    let mut held = h.store().held_by(h.partition(owner), holder).await.unwrap();
+    let mut held = h
+        .store()
+        .holders
+        .held_by(h.partition(owner), holder)
+        .await
+        .unwrap();
     held.sort();
     held
 }
 
 async fn lapsed(h: &Harness, owner: &Owner) -> Vec<(Owner, Fence)> {
-    let mut lapsed = h.store().lapsed(h.partition(owner)).await.unwrap();
+    let mut lapsed = h.store().holders.lapsed(h.partition(owner)).await.unwrap();
     lapsed.sort();
     lapsed
 }
@@ -44,10 +49,20 @@ pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
     assert_eq!(held_by(h, &ann, OTHER).await, named(&[&cats]));
     let stolen = take(h, &bob, OTHER, Some(bobs.fence)).await;
     assert_eq!(held_by(h, &ann, HOLDER).await, named(&[&anns]));
-    assert!(h.store().close_session(&cat, cats.fence).await.unwrap());
+    assert!(
+        h.store()
+            .sessions
+            .close_session(&cat, cats.fence)
+            .await
+            .unwrap()
+    );
     assert_eq!(held_by(h, &ann, OTHER).await, named(&[&stolen]));
     assert_eq!(
-        h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap(),
+        h.store()
+            .holders
+            .lapse(h.partition(&ann), HOLDER, 0)
+            .await
+            .unwrap(),
         1
     );
     assert_eq!(
@@ -59,8 +74,11 @@ pub async fn a_holder_is_told_of_its_sessions_and_of_no_others(h: &Harness) {
         .into_iter()
         .filter(|partition| *partition != h.partition(&ann))
     {
-        assert_eq!(h.store().held_by(elsewhere, OTHER).await, Ok(vec![]));
-        assert_eq!(h.store().lapsed(elsewhere).await, Ok(vec![]));
+        assert_eq!(
+            h.store().holders.held_by(elsewhere, OTHER).await,
+            Ok(vec![])
+        );
+        assert_eq!(h.store().holders.lapsed(elsewhere).await, Ok(vec![]));
     }
 }
 
@@ -73,14 +91,16 @@ pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotte
     }
     let all = named(&sessions.iter().collect::<Vec<_>>());
     h.store()
+        .holders
         .beat(&[partition], Some((HOLDER, 1)))
         .await
         .remove(0)
         .unwrap();
     assert_eq!(held_by(h, &owners[0], HOLDER).await, all);
-    assert_eq!(h.store().lapse(partition, HOLDER, 1).await, Ok(450));
+    assert_eq!(h.store().holders.lapse(partition, HOLDER, 1).await, Ok(450));
     assert_eq!(
         h.store()
+            .holders
             .beat(&[partition], None)
             .await
             .remove(0)
@@ -96,7 +116,10 @@ pub async fn more_sessions_than_one_call_takes_are_listed_lapse_and_are_forgotte
         ),
         (vec![], all.clone())
     );
-    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(450));
+    assert_eq!(
+        h.store().holders.forget_lapsed(partition, &all).await,
+        Ok(450)
+    );
     assert_eq!(lapsed(h, &owners[0]).await, []);
 }
 
@@ -106,11 +129,14 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
     let partition = h.partition(&ann);
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
-    h.store().lapse(partition, HOLDER, 0).await.unwrap();
+    h.store().holders.lapse(partition, HOLDER, 0).await.unwrap();
     let all = lapsed(h, &ann).await;
-    assert_eq!(h.store().forget_lapsed(partition, &all).await, Ok(1));
     assert_eq!(
-        h.store().forget_lapsed(partition, &all).await,
+        h.store().holders.forget_lapsed(partition, &all).await,
+        Ok(1)
+    );
+    assert_eq!(
+        h.store().holders.forget_lapsed(partition, &all).await,
         Ok(0),
         "it is forgotten already"
     );
@@ -125,7 +151,13 @@ pub async fn a_lapsed_session_that_is_forgotten_is_lost_for_good(h: &Harness) {
         assert!(is_fenced(&h.send(&save, None).await));
     }
     assert_eq!(held.claim(h).await, Claimed::No(None));
-    assert!(!h.store().close_session(&ann, held.fence).await.unwrap());
+    assert!(
+        !h.store()
+            .sessions
+            .close_session(&ann, held.fence)
+            .await
+            .unwrap()
+    );
     h.set(&ann, "gold", "3").await;
 }
 
@@ -139,7 +171,7 @@ pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
         open(h, &cat).await,
     );
     let version = applied(h.send(&anns.save(h, "1").await, None).await).version;
-    h.store().lapse(partition, HOLDER, 0).await.unwrap();
+    h.store().holders.lapse(partition, HOLDER, 0).await.unwrap();
     let seen = lapsed(h, &ann).await;
     assert_eq!(seen, named(&[&anns, &bobs, &cats]));
     applied(
@@ -151,10 +183,13 @@ pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
     );
     let taken = take(h, &bob, OTHER, None).await;
     let another = take(h, &cat, OTHER, None).await;
-    h.store().lapse(partition, OTHER, 0).await.unwrap();
+    h.store().holders.lapse(partition, OTHER, 0).await.unwrap();
     let again = take(h, &bob, OTHER, None).await;
     assert!(again.fence > taken.fence);
-    assert_eq!(h.store().forget_lapsed(partition, &seen).await, Ok(0));
+    assert_eq!(
+        h.store().holders.forget_lapsed(partition, &seen).await,
+        Ok(0)
+    );
     assert_eq!(
         lapsed(h, &ann).await,
         named(&[&another]),
@@ -170,11 +205,19 @@ pub async fn a_session_that_went_on_or_was_taken_is_not_forgotten(h: &Harness) {
 /// A game server without sessions looks, too.
 pub async fn who_looks_at_beats_changes_none(h: &Harness) {
     let partition = h.partition(&owner("ann"));
-    let look = async || h.store().beat(&[partition], None).await.remove(0).unwrap();
+    let look = async || {
+        h.store()
+            .holders
+            .beat(&[partition], None)
+            .await
+            .remove(0)
+            .unwrap()
+    };
     assert_eq!(look().await.beats, []);
     for beat in [3, 4] {
         let raised = h
             .store()
+            .holders
             .beat(&[partition], Some((HOLDER, beat)))
             .await
             .remove(0)
@@ -189,6 +232,7 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
         (Epoch(1), true)
     );
     h.store()
+        .holders
         .beat(&[partition], Some((OTHER, 1)))
         .await
         .remove(0)
@@ -204,6 +248,7 @@ pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
     let partition = h.partition(&owner("ann"));
     let raise = async |beat| {
         h.store()
+            .holders
             .beat(&[partition], Some((HOLDER, beat)))
             .await
             .remove(0)
@@ -221,6 +266,7 @@ pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     let partition = h.partition(&ann);
     let beats = async || {
         h.store()
+            .holders
             .beat(&[partition], None)
             .await
             .remove(0)
@@ -230,7 +276,7 @@ pub async fn a_holder_that_never_beat_is_missed(h: &Harness) {
     let held = open(h, &ann).await;
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
     assert_eq!(beats().await, [(HOLDER, 0)]);
-    assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
+    assert_eq!(h.store().holders.lapse(partition, HOLDER, 0).await, Ok(1));
     assert_eq!(beats().await, []);
     // The session goes on.
     applied(
@@ -251,9 +297,15 @@ pub async fn a_holder_whose_beat_was_forgotten_is_missed(h: &Harness) {
     h.rig().wipe().await;
     assert!(h.adopt(partition, 5, Version::ZERO).await);
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
-    let beats = h.store().beat(&[partition], None).await.remove(0).unwrap();
+    let beats = h
+        .store()
+        .holders
+        .beat(&[partition], None)
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(beats.beats, [(HOLDER, 0)]);
-    assert_eq!(h.store().lapse(partition, HOLDER, 0).await, Ok(1));
+    assert_eq!(h.store().holders.lapse(partition, HOLDER, 0).await, Ok(1));
 }
 
 /// No holder is left to answer.
@@ -264,14 +316,16 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
     let version = applied(h.send(&held.save(h, "1").await, None).await).version;
     assert!(
         h.store()
+            .sessions
             .ask_session(&ann, held.fence, ASK, "game 2")
             .await
             .unwrap()
     );
-    h.store().lapse(partition, HOLDER, 0).await.unwrap();
+    h.store().holders.lapse(partition, HOLDER, 0).await.unwrap();
     let before = session_of(h, &ann).await;
     assert!(
         !h.store()
+            .sessions
             .ask_session(&ann, held.fence, ASK, "game 3")
             .await
             .unwrap()
@@ -290,7 +344,10 @@ pub async fn nobody_is_asked_for_a_session_that_lapsed(h: &Harness) {
         .await,
     );
     assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
-    assert_eq!(h.store().asked(&[partition], HOLDER).await, [Ok(vec![])]);
+    assert_eq!(
+        h.store().holders.asked(&[partition], HOLDER).await,
+        [Ok(vec![])]
+    );
 }
 
 /// The word that stands for nobody is not a name.
@@ -299,7 +356,9 @@ pub async fn who_asks_has_a_name(h: &Harness) {
     let mut opening = opening(h, &ann, HOLDER, None).await;
     opening.name = "-".to_owned();
     h.make_absent(&ann).await;
-    let crate::Opened::Open { fence, .. } = h.store().open_session(&opening).await.unwrap() else {
+    let crate::Opened::Open { fence, .. } =
+        h.store().sessions.open_session(&opening).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(session_of(h, &ann).await.unwrap().name, "_");
@@ -312,7 +371,13 @@ pub async fn who_asks_has_a_name(h: &Harness) {
         ("\u{a0}-", "_-"),
         ("a\tb", "a_b"),
     ] {
-        assert!(h.store().ask_session(&ann, fence, ASK, name).await.unwrap());
+        assert!(
+            h.store()
+                .sessions
+                .ask_session(&ann, fence, ASK, name)
+                .await
+                .unwrap()
+        );
         assert_eq!(
             session_of(h, &ann).await.unwrap().asked.as_deref(),
             Some(word),
@@ -325,7 +390,7 @@ pub async fn who_asks_has_a_name(h: &Harness) {
             by: word.to_owned(),
         };
         assert_eq!(
-            h.store().asked(&[h.partition(&ann)], HOLDER).await,
+            h.store().holders.asked(&[h.partition(&ann)], HOLDER).await,
             [Ok(vec![heard])]
         );
     }
@@ -343,6 +408,7 @@ pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     }
     assert!(
         h.store()
+            .sessions
             .ask_session(&ann, first.fence, ASK, "game 3")
             .await
             .unwrap()
@@ -350,7 +416,7 @@ pub async fn who_asked_for_a_session_is_forgotten_with_it(h: &Harness) {
     assert!(matches!(second.claim(h).await, Claimed::Yes { .. }));
     assert_eq!(session_of(h, &ann).await.unwrap().asked, None);
     assert_eq!(
-        h.store().asked(&[h.partition(&ann)], HOLDER).await,
+        h.store().holders.asked(&[h.partition(&ann)], HOLDER).await,
         [Ok(vec![])]
     );
 }
@@ -373,20 +439,28 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
     let store = h.store();
     h.rig().reincarnate().await;
     let errors: [(&str, Option<HotError>); 8] = [
-        ("close", store.close_session(&ann, held.fence).await.err()),
+        (
+            "close",
+            store.sessions.close_session(&ann, held.fence).await.err(),
+        ),
         (
             "ask",
             store
+                .sessions
                 .ask_session(&ann, held.fence, ASK, "game 2")
                 .await
                 .err(),
         ),
-        ("lapse", store.lapse(partition, HOLDER, 0).await.err()),
-        ("open", store.open_session(&open).await.err()),
-        ("claim", store.claim_session(&claim).await.err()),
+        (
+            "lapse",
+            store.holders.lapse(partition, HOLDER, 0).await.err(),
+        ),
+        ("open", store.sessions.open_session(&open).await.err()),
+        ("claim", store.sessions.claim_session(&claim).await.err()),
         (
             "beat",
             store
+                .holders
                 .beat(&[partition], Some((HOLDER, 1)))
                 .await
                 .remove(0)
@@ -395,13 +469,18 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
         (
             "forget",
             store
+                .holders
                 .forget_lapsed(partition, &[(ann.clone(), held.fence)])
                 .await
                 .err(),
         ),
         (
             "end of the grace",
-            store.end_grace(partition, Adoption::default()).await.err(),
+            store
+                .holders
+                .end_grace(partition, Adoption::default())
+                .await
+                .err(),
         ),
     ];
     for (call, error) in errors {
@@ -416,6 +495,7 @@ pub async fn another_incarnation_changes_no_session(h: &Harness) {
     assert_eq!(session_of(h, &ann).await, before);
     assert_eq!(
         h.store()
+            .holders
             .beat(&[partition], None)
             .await
             .remove(0)

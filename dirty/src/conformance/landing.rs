@@ -79,7 +79,13 @@ pub async fn a_leftover_snapshot_is_never_overwritten(h: &Harness) {
         Snapshot::Leftover(number)
     );
     assert_eq!(h.scan(partition).await, left);
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 2));
     h.settle(partition, Some(&lock), &left[..1]).await.unwrap();
     assert_eq!(
@@ -109,7 +115,7 @@ pub async fn settle_clears_only_marks_of_the_same_snapshot(h: &Harness) {
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(
-        h.store().settle(&late).await.unwrap(),
+        h.store().marks.settle(&late).await.unwrap(),
         Settled::default(),
         "a mark of the same name, in the next snapshot"
     );
@@ -136,7 +142,7 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().settle(&stranger).await.unwrap_err().kind,
+        h.store().marks.settle(&stranger).await.unwrap_err().kind,
         HotKind::LockLost
     );
     for epoch in [Epoch(0), Epoch(2)] {
@@ -145,7 +151,7 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
             ..good.clone()
         };
         assert_eq!(
-            h.store().settle(&other).await.unwrap_err().kind,
+            h.store().marks.settle(&other).await.unwrap_err().kind,
             HotKind::EpochMoved
         );
     }
@@ -153,7 +159,7 @@ pub async fn settle_needs_the_lock_and_the_epoch(h: &Harness) {
         (h.is_marked(&ann).await, h.record(partition).await.landed),
         (true, Version::ZERO)
     );
-    assert_eq!(h.store().settle(&good).await.unwrap().cleared, 1);
+    assert_eq!(h.store().marks.settle(&good).await.unwrap().cleared, 1);
 }
 
 /// A flush leaves marks to the worker.
@@ -169,7 +175,10 @@ pub async fn settle_without_a_lock_leaves_marks(h: &Harness) {
         marks,
         ..h.settling(partition, None)
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap(), Settled::default());
+    assert_eq!(
+        h.store().marks.settle(&settle).await.unwrap(),
+        Settled::default()
+    );
     assert_eq!(
         (h.is_marked(&ann).await, h.record(partition).await.landed),
         (true, version)
@@ -186,9 +195,10 @@ pub async fn settle_raises_landed(h: &Harness) {
         landed,
         ..h.settling(partition, None)
     };
-    h.store().settle(&settle(version)).await.unwrap();
+    h.store().marks.settle(&settle(version)).await.unwrap();
     assert_eq!(
         h.store()
+            .marks
             .collect(partition, &[], None)
             .await
             .unwrap()
@@ -196,6 +206,7 @@ pub async fn settle_raises_landed(h: &Harness) {
         version
     );
     h.store()
+        .marks
         .settle(&settle(Version::new(5).unwrap()))
         .await
         .unwrap();
@@ -265,7 +276,15 @@ pub async fn a_mark_in_any_map_keeps_the_hash(h: &Harness) {
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
 }
@@ -285,6 +304,7 @@ pub async fn collect_returns_value_and_version_together(h: &Harness) {
     ];
     let collected = h
         .store()
+        .marks
         .collect(h.partition(ann), &wanted, None)
         .await
         .unwrap();
@@ -334,6 +354,7 @@ pub async fn a_hash_that_is_made_anew_says_when_it_was_born_and_the_old_mark_sta
         let version = applied(h.send(&write, load).await).version;
         let collected = h
             .store()
+            .marks
             .collect(
                 partition,
                 &[(ann.clone(), vec![field("gold"), field("bag")])],
@@ -419,7 +440,15 @@ pub async fn marks_of_a_hash_that_is_gone_stay_until_they_are_told(h: &Harness) 
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 0);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        0
+    );
     assert!(h.is_marked(&ann).await);
 }
 
@@ -475,7 +504,15 @@ pub async fn a_hash_that_is_made_anew_clears_no_error_mark_of_the_one_before(h: 
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 0);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        0
+    );
     assert!(h.is_marked(&ann).await);
 }
 
@@ -485,6 +522,7 @@ pub async fn a_hash_that_is_made_while_no_map_names_its_owner_has_no_birth(h: &H
     h.set(&ann, "gold", "2").await;
     let collected = h
         .store()
+        .marks
         .collect(
             h.partition(&ann),
             &[(ann.clone(), vec![field("gold")])],
@@ -506,6 +544,7 @@ pub async fn collect_returns_tombstones_and_purged_fields(h: &Harness) {
     let wanted = [(ann.clone(), vec![field("b"), field("a")])];
     let collected = h
         .store()
+        .marks
         .collect(h.partition(&ann), &wanted, None)
         .await
         .unwrap();
@@ -520,6 +559,7 @@ pub async fn collect_of_an_evicted_owner_has_no_header(h: &Harness) {
     let (ann, _) = h.cold("ann").await;
     let collected = h
         .store()
+        .marks
         .collect(
             h.partition(&ann),
             &[(ann.clone(), vec![field("gold")])],
@@ -565,6 +605,7 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
     let stranger = lock_of("stranger");
     assert_eq!(
         h.store()
+            .marks
             .snapshot(partition, &stranger)
             .await
             .unwrap_err()
@@ -574,6 +615,7 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
     let lock = h.lock(partition).await;
     assert_eq!(
         h.store()
+            .marks
             .snapshot(partition, &stranger)
             .await
             .unwrap_err()
@@ -582,10 +624,21 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
     );
     h.unlock(partition, &lock).await;
     assert_eq!(
-        h.store().snapshot(partition, &lock).await.unwrap_err().kind,
+        h.store()
+            .marks
+            .snapshot(partition, &lock)
+            .await
+            .unwrap_err()
+            .kind,
         HotKind::LockLost
     );
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 0));
 }
 
@@ -593,16 +646,23 @@ pub async fn a_snapshot_needs_the_lock(h: &Harness) {
 pub async fn peek_tells_sizes_age_and_holder(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
-    let peek = async || h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = async || {
+        h.store()
+            .partitions
+            .peek(&[partition])
+            .await
+            .remove(0)
+            .unwrap()
+    };
     let empty = crate::PartitionPeek {
         last_note: Position::new(1, 0),
         has_record: true,
         ..crate::PartitionPeek::default()
     };
     assert_eq!(peek().await, empty.clone());
-    let before = h.store().time().await.unwrap();
+    let before = h.store().tier.time().await.unwrap();
     h.set(&ann, "gold", "1").await;
-    let after = h.store().time().await.unwrap();
+    let after = h.store().tier.time().await.unwrap();
     h.rig().advance(Duration::from_millis(5)).await;
     h.set(&ann, "bag", "1").await;
     let seen = peek().await;

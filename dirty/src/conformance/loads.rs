@@ -109,6 +109,7 @@ pub async fn a_fill_is_refused_after_write_landing_and_eviction(h: &Harness) {
     h.set(&ann, "gold", "2").await;
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -133,6 +134,7 @@ pub async fn a_fill_observed_beside_unlanded_data_is_refused_once_that_is_gone(h
     assert_eq!(observed, stale.observed);
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -215,6 +217,7 @@ pub async fn a_load_is_refused_if_the_hash_came_or_went_since(h: &Harness) {
     );
     accepted(h.fill(&all_rows(&ann, present, rows())).await);
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -264,6 +267,7 @@ pub async fn a_fill_numbers_the_hash_that_it_makes(h: &Harness) {
     h.set(&ann, "gold", "2").await;
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)

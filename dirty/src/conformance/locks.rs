@@ -12,6 +12,7 @@ const SHORT: Duration = Duration::from_millis(20);
 
 async fn lock(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
     h.store()
+        .partitions
         .lock(&[Partition(1)], lock, ttl)
         .await
         .remove(0)
@@ -20,6 +21,7 @@ async fn lock(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
 
 async fn renew(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
     h.store()
+        .partitions
         .renew(&[Partition(1)], lock, ttl)
         .await
         .remove(0)
@@ -30,9 +32,9 @@ async fn renew(h: &Harness, lock: &Lock, ttl: Duration) -> bool {
 pub async fn a_lock_excludes_others_until_it_is_given_back(h: &Harness) {
     let (one, other) = (lock_of("one"), lock_of("other"));
     let all = h.partitions();
-    let first = h.store().lock(&all[1..3], &one, LONG).await;
+    let first = h.store().partitions.lock(&all[1..3], &one, LONG).await;
     assert_eq!(first, vec![Ok(true), Ok(true)]);
-    let second = h.store().lock(&all[..3], &other, LONG).await;
+    let second = h.store().partitions.lock(&all[..3], &other, LONG).await;
     assert_eq!(second, vec![Ok(true), Ok(false), Ok(false)]);
     h.unlock(Partition(1), &one).await;
     assert!(lock(h, &other, LONG).await);
@@ -66,6 +68,7 @@ pub async fn a_lock_runs_out(h: &Harness) {
     assert!(!renew(h, &one, LONG).await);
     assert_eq!(
         h.store()
+            .partitions
             .peek(&[Partition(1)])
             .await
             .remove(0)
@@ -93,20 +96,29 @@ pub async fn a_renewed_lock_lasts_on(h: &Harness) {
 
 /// How workers share.
 pub async fn workers_are_announced_and_retired(h: &Harness) {
-    assert_eq!(h.store().announce("b", LONG).await.unwrap(), vec!["b"]);
-    assert_eq!(h.store().announce("a", LONG).await.unwrap(), vec!["a", "b"]);
-    assert_eq!(h.store().announce("b", LONG).await.unwrap(), vec!["a", "b"]);
-    h.store().retire("a").await.unwrap();
-    h.store().retire("nobody").await.unwrap();
-    assert_eq!(h.store().announce("c", LONG).await.unwrap(), vec!["b", "c"]);
+    assert_eq!(h.store().tier.announce("b", LONG).await.unwrap(), vec!["b"]);
+    assert_eq!(
+        h.store().tier.announce("a", LONG).await.unwrap(),
+        vec!["a", "b"]
+    );
+    assert_eq!(
+        h.store().tier.announce("b", LONG).await.unwrap(),
+        vec!["a", "b"]
+    );
+    h.store().tier.retire("a").await.unwrap();
+    h.store().tier.retire("nobody").await.unwrap();
+    assert_eq!(
+        h.store().tier.announce("c", LONG).await.unwrap(),
+        vec!["b", "c"]
+    );
 }
 
 /// A dead worker is forgotten.
 pub async fn an_announcement_runs_out(h: &Harness) {
-    h.store().announce("dead", SHORT).await.unwrap();
+    h.store().tier.announce("dead", SHORT).await.unwrap();
     h.rig().advance(SHORT * 2).await;
     assert_eq!(
-        h.store().announce("alive", LONG).await.unwrap(),
+        h.store().tier.announce("alive", LONG).await.unwrap(),
         vec!["alive"]
     );
 }

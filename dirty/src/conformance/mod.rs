@@ -1,4 +1,4 @@
-//! The suite that every engine of [`HotStore`] passes.
+//! The suite that every engine of [`Hot`] passes.
 //!
 //! A case is a function over a [`Harness`]. [`hot_conformance!`](crate::hot_conformance) makes one
 //! named test of each case. A failed case panics.
@@ -47,7 +47,7 @@ use storage_model::{Owner, Partition};
 pub use harness::{Harness, field, landed_rows};
 pub use skips::{Skip, is_skipped, print_table};
 
-use crate::HotStore;
+use crate::Hot;
 
 /// How long a hash has left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,7 +69,7 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 #[async_trait]
 pub trait Rig: Send + Sync + fmt::Debug {
     /// The store.
-    fn store(&self) -> &dyn HotStore;
+    fn store(&self) -> &Hot;
     /// How long an owner's hash has left.
     async fn life(&self, owner: &Owner) -> Life;
     /// Deletes an owner's hash, whether its data has landed or not.
@@ -81,8 +81,8 @@ pub trait Rig: Send + Sync + fmt::Debug {
         if by > WAIT_MAX {
             lacks("advance");
         }
-        let end = self.store().time().await.unwrap().plus(by);
-        while self.store().time().await.unwrap() <= end {
+        let end = self.store().tier.time().await.unwrap().plus(by);
+        while self.store().tier.time().await.unwrap() <= end {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     }

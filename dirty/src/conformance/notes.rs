@@ -15,7 +15,7 @@ const BOUND: Bound = Bound {
 };
 
 async fn notes(h: &Harness, partition: Partition, after: Position) -> Notes {
-    h.store().notes(partition, after, BOUND).await.unwrap()
+    h.store().feed.notes(partition, after, BOUND).await.unwrap()
 }
 
 async fn events(h: &Harness, owner: &Owner) -> Vec<Event> {
@@ -43,7 +43,12 @@ fn places(notes: &Notes) -> Vec<u64> {
 }
 
 async fn peek(h: &Harness, partition: Partition) -> PartitionPeek {
-    h.store().peek(&[partition]).await.remove(0).unwrap()
+    h.store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap()
 }
 
 /// Of sets and of counters, in calls of their own and together.
@@ -117,7 +122,7 @@ pub async fn writes_of_one_call_leave_their_notes_in_order(h: &Harness) {
     // One write without a note goes with them.
     let plain = h.mutation(&owner("{n}/4"), vec![("gold", set("1"))]).await;
     writes.push((plain, Vec::new()));
-    let answers = h.store().mutate(&writes).await.into_iter();
+    let answers = h.store().owners.mutate(&writes).await.into_iter();
     let places: Vec<_> = answers
         .map(|answer| applied(answer.unwrap()).position)
         .collect();
@@ -142,7 +147,12 @@ pub async fn owners_of_a_transaction_leave_their_own_notes(h: &Harness) {
     let third = noted(h, &cay, vec![("gold", Change::Incr(3))], "cay").await;
     let load = all_rows(&cay, h.observe(&cay).await, vec![]);
     let write = first.with(vec![second, third]);
-    let sent = h.store().mutate(&[(write, vec![load])]).await.remove(0);
+    let sent = h
+        .store()
+        .owners
+        .mutate(&[(write, vec![load])])
+        .await
+        .remove(0);
     let done = applied(sent.unwrap());
     let events = events(h, &ann).await;
     assert_eq!(done.position, Some(events[0].position));
@@ -206,7 +216,7 @@ pub async fn notes_are_read_in_pages_of_a_bounded_size(h: &Harness) {
     for bound in [(1, 100_000), (17, 100_000), (100, 1), (100, 5_000)] {
         let (rows, bytes) = bound;
         let bound = Bound { rows, bytes };
-        let page = h.store().notes(partition, after, bound).await.unwrap();
+        let page = h.store().feed.notes(partition, after, bound).await.unwrap();
         let count = page.events.len();
         assert!(page.more && (1..=rows).contains(&count), "{count}");
         assert!(count == 1 || count * 1_000 <= bytes, "{count}");
@@ -249,7 +259,12 @@ pub async fn a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed(h: &Har
     assert_eq!(last().await, Position::new(epoch + 1, hidden.number));
     let wanted = [&ann, &bob].map(|owner| (owner.clone(), vec![super::field("gold")]));
     let places = async || {
-        let collected = h.store().collect(partition, &wanted, None).await.unwrap();
+        let collected = h
+            .store()
+            .marks
+            .collect(partition, &wanted, None)
+            .await
+            .unwrap();
         let headers = collected.reads.into_iter().map(|read| read.header.unwrap());
         headers.map(|header| header.noted).collect::<Vec<_>>()
     };
@@ -266,6 +281,7 @@ pub async fn a_number_is_left_out_if_the_hot_tier_is_older_than_the_feed(h: &Har
         .map(|(owner, fields)| (owner, Fields::Cells(fields)));
     let linked = h
         .store()
+        .marks
         .collect_linked(partition, &linked, BOUND, true)
         .await;
     let Linked::Closed(linked, _) = linked.unwrap() else {
@@ -291,7 +307,10 @@ pub async fn landed_notes_are_dropped_and_numbers_go_on(h: &Harness) {
     let upto = Position::new(last.epoch.0, 2);
     let trim = async |epoch, upto, drop| {
         let store = h.store();
-        store.trim_notes(partition, &lock, epoch, upto, drop).await
+        store
+            .feed
+            .trim_notes(partition, &lock, epoch, upto, drop)
+            .await
     };
     trim(last.epoch, upto, false).await.unwrap();
     let sizes = peek(h, partition).await;
@@ -323,9 +342,12 @@ pub async fn notes_are_dropped_only_with_the_lock_and_in_the_epoch(h: &Harness) 
         (&other, last.epoch, HotKind::LockLost),
         (&lock, Epoch(last.epoch.0 + 1), HotKind::EpochMoved),
     ] {
-        let trimmed = store.trim_notes(partition, lock, epoch, last, true).await;
+        let trimmed = store
+            .feed
+            .trim_notes(partition, lock, epoch, last, true)
+            .await;
         assert_eq!(trimmed.unwrap_err().kind, kind);
-        let synced = store.resync(partition, lock, epoch, &[]).await;
+        let synced = store.feed.resync(partition, lock, epoch, &[]).await;
         assert_eq!(synced.unwrap_err().kind, kind);
     }
     assert_eq!(events(h, &ann).await.len(), 1);
@@ -348,7 +370,10 @@ pub async fn a_lost_lead_becomes_an_event(h: &Harness) {
         lead(&bob, Position::new(there.epoch.0, 7)),
     ];
     let store = h.store();
-    let written = store.resync(partition, &lock, there.epoch, &leads).await;
+    let written = store
+        .feed
+        .resync(partition, &lock, there.epoch, &leads)
+        .await;
     assert_eq!(written.unwrap(), 1);
     let notes = notes(h, partition, there).await;
     assert!(notes.is_resynced && peek(h, partition).await.is_resynced);
@@ -372,7 +397,7 @@ pub async fn the_marks_of_a_note_are_found_in_either_map(h: &Harness) {
     h.set(&ann, "level", "2").await;
     h.set(&bob, "gold", "1").await;
     let owners = [ann.clone(), owner("{m}/cay")];
-    let marked = h.store().marks_of(partition, &owners).await.unwrap();
+    let marked = h.store().marks.marks_of(partition, &owners).await.unwrap();
     let fields = |entries: &[crate::Entry]| -> Vec<String> {
         let marks = entries.iter().filter_map(|entry| entry.mark.as_ref());
         marks
@@ -386,7 +411,12 @@ pub async fn the_marks_of_a_note_are_found_in_either_map(h: &Harness) {
         (ann, vec![super::field("gold")]),
         (bob, vec![super::field("gold")]),
     ];
-    let collected = h.store().collect(partition, &wanted, None).await.unwrap();
+    let collected = h
+        .store()
+        .marks
+        .collect(partition, &wanted, None)
+        .await
+        .unwrap();
     let headers = collected
         .reads
         .iter()

@@ -35,6 +35,7 @@ pub async fn a_repeat_is_recognised_after_eviction(h: &Harness) {
     let first = h.send(&set, None).await;
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -90,7 +91,7 @@ pub async fn a_mutation_after_its_deadline_is_refused(h: &Harness) {
         Mutated::Refused(Refusal::Expired)
     );
     assert_eq!(h.read(&ann).await.header, None);
-    late.deadline = h.store().time().await.unwrap();
+    late.deadline = h.store().tier.time().await.unwrap();
     assert_eq!(
         h.send(&late, None).await,
         Mutated::Refused(Refusal::Expired),
@@ -142,6 +143,7 @@ pub async fn a_repeat_in_one_batch_is_applied_once(h: &Harness) {
     let incr = h.named(&ann, vec![("gold", Change::Incr(5))]).await;
     let replies = h
         .store()
+        .owners
         .mutate(&[
             (incr.clone(), Vec::new()),
             (incr.clone(), Vec::new()),

@@ -11,6 +11,7 @@ use crate::{Claimed, HotKind, HotRead, Load, Marker, Observed, OpenSession, Open
 async fn open_with(h: &Harness, open: &OpenSession, load: Load) -> (storage_model::Fence, HotRead) {
     match h
         .store()
+        .sessions
         .open_session(&OpenSession {
             load: Some(load),
             ..open.clone()
@@ -24,7 +25,7 @@ async fn open_with(h: &Harness, open: &OpenSession, load: Load) -> (storage_mode
 }
 
 async fn needs_load(h: &Harness, open: &OpenSession) -> Observed {
-    match h.store().open_session(open).await.unwrap() {
+    match h.store().sessions.open_session(open).await.unwrap() {
         Opened::Load(observed) => observed,
         other => panic!("{other:?}"),
     }
@@ -44,7 +45,8 @@ pub async fn an_owner_that_is_known_to_be_absent_is_opened_as_it_is(h: &Harness)
     let ann = owner("ann");
     h.make_absent(&ann).await;
     let open = opening(h, &ann, HOLDER, None).await;
-    let Opened::Open { fence, read, .. } = h.store().open_session(&open).await.unwrap() else {
+    let Opened::Open { fence, read, .. } = h.store().sessions.open_session(&open).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(read, HotRead::default());
@@ -108,6 +110,7 @@ pub async fn an_owner_without_rows_is_whole_from_the_first_save_on(h: &Harness) 
     let version = applied(h.send(&last, None).await).version;
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -167,6 +170,7 @@ pub async fn a_suspect_hash_is_whole_only_with_all_of_its_rows(h: &Harness) {
     };
     let answer = h
         .store()
+        .sessions
         .open_session(&OpenSession {
             load: Some(part),
             ..open.clone()
@@ -186,7 +190,7 @@ pub async fn a_fence_is_above_the_rows_that_its_session_begins_with(h: &Harness)
     let open = opening(h, &ann, HOLDER, None).await;
     let observed = needs_load(h, &open).await;
     let newest = above(
-        Version::new(h.store().time().await.unwrap().0).unwrap(),
+        Version::new(h.store().tier.time().await.unwrap().0).unwrap(),
         1_000_000_000_000,
     );
     let (fence, read) = open_with(
@@ -212,7 +216,12 @@ pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness)
     let cats = opening(h, &cat, HOLDER, None).await;
     h.rig().exhaust().await;
     assert_eq!(
-        h.store().open_session(&cats).await.unwrap_err().kind,
+        h.store()
+            .sessions
+            .open_session(&cats)
+            .await
+            .unwrap_err()
+            .kind,
         HotKind::OutOfMemory
     );
     assert_eq!(session_of(h, &cat).await, None);
@@ -224,21 +233,30 @@ pub async fn at_the_memory_limit_nothing_is_opened_and_sessions_end(h: &Harness)
     assert!(matches!(anns.claim(h).await, Claimed::Yes { .. }));
     assert!(
         h.store()
+            .sessions
             .ask_session(&ann, anns.fence, ASK, "game 2")
             .await
             .unwrap()
     );
     h.store()
+        .holders
         .beat(&[partition], Some((HOLDER, 1)))
         .await
         .remove(0)
         .unwrap();
-    assert_eq!(h.store().lapse(partition, OTHER, 0).await, Ok(1));
+    assert_eq!(h.store().holders.lapse(partition, OTHER, 0).await, Ok(1));
     assert_eq!(
         h.store()
+            .holders
             .forget_lapsed(partition, &[(bob, bobs.fence)])
             .await,
         Ok(1)
     );
-    assert!(h.store().close_session(&ann, anns.fence).await.unwrap());
+    assert!(
+        h.store()
+            .sessions
+            .close_session(&ann, anns.fence)
+            .await
+            .unwrap()
+    );
 }

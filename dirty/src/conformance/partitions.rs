@@ -48,14 +48,16 @@ async fn assert_unprepared(h: &Harness, owner: &Owner, epoch: Epoch) {
         rejected: vec![],
     };
     let errors = [
-        h.store().fill(&[load]).await.remove(0).unwrap_err(),
+        h.store().owners.fill(&[load]).await.remove(0).unwrap_err(),
         h.store()
+            .marks
             .collect(partition, &[(owner.clone(), vec![field("gold")])], None)
             .await
             .unwrap_err(),
-        h.store().settle(&settle).await.unwrap_err(),
-        h.store().reject(&reject).await.unwrap_err(),
+        h.store().marks.settle(&settle).await.unwrap_err(),
+        h.store().marks.reject(&reject).await.unwrap_err(),
         h.store()
+            .partitions
             .raise_landed(partition, epoch, Version::MAX)
             .await
             .unwrap_err(),
@@ -76,6 +78,7 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
     h.rig().wipe().await;
     let state = h
         .store()
+        .partitions
         .partition_states(&[h.partition(&ann)])
         .await
         .remove(0)
@@ -83,6 +86,7 @@ pub async fn nothing_works_on_a_partition_without_a_record(h: &Harness) {
     assert_eq!((state.is_current(), &state.record), (false, &None));
     let observed = h
         .store()
+        .owners
         .observe(std::slice::from_ref(&ann))
         .await
         .remove(0)
@@ -105,6 +109,7 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
     let partition = Partition(0);
     let now = h
         .store()
+        .partitions
         .partition_states(&[partition])
         .await
         .remove(0)
@@ -133,11 +138,12 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
         database: None,
     });
     assert_eq!(
-        h.store().adopt(&adopts).await,
+        h.store().partitions.adopt(&adopts).await,
         vec![Ok(false), Ok(false), Ok(false)]
     );
     assert_eq!(
         h.store()
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -149,8 +155,15 @@ pub async fn adopt_is_a_compare_and_set(h: &Harness) {
 /// R14: another hot tier may have the partition after the deadline. The stamp stays with the epoch.
 pub async fn adopt_has_a_deadline_and_keeps_its_stamp(h: &Harness) {
     let at = Partition(0);
-    let state = async || h.store().partition_states(&[at]).await.remove(0).unwrap();
-    let (seen, now) = (state().await, h.store().time().await.unwrap());
+    let state = async || {
+        h.store()
+            .partitions
+            .partition_states(&[at])
+            .await
+            .remove(0)
+            .unwrap()
+    };
+    let (seen, now) = (state().await, h.store().tier.time().await.unwrap());
     let adopt = |until| Adopt {
         partition: at,
         seen: seen.clone(),
@@ -164,13 +177,13 @@ pub async fn adopt_has_a_deadline_and_keeps_its_stamp(h: &Harness) {
         database: None,
     };
     let late = adopt(Timestamp(now.0.saturating_sub(1)));
-    assert_eq!(h.store().adopt(&[late]).await, [Ok(false)]);
+    assert_eq!(h.store().partitions.adopt(&[late]).await, [Ok(false)]);
     assert_eq!(state().await, seen);
     let in_time = adopt(now.plus(Duration::from_secs(600)));
-    assert_eq!(h.store().adopt(&[in_time]).await, [Ok(true)]);
+    assert_eq!(h.store().partitions.adopt(&[in_time]).await, [Ok(true)]);
     let record = state().await.record.unwrap();
     assert_eq!((record.epoch, record.stamp.0), (Epoch(5), (1 << 63) - 1));
-    let collected = h.store().collect(at, &[], None).await.unwrap();
+    let collected = h.store().marks.collect(at, &[], None).await.unwrap();
     assert_eq!(collected.stamp, record.stamp);
 }
 
@@ -194,7 +207,7 @@ pub async fn adopt_needs_a_greater_epoch(h: &Harness) {
 
 /// H9.
 pub async fn a_first_adoption_starts_at_the_time(h: &Harness) {
-    let now = h.store().time().await.unwrap();
+    let now = h.store().tier.time().await.unwrap();
     let record = h.record(Partition(0)).await;
     assert_eq!(
         (record.epoch, record.generation, record.landed),
@@ -234,6 +247,7 @@ pub async fn no_version_is_ever_below_a_landed_one(h: &Harness) {
     );
     assert!(reply.version > ahead);
     h.store()
+        .partitions
         .raise_landed(partition, Epoch(2), above(ahead, 100))
         .await
         .unwrap();
@@ -247,6 +261,7 @@ pub async fn no_version_is_given_again_after_a_rewind(h: &Harness) {
     let partition = h.partition(&ann);
     let ahead = above(h.set(&ann, "gold", "1").await, 1 << 40);
     h.store()
+        .partitions
         .raise_landed(partition, Epoch(1), ahead)
         .await
         .unwrap();
@@ -271,6 +286,7 @@ pub async fn an_adoption_that_lost_nothing_keeps_the_generation(h: &Harness) {
     let partition = h.partition(&ann);
     let version = h.set(&ann, "gold", "1").await;
     h.store()
+        .partitions
         .raise_landed(partition, Epoch(1), version)
         .await
         .unwrap();
@@ -301,6 +317,7 @@ pub async fn a_commit_that_was_not_settled_is_told_from_a_forgotten_one(h: &Harn
     let collect = async |owner: &Owner| {
         let collected = h
             .store()
+            .marks
             .collect(partition, &[(owner.clone(), vec![field("gold")])], None)
             .await
             .unwrap();
@@ -384,16 +401,16 @@ pub async fn an_adoption_gives_a_leftover_snapshot_another_number(h: &Harness) {
         ..h.settling(partition, Some(&lock))
     };
     assert_eq!(settle.snapshot, before);
-    assert_eq!(h.store().settle(&settle).await.unwrap().cleared, 0);
+    assert_eq!(h.store().marks.settle(&settle).await.unwrap().cleared, 0);
     assert_eq!(h.scan(partition).await, marks);
 
-    let again = h.store().snapshot(partition, &lock).await.unwrap();
+    let again = h.store().marks.snapshot(partition, &lock).await.unwrap();
     let Snapshot::Leftover(snapshot) = again else {
         panic!("{again:?}")
     };
     assert!(snapshot > before);
     let settle = Settle { snapshot, ..settle };
-    assert_eq!(h.store().settle(&settle).await.unwrap().cleared, 1);
+    assert_eq!(h.store().marks.settle(&settle).await.unwrap().cleared, 1);
 }
 
 /// R14: the database may have rows by now that it lacked when the hot tier's copy was made.
@@ -425,6 +442,7 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
     h.set(&ann, "gold", "1").await;
     let seen = h
         .store()
+        .partitions
         .partition_states(&[partition])
         .await
         .remove(0)
@@ -442,7 +460,7 @@ pub async fn an_adoption_that_compares_all_raises_the_generation(h: &Harness) {
         feed: storage_model::Position::ZERO,
         database: None,
     };
-    assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
+    assert_eq!(h.store().partitions.adopt(&[adopt]).await, [Ok(true)]);
     assert_eq!(h.record(partition).await.generation, epoch);
     assert!(h.read(&ann).await.header.unwrap().suspect);
 }
@@ -457,11 +475,17 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     h.rig().reincarnate().await;
     let observed = h
         .store()
+        .owners
         .observe(std::slice::from_ref(&ann))
         .await
         .remove(0);
     assert_unprepared(h, &ann, Epoch(1)).await;
-    let snapshot = h.store().snapshot(partition, &lock).await.unwrap_err();
+    let snapshot = h
+        .store()
+        .marks
+        .snapshot(partition, &lock)
+        .await
+        .unwrap_err();
     assert_eq!(snapshot.kind, HotKind::Unprepared(partition));
     for change in [set("2"), storage_model::Change::Incr(1)] {
         let write = h.mutation(&ann, vec![("gold", change)]).await;
@@ -473,6 +497,7 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     }
     let state = h
         .store()
+        .partitions
         .partition_states(&[partition])
         .await
         .remove(0)
@@ -481,6 +506,7 @@ pub async fn another_incarnation_stops_all_that_needs_proof(h: &Harness) {
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     assert!(
         h.store()
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -506,6 +532,7 @@ pub async fn raise_landed_never_lowers(h: &Harness) {
     let (low, high) = (Version::new(5).unwrap(), Version::new(9).unwrap());
     for (raise, landed) in [(low, low), (high, high), (low, high), (Version::ZERO, high)] {
         h.store()
+            .partitions
             .raise_landed(Partition(2), Epoch(1), raise)
             .await
             .unwrap();
@@ -519,6 +546,7 @@ pub async fn raise_landed_needs_the_epoch(h: &Harness) {
     for epoch in [Epoch(0), Epoch(2)] {
         let error = h
             .store()
+            .partitions
             .raise_landed(Partition(2), epoch, Version::MAX)
             .await
             .unwrap_err();
@@ -533,9 +561,9 @@ pub async fn raise_landed_needs_the_epoch(h: &Harness) {
 /// Only a caller that saw the present pairing can record a database.
 pub async fn a_database_is_noted_only_by_who_saw_the_pairing_that_is_there(h: &Harness) {
     let (store, ids) = (h.store(), SeededIds::new(3));
-    assert_eq!(store.partition_count(), 4);
-    store.check().await.unwrap();
-    let blank = store.pairing().await.unwrap();
+    assert_eq!(store.partitions.partition_count(), 4);
+    store.tier.check().await.unwrap();
+    let blank = store.tier.pairing().await.unwrap();
     assert_eq!(blank.paired, None);
     let paired = |since| HotPaired {
         token: Token::draw(&ids),
@@ -550,20 +578,20 @@ pub async fn a_database_is_noted_only_by_who_saw_the_pairing_that_is_there(h: &H
         ..blank.clone()
     };
     assert!(
-        !store.pair(&elsewhere, &first).await.unwrap(),
+        !store.tier.pair(&elsewhere, &first).await.unwrap(),
         "it was meant for another server"
     );
-    assert!(store.pair(&blank, &first).await.unwrap());
+    assert!(store.tier.pair(&blank, &first).await.unwrap());
     assert!(
-        !store.pair(&blank, &second).await.unwrap(),
+        !store.tier.pair(&blank, &second).await.unwrap(),
         "it is not blank any more"
     );
-    let seen = store.pairing().await.unwrap();
+    let seen = store.tier.pairing().await.unwrap();
     assert_eq!(
         (seen.paired, &seen.incarnation),
         (Some(first), &blank.incarnation)
     );
     assert!(seen.now >= blank.now && seen.prefix == blank.prefix);
-    assert!(store.pair(&seen, &second).await.unwrap());
-    assert_eq!(store.pairing().await.unwrap().paired, Some(second));
+    assert!(store.tier.pair(&seen, &second).await.unwrap());
+    assert_eq!(store.tier.pairing().await.unwrap().paired, Some(second));
 }

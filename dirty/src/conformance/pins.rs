@@ -20,6 +20,7 @@ async fn assert_pinned(h: &Harness, held: &Held, why: &str) {
     assert_eq!(life(h, &held.owner).await, Life::Lasting, "{why}");
     assert!(
         h.store()
+            .sessions
             .close_session(&held.owner, held.fence)
             .await
             .unwrap()
@@ -44,16 +45,22 @@ pub async fn the_hash_of_a_held_owner_stays(h: &Harness) {
     h.land(&ann).await;
     assert_eq!(life(h, &ann).await, Life::Lasting);
     h.store()
+        .owners
         .refresh_ttl(std::slice::from_ref(&ann))
         .await
         .unwrap();
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)
         .unwrap();
     assert_eq!(life(h, &ann).await, Life::Lasting);
-    h.store().close_session(&ann, held.fence).await.unwrap();
+    h.store()
+        .sessions
+        .close_session(&ann, held.fence)
+        .await
+        .unwrap();
     assert_eq!(
         life(h, &ann).await,
         Life::Gone,
@@ -115,7 +122,15 @@ pub async fn a_refused_field_that_lands_at_last_leaves_the_hash_of_a_held_owner(
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert!(!h.is_marked(&ann).await);
     assert_pinned(h, &held, "its error mark is cleared").await;
 }
@@ -160,18 +175,26 @@ pub async fn the_end_of_a_probation_leaves_the_hash_of_a_held_owner(h: &Harness)
         probation: true,
         ..h.settling(partition, Some(&lock))
     };
-    h.store().settle(&settle).await.unwrap();
-    let Probation::Leaves(window) = h.store().probation(partition, &lock).await.unwrap() else {
+    h.store().marks.settle(&settle).await.unwrap();
+    let Probation::Leaves(window) = h
+        .store()
+        .probations
+        .probation(partition, &lock)
+        .await
+        .unwrap()
+    else {
         panic!("it leaves")
     };
     let entries = h
         .store()
+        .marks
         .scan(partition, Map::Expiring, 0, 10)
         .await
         .unwrap()
         .entries;
     assert_eq!(
         h.store()
+            .probations
             .expire(&Expire {
                 partition,
                 lock,
@@ -216,7 +239,10 @@ pub async fn a_session_that_is_claimed_or_lapses_takes_and_gives_a_time_to_live(
     assert!(matches!(held.claim(h).await, Claimed::Yes { .. }));
     assert!(h.end_grace(partition, 2).await);
     assert_eq!(life(h, &ann).await, Life::Lasting, "claimed");
-    assert_eq!(h.store().lapse(partition, HOLDER, 0).await.unwrap(), 1);
+    assert_eq!(
+        h.store().holders.lapse(partition, HOLDER, 0).await.unwrap(),
+        1
+    );
     assert!(matches!(life(h, &ann).await, Life::Ends(_)), "lapsed");
     let known = h.read(&ann).await.header.unwrap().version;
     let mut save = held.save(h, "2").await.when(Condition::Version(known));

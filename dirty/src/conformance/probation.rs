@@ -13,6 +13,7 @@ use crate::{
 
 async fn entries(h: &Harness, partition: Partition, map: Map) -> Vec<Entry> {
     h.store()
+        .marks
         .scan(partition, map, 0, 100)
         .await
         .unwrap()
@@ -43,13 +44,19 @@ pub(super) async fn land(h: &Harness, partition: Partition, lock: &Lock) {
             rows: vec![],
             probation: true,
         };
-        h.store().settle(&settle).await.unwrap();
+        h.store().marks.settle(&settle).await.unwrap();
     }
 }
 
 /// The window that leaves next.
 pub(super) async fn leave(h: &Harness, partition: Partition, lock: &Lock) -> Window {
-    match h.store().probation(partition, lock).await.unwrap() {
+    match h
+        .store()
+        .probations
+        .probation(partition, lock)
+        .await
+        .unwrap()
+    {
         Probation::Leaves(window) => window,
         other => panic!("{other:?}"),
     }
@@ -63,6 +70,7 @@ pub(super) async fn expire(
     entries: Vec<Entry>,
 ) -> u32 {
     h.store()
+        .probations
         .expire(&Expire {
             partition,
             lock: lock.clone(),
@@ -78,6 +86,7 @@ pub(super) async fn requeue(h: &Harness, partition: Partition, lock: &Lock) -> u
     for map in [Map::Expiring, Map::Landed] {
         lived += h
             .store()
+            .probations
             .requeue(partition, lock, &entries(h, partition, map).await)
             .await
             .unwrap();
@@ -97,7 +106,13 @@ async fn on_probation(h: &Harness, id: &str) -> (Owner, Partition, Lock, Version
 /// R2: its data may have to land again.
 pub async fn a_landed_mark_on_probation_keeps_its_hash(h: &Harness) {
     let (ann, partition, _, version) = on_probation(h, "ann").await;
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(
         (peek.live, peek.snapshot, peek.probation, peek.requeue),
         (0, 0, 1, false)
@@ -138,7 +153,11 @@ pub async fn the_marks_of_a_window_that_left_go_and_the_hash_may_expire(h: &Harn
     assert!(!h.is_marked(&ann).await);
     h.assert_ends(&ann).await;
     assert_eq!(
-        h.store().probation(partition, &lock).await.unwrap(),
+        h.store()
+            .probations
+            .probation(partition, &lock)
+            .await
+            .unwrap(),
         Probation::Empty
     );
 }
@@ -178,7 +197,12 @@ pub async fn expire_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().expire(&stranger).await.unwrap_err().kind,
+        h.store()
+            .probations
+            .expire(&stranger)
+            .await
+            .unwrap_err()
+            .kind,
         HotKind::LockLost
     );
     let late = Expire {
@@ -189,7 +213,7 @@ pub async fn expire_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
         ..good.clone()
     };
     assert_eq!(
-        h.store().expire(&late).await.unwrap_err().kind,
+        h.store().probations.expire(&late).await.unwrap_err().kind,
         HotKind::EpochMoved
     );
     let other = Expire {
@@ -199,11 +223,11 @@ pub async fn expire_needs_the_lock_the_epoch_and_the_window(h: &Harness) {
         },
         ..good.clone()
     };
-    assert_eq!(h.store().expire(&other).await.unwrap(), 0);
+    assert_eq!(h.store().probations.expire(&other).await.unwrap(), 0);
     assert!(h.is_marked(&ann).await);
-    assert_eq!(h.store().expire(&good).await.unwrap(), 1);
+    assert_eq!(h.store().probations.expire(&good).await.unwrap(), 1);
     assert_eq!(
-        h.store().expire(&good).await.unwrap(),
+        h.store().probations.expire(&good).await.unwrap(),
         0,
         "a repeat is harmless"
     );
@@ -216,10 +240,20 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     let second = h.set(&ann, "bag", "x").await;
     land(h, partition, &lock).await;
     assert!(h.adopt(partition, 2, Version::ZERO).await);
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((peek.live, peek.probation, peek.requeue), (0, 2, true));
     assert_eq!(
-        h.store().probation(partition, &lock).await.unwrap(),
+        h.store()
+            .probations
+            .probation(partition, &lock)
+            .await
+            .unwrap(),
         Probation::Lost
     );
     let early = Window {
@@ -234,6 +268,7 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
     );
     assert_eq!(
         h.store()
+            .probations
             .requeue(partition, &lock_of("worker"), &[])
             .await
             .unwrap_err()
@@ -241,7 +276,13 @@ pub async fn a_change_of_the_epoch_makes_marks_on_probation_live_again(h: &Harne
         HotKind::LockLost
     );
     assert_eq!(requeue(h, partition, &lock).await, 1);
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(
         (
             peek.live,
@@ -286,6 +327,7 @@ pub async fn a_mark_that_becomes_live_again_never_lowers_a_newer_one(h: &Harness
     assert!(h.is_marked(&ann).await);
     assert!(
         !h.store()
+            .partitions
             .peek(&[partition])
             .await
             .remove(0)
@@ -333,7 +375,15 @@ pub async fn an_error_mark_whose_row_was_committed_goes_on_probation(h: &Harness
         probation: true,
         ..h.settling(partition, None)
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert_eq!(versions(h, partition, Map::Landed).await, [version]);
     assert!(h.is_marked(&ann).await);
     assert!(h.adopt(partition, 2, Version::ZERO).await);
@@ -364,7 +414,13 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     h.reject_and_keep(partition, &lock, vec![rejected("gold")], true)
         .await
         .unwrap();
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(
         (peek.snapshot, peek.errors, peek.probation),
         (0, 1, 1),
@@ -387,7 +443,13 @@ pub async fn what_landed_of_a_refused_mark_goes_on_probation(h: &Harness) {
     h.reject_and_keep(partition, &lock, vec![both], true)
         .await
         .unwrap();
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!(
         (peek.live, peek.snapshot, peek.errors, peek.probation),
         (0, 0, 1, 0),
@@ -410,6 +472,7 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
     );
     assert_eq!(
         h.store()
+            .owners
             .evict(std::slice::from_ref(&ann))
             .await
             .remove(0)
@@ -426,7 +489,7 @@ pub async fn eviction_and_purge_wait_for_the_end_of_the_probation(h: &Harness) {
 pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     let partition = Partition(0);
     let database = async || {
-        let collected = h.store().collect(partition, &[], None).await.unwrap();
+        let collected = h.store().marks.collect(partition, &[], None).await.unwrap();
         assert_eq!(h.record(partition).await.database, collected.database);
         collected.database
     };
@@ -438,6 +501,7 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
     ] {
         let seen = h
             .store()
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -454,7 +518,7 @@ pub async fn the_record_names_the_database_that_is_landed_to(h: &Harness) {
             feed: storage_model::Position::ZERO,
             database: named.map(DatabaseId),
         };
-        assert_eq!(h.store().adopt(&[adopt]).await, [Ok(true)]);
+        assert_eq!(h.store().partitions.adopt(&[adopt]).await, [Ok(true)]);
         assert_eq!(database().await, Some(DatabaseId(kept)));
     }
 }
@@ -506,6 +570,7 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     land(h, partition, &lock).await;
     let all = h
         .store()
+        .marks
         .scan(partition, Map::Landed, 0, 10 * MARKS)
         .await
         .unwrap();
@@ -513,6 +578,7 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     assert!(h.adopt(partition, 2, Version::ZERO).await);
     let lived = h
         .store()
+        .probations
         .requeue(partition, &lock, &all.entries)
         .await
         .unwrap();
@@ -523,6 +589,7 @@ pub async fn thousands_of_marks_go_on_and_off_probation(h: &Harness) {
     assert_eq!(usize::try_from(gone).unwrap(), MARKS);
     assert_eq!(
         h.store()
+            .partitions
             .peek(&[partition])
             .await
             .remove(0)

@@ -141,6 +141,7 @@ pub async fn a_load_from_before_a_purge_brings_nothing_back(h: &Harness) {
     );
     h.land(&ann).await;
     h.store()
+        .owners
         .evict(std::slice::from_ref(&ann))
         .await
         .remove(0)

@@ -32,6 +32,7 @@ pub(super) async fn opening(
 ) -> OpenSession {
     let deadline = h
         .store()
+        .tier
         .time()
         .await
         .unwrap()
@@ -56,7 +57,7 @@ pub(super) async fn try_open(
     takes: Option<Fence>,
 ) -> Opened {
     let mut open = opening(h, owner, holder, takes).await;
-    match h.store().open_session(&open).await.unwrap() {
+    match h.store().sessions.open_session(&open).await.unwrap() {
         Opened::Load(observed) => {
             open.load = Some(crate::Load {
                 owner: owner.clone(),
@@ -64,7 +65,7 @@ pub(super) async fn try_open(
                 rows: Vec::new(),
                 complete: true,
             });
-            h.store().open_session(&open).await.unwrap()
+            h.store().sessions.open_session(&open).await.unwrap()
         }
         other => other,
     }
@@ -107,12 +108,13 @@ impl Held {
             epoch: self.epoch,
             acked,
         };
-        h.store().claim_session(&claim).await.unwrap()
+        h.store().sessions.claim_session(&claim).await.unwrap()
     }
 }
 
 pub(super) async fn session_of(h: &Harness, owner: &Owner) -> Option<Session> {
     h.store()
+        .sessions
         .sessions_of(std::slice::from_ref(owner))
         .await
         .remove(0)
@@ -132,7 +134,7 @@ pub async fn a_session_is_opened_with_the_whole_owner_or_not_at_all(h: &Harness)
     let ann = owner("ann");
     h.set(&ann, "gold", "1").await; // nothing is known of the other fields
     let mut first = opening(h, &ann, HOLDER, None).await;
-    let Opened::Load(observed) = h.store().open_session(&first).await.unwrap() else {
+    let Opened::Load(observed) = h.store().sessions.open_session(&first).await.unwrap() else {
         panic!()
     };
     assert_eq!(
@@ -147,7 +149,8 @@ pub async fn a_session_is_opened_with_the_whole_owner_or_not_at_all(h: &Harness)
         rows: vec![row],
         complete: true,
     });
-    let Opened::Open { fence, read, .. } = h.store().open_session(&first).await.unwrap() else {
+    let Opened::Open { fence, read, .. } = h.store().sessions.open_session(&first).await.unwrap()
+    else {
         panic!()
     };
     assert_eq!(
@@ -172,14 +175,14 @@ pub async fn a_lost_answer_to_an_opening_is_asked_for_again(h: &Harness) {
     let ann = owner("ann");
     h.make_absent(&ann).await;
     let open = opening(h, &ann, HOLDER, None).await;
-    let first = h.store().open_session(&open).await.unwrap();
-    assert_eq!(h.store().open_session(&open).await.unwrap(), first);
+    let first = h.store().sessions.open_session(&open).await.unwrap();
+    assert_eq!(h.store().sessions.open_session(&open).await.unwrap(), first);
     let late = OpenSession {
         deadline: Timestamp(1),
         ..opening(h, &owner("bob"), HOLDER, None).await
     };
     assert_eq!(
-        h.store().open_session(&late).await.unwrap(),
+        h.store().sessions.open_session(&late).await.unwrap(),
         Opened::Expired
     );
 }
@@ -202,8 +205,20 @@ pub async fn an_owner_that_is_held_takes_no_plain_write(h: &Harness) {
         &h.change(&ann, vec![("gold", set("1"))]).await,
         held.fence
     ));
-    assert!(h.store().close_session(&ann, held.fence).await.unwrap());
-    assert!(!h.store().close_session(&ann, held.fence).await.unwrap());
+    assert!(
+        h.store()
+            .sessions
+            .close_session(&ann, held.fence)
+            .await
+            .unwrap()
+    );
+    assert!(
+        !h.store()
+            .sessions
+            .close_session(&ann, held.fence)
+            .await
+            .unwrap()
+    );
     h.set(&ann, "gold", "3").await;
 }
 
@@ -222,7 +237,13 @@ pub async fn a_former_holder_writes_nothing(h: &Harness) {
     for late in [late.clone(), conditional, late.closing()] {
         assert!(is_fenced(&h.send(&late, None).await));
     }
-    assert!(!h.store().close_session(&ann, first.fence).await.unwrap());
+    assert!(
+        !h.store()
+            .sessions
+            .close_session(&ann, first.fence)
+            .await
+            .unwrap()
+    );
     assert_eq!(h.live(&ann, "gold").await.as_deref(), Some(&b"1"[..]));
     assert_eq!(
         applied(h.send(&second.save(h, "3").await, None).await).changed,
@@ -277,12 +298,16 @@ pub async fn a_holder_whose_beat_stands_still_loses_its_owners_to_whoever_comes(
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.store()
+        .holders
         .beat(&[partition], Some((HOLDER, 5)))
         .await
         .remove(0)
         .unwrap();
     let held = open(h, &ann).await;
-    assert_eq!(h.store().lapse(partition, HOLDER, 5).await.unwrap(), 1);
+    assert_eq!(
+        h.store().holders.lapse(partition, HOLDER, 5).await.unwrap(),
+        1
+    );
     assert!(session_of(h, &ann).await.unwrap().is_lapsed());
     let next = take(h, &ann, OTHER, None).await;
     assert!(is_fenced(&h.send(&held.save(h, "1").await, None).await));
@@ -297,6 +322,7 @@ pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     let ann = owner("ann");
     let partition = h.partition(&ann);
     h.store()
+        .holders
         .beat(&[partition], Some((HOLDER, 5)))
         .await
         .remove(0)
@@ -304,13 +330,21 @@ pub async fn a_holder_that_beats_is_not_gone(h: &Harness) {
     let held = open(h, &ann).await;
     let beats = h
         .store()
+        .holders
         .beat(&[partition], Some((HOLDER, 6)))
         .await
         .remove(0)
         .unwrap();
     assert_eq!(beats.beats, [(HOLDER, 6)]);
     for beat in [5, 0] {
-        assert_eq!(h.store().lapse(partition, HOLDER, beat).await.unwrap(), 0);
+        assert_eq!(
+            h.store()
+                .holders
+                .lapse(partition, HOLDER, beat)
+                .await
+                .unwrap(),
+            0
+        );
     }
     assert_eq!(
         applied(h.send(&held.save(h, "1").await, None).await).changed,
@@ -324,7 +358,11 @@ pub async fn a_lapsed_session_goes_on_if_nobody_came(h: &Harness) {
         let ann = owner(if written { "ann" } else { "bob" });
         let held = open(h, &ann).await;
         let version = applied(h.send(&held.save(h, "1").await, None).await).version;
-        h.store().lapse(h.partition(&ann), HOLDER, 0).await.unwrap();
+        h.store()
+            .holders
+            .lapse(h.partition(&ann), HOLDER, 0)
+            .await
+            .unwrap();
         if written {
             h.set(&ann, "gold", "5").await;
         }
@@ -354,6 +392,7 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
     let held = open(h, &ann).await;
     assert!(
         h.store()
+            .sessions
             .ask_session(&ann, held.fence, ASK, "game 2")
             .await
             .unwrap()
@@ -368,16 +407,26 @@ pub async fn a_holder_hears_who_asks(h: &Harness) {
         ask: ASK,
         by: "game_2".to_owned(),
     };
-    assert_eq!(h.store().asked(&partition, HOLDER).await, [Ok(vec![heard])]);
-    assert_eq!(h.store().asked(&partition, OTHER).await, [Ok(vec![])]);
+    assert_eq!(
+        h.store().holders.asked(&partition, HOLDER).await,
+        [Ok(vec![heard])]
+    );
+    assert_eq!(
+        h.store().holders.asked(&partition, OTHER).await,
+        [Ok(vec![])]
+    );
     let next = take(h, &ann, OTHER, Some(held.fence)).await;
     assert!(
         !h.store()
+            .sessions
             .ask_session(&ann, held.fence, ASK, "game 3")
             .await
             .unwrap()
     );
-    assert_eq!(h.store().asked(&partition, HOLDER).await, [Ok(vec![])]);
+    assert_eq!(
+        h.store().holders.asked(&partition, HOLDER).await,
+        [Ok(vec![])]
+    );
     assert_eq!(session_of(h, &ann).await.unwrap().fence, next.fence);
 }
 
@@ -418,7 +467,11 @@ pub async fn after_a_change_of_the_epoch_nothing_is_saved_or_opened_before_the_g
         "{version} was given in the epoch before, and {begun} is where this one begins"
     );
     assert!(
-        !h.store().close_session(&ann, held.fence).await.unwrap(),
+        !h.store()
+            .sessions
+            .close_session(&ann, held.fence)
+            .await
+            .unwrap(),
         "nor is a session ended"
     );
     assert!(!h.end_grace(partition, 1).await);
@@ -541,7 +594,13 @@ pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Har
     assert!(h.adopt(partition, 5, Version::ZERO).await);
     assert!(h.end_grace(partition, 5).await);
     let next = open(h, &ann).await;
-    assert!(h.store().close_session(&ann, next.fence).await.unwrap());
+    assert!(
+        h.store()
+            .sessions
+            .close_session(&ann, next.fence)
+            .await
+            .unwrap()
+    );
     assert_eq!(held.claim(h).await, Claimed::No(None));
     assert_eq!(session_of(h, &ann).await, None);
 }
@@ -550,7 +609,13 @@ pub async fn once_the_grace_has_ended_a_forgotten_session_is_not_claimed(h: &Har
 pub async fn what_was_ended_is_not_claimed(h: &Harness) {
     let ann = owner("ann");
     let held = open(h, &ann).await;
-    assert!(h.store().close_session(&ann, held.fence).await.unwrap());
+    assert!(
+        h.store()
+            .sessions
+            .close_session(&ann, held.fence)
+            .await
+            .unwrap()
+    );
     assert_eq!(held.claim(h).await, Claimed::No(None));
     assert_eq!(session_of(h, &ann).await, None);
 }

@@ -42,6 +42,7 @@ async fn scan_while_settling(h: &Harness, count: usize) {
     loop {
         let page = h
             .store()
+            .marks
             .scan(partition, crate::Map::Snapshot, cursor, 100)
             .await
             .unwrap();
@@ -65,7 +66,13 @@ async fn scan_while_settling(h: &Harness, count: usize) {
         count,
         "every mark is found while the scan settles them"
     );
-    let peek = h.store().peek(&[partition]).await.remove(0).unwrap();
+    let peek = h
+        .store()
+        .partitions
+        .peek(&[partition])
+        .await
+        .remove(0)
+        .unwrap();
     assert_eq!((peek.live, peek.snapshot), (1, 0));
 }
 
@@ -78,7 +85,7 @@ async fn write_all(h: &Harness, owners: &[Owner]) {
                 Vec::new(),
             ));
         }
-        for reply in h.store().mutate(&batch).await {
+        for reply in h.store().owners.mutate(&batch).await {
             assert!(matches!(reply, Ok(Mutated::Applied(_))), "{reply:?}");
         }
     }
@@ -161,7 +168,7 @@ pub async fn a_long_mark_takes_no_further_field_until_it_has_landed(h: &Harness)
             Vec::new(),
         ));
     }
-    let answers = h.store().mutate(&both).await;
+    let answers = h.store().owners.mutate(&both).await;
     assert!(
         matches!(&answers[..], [Err(error), Ok(Mutated::Applied(_))] if error.kind == HotKind::Backlog),
         "{answers:?}"
@@ -182,7 +189,7 @@ pub async fn many_owners_are_read_and_written_in_one_call(h: &Harness) {
             fields: Fields::Live(vec![field("gold")]),
         })
         .collect();
-    let read = h.store().read(&reads).await;
+    let read = h.store().owners.read(&reads).await;
     assert_eq!(read.len(), owners.len());
     for (owner, read) in owners.iter().rev().zip(read) {
         assert_eq!(read.unwrap().cells, vec![(field("gold"), live(owner.id()))]);

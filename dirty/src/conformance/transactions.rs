@@ -58,7 +58,10 @@ async fn linked(h: &Harness, owners: &[&Owner]) -> Result<Vec<Member>, BTreeSet<
         .iter()
         .map(|owner| ((*owner).clone(), Fields::Cells(Vec::new())))
         .collect();
-    let read = h.store().collect_linked(partition, &wanted, BOUND, true);
+    let read = h
+        .store()
+        .marks
+        .collect_linked(partition, &wanted, BOUND, true);
     match read.await.unwrap() {
         Linked::Closed(collected, members) => {
             assert_eq!(collected.reads.len(), members.len());
@@ -261,7 +264,7 @@ pub async fn a_transaction_takes_the_loads_of_its_owners(h: &Harness) {
         ..load.clone()
     };
     let loads = vec![unrelated, load];
-    let mut answers = h.store().mutate(&[(transaction, loads)]).await;
+    let mut answers = h.store().owners.mutate(&[(transaction, loads)]).await;
     let done = applied(answers.remove(0).unwrap());
     assert_eq!(
         (done.counters, done.also.first().unwrap().counters.clone()),
@@ -277,11 +280,21 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
         h.set(owner, "gold", "100").await;
     }
     let wanted = [(ann.clone(), vec![field("gold")])];
-    let plain = h.store().collect(partition, &wanted, None).await.unwrap();
+    let plain = h
+        .store()
+        .marks
+        .collect(partition, &wanted, None)
+        .await
+        .unwrap();
     assert!(!plain.is_linked);
     let one = moves(h, &ann, &bob, 30).await;
     applied(h.send(&one, None).await);
-    let plain = h.store().collect(partition, &wanted, None).await.unwrap();
+    let plain = h
+        .store()
+        .marks
+        .collect(partition, &wanted, None)
+        .await
+        .unwrap();
     assert!(plain.is_linked);
     assert_eq!(linked(h, &[&ann]).await, Err(of(&[&bob])));
     assert_eq!(
@@ -310,6 +323,7 @@ pub async fn owners_of_a_transaction_are_collected_together(h: &Harness) {
     let wanted = [&ann, &bob, &cay].map(|owner| (owner.clone(), Fields::Cells(Vec::new())));
     let Linked::Closed(collected, members) = h
         .store()
+        .marks
         .collect_linked(partition, &wanted, BOUND, true)
         .await
         .unwrap()
@@ -378,6 +392,7 @@ pub async fn links_end_when_the_marks_have_landed(h: &Harness) {
     let is_linked = async || {
         let wanted = [(ann.clone(), vec![field("gold")])];
         h.store()
+            .marks
             .collect(partition, &wanted, None)
             .await
             .unwrap()
@@ -422,7 +437,13 @@ async fn assert_linked(h: &Harness, hub: &Owner, others: &BTreeSet<Owner>) {
     for from in [hub, first] {
         let from = std::slice::from_ref(from);
         let epoch = h.record(partition).await.epoch;
-        let links = async |most| h.store().links(partition, epoch, from, most).await.unwrap();
+        let links = async |most| {
+            h.store()
+                .marks
+                .links(partition, epoch, from, most)
+                .await
+                .unwrap()
+        };
         let all = links(others.len()).await;
         let names: BTreeSet<Owner> = all.owners.into_iter().map(|(name, _)| name).collect();
         assert_eq!((names, all.more), (expected.clone(), false));
@@ -526,7 +547,13 @@ pub async fn partners_stay_in_the_error_map(h: &Harness) {
     let all = linked(h, &[&ann, &bob]).await.unwrap();
     assert_eq!(partners(&all), [of(&[&bob]), of(&[&ann])]);
     assert!(all.iter().all(|member| member.rejected_for.is_some()));
-    let errors = h.store().errors(partition, 0, 100).await.unwrap().entries;
+    let errors = h
+        .store()
+        .marks
+        .errors(partition, 0, 100)
+        .await
+        .unwrap()
+        .entries;
     let fields: Vec<_> = errors
         .into_iter()
         .map(|error| error.target.unwrap().1)
@@ -547,7 +574,7 @@ pub async fn partners_stay_in_the_error_map(h: &Harness) {
         rows: landed_rows(rows),
         ..h.settling(partition, Some(&lock))
     };
-    let settled = h.store().settle(&settle).await.unwrap();
+    let settled = h.store().marks.settle(&settle).await.unwrap();
     assert_eq!(settled.errors_cleared, 2);
     assert!(!h.is_marked(&ann).await && !h.is_marked(&bob).await);
     assert_unlinked(h, &[&ann, &bob]).await;
@@ -569,6 +596,7 @@ pub async fn partners_stay_on_probation(h: &Harness) {
     h.snapshot(partition, &lock).await;
     assert!(
         h.store()
+            .marks
             .collect(partition, &wanted, None)
             .await
             .unwrap()
@@ -581,6 +609,7 @@ pub async fn partners_stay_on_probation(h: &Harness) {
     };
     let entries = h
         .store()
+        .marks
         .scan(partition, Map::Expiring, 0, 100)
         .await
         .unwrap()
@@ -608,6 +637,7 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
         let of = std::slice::from_ref(of);
         let links = h
             .store()
+            .marks
             .links(partition, Epoch(1), of, most)
             .await
             .unwrap();
@@ -629,9 +659,13 @@ pub async fn links_are_followed_from_mark_to_mark(h: &Harness) {
     assert_eq!(found, wanted.collect());
     assert!(links(&owners[2], 1).await.1, "two more owners are too many");
     assert_eq!(links(&owners[5], 10).await, (Default::default(), false));
-    let nobody = h.store().links(partition, Epoch(1), &[], 10).await;
+    let nobody = h.store().marks.links(partition, Epoch(1), &[], 10).await;
     assert_eq!(nobody.unwrap().owners, []);
-    let later = h.store().links(partition, Epoch(2), &owners, 10).await;
+    let later = h
+        .store()
+        .marks
+        .links(partition, Epoch(2), &owners, 10)
+        .await;
     assert_eq!(later.unwrap_err().kind, HotKind::EpochMoved);
 }
 
@@ -643,7 +677,10 @@ pub async fn a_partner_without_a_hash_must_be_named(h: &Harness) {
     let read = async |owners: &[&Owner]| {
         let cells = |owner: &&Owner| ((*owner).clone(), Fields::Cells(Vec::new()));
         let wanted: Vec<_> = owners.iter().map(cells).collect();
-        let read = h.store().collect_linked(partition, &wanted, BOUND, true);
+        let read = h
+            .store()
+            .marks
+            .collect_linked(partition, &wanted, BOUND, true);
         read.await.unwrap()
     };
     assert_eq!(read(&[&ann]).await, Linked::Open(vec![bob.clone()]));
@@ -664,6 +701,7 @@ pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
         for wanted in [&wanted[..], &wanted[..1]] {
             let found = h
                 .store()
+                .marks
                 .collect_linked(partition, wanted, bound, true)
                 .await;
             assert_eq!(found.unwrap() == Linked::Large, is_large, "{bound:?}");
@@ -675,7 +713,7 @@ pub async fn linked_owners_above_the_bound_are_not_read(h: &Harness) {
 pub async fn rejected_owners_are_torn_on_request(h: &Harness) {
     let (ann, bob, partition) = linked_pair(h).await;
     let lock = h.lock(partition).await;
-    let tear = async |owner: &Owner| h.store().tear(owner).await.unwrap();
+    let tear = async |owner: &Owner| h.store().marks.tear(owner).await.unwrap();
     assert!(!tear(&ann).await);
     h.snapshot(partition, &lock).await;
     for entry in h.scan(partition).await {
@@ -689,7 +727,14 @@ pub async fn rejected_owners_are_torn_on_request(h: &Harness) {
         };
         h.reject(partition, &lock, vec![rejected]).await.unwrap();
     }
-    let errors = async || h.store().errors(partition, 0, 100).await.unwrap().entries;
+    let errors = async || {
+        h.store()
+            .marks
+            .errors(partition, 0, 100)
+            .await
+            .unwrap()
+            .entries
+    };
     let before = errors().await;
     let day = Duration::from_hours(24);
     assert!(

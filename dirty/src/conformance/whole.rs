@@ -15,7 +15,11 @@ use crate::{
 async fn gold_of(h: &Harness, owner: &Owner, known: Option<SnapshotId>) -> Collected {
     let wanted = [(owner.clone(), vec![field("gold")])];
     let partition = h.partition(owner);
-    h.store().collect(partition, &wanted, known).await.unwrap()
+    h.store()
+        .marks
+        .collect(partition, &wanted, known)
+        .await
+        .unwrap()
 }
 
 async fn taken(h: &Harness, owner: &Owner) -> SnapshotId {
@@ -44,7 +48,12 @@ pub async fn a_later_mark_of_another_field_makes_a_read_partial(h: &Harness) {
     // The whole hash has all fields, whatever its marks name.
     let whole = [(ann.clone(), Vec::new()), (bob, vec![field("gold")])];
     let partition = h.partition(&ann);
-    let read = h.store().collect(partition, &whole, None).await.unwrap();
+    let read = h
+        .store()
+        .marks
+        .collect(partition, &whole, None)
+        .await
+        .unwrap();
     assert_eq!(read.partial, []);
 }
 
@@ -84,7 +93,15 @@ pub async fn an_owner_of_the_error_map_is_always_read_again(h: &Harness) {
         rows,
         ..h.settling(partition, None)
     };
-    assert_eq!(h.store().settle(&settle).await.unwrap().errors_cleared, 1);
+    assert_eq!(
+        h.store()
+            .marks
+            .settle(&settle)
+            .await
+            .unwrap()
+            .errors_cleared,
+        1
+    );
     assert_eq!(gold_of(h, &ann, None).await.partial, []);
 }
 
@@ -123,7 +140,7 @@ pub async fn a_row_clears_only_error_marks_since_the_birth_of_its_hash(h: &Harne
         }],
         ..h.settling(partition, None)
     };
-    let settle = async |from| h.store().settle(&landed(from)).await.unwrap();
+    let settle = async |from| h.store().marks.settle(&landed(from)).await.unwrap();
     assert_eq!(settle(born).await.errors_cleared, 0);
     assert_eq!(settle(version).await.errors_cleared, 1);
 }
@@ -141,7 +158,10 @@ pub async fn an_owner_is_read_whole_without_its_partners(h: &Harness) {
         bytes: 1_000,
     };
     for follow in [true, false] {
-        let read = h.store().collect_linked(partition, &wanted, bound, follow);
+        let read = h
+            .store()
+            .marks
+            .collect_linked(partition, &wanted, bound, follow);
         let Linked::Closed(_, members) = read.await.unwrap() else {
             panic!("it is small")
         };
@@ -160,7 +180,11 @@ pub async fn an_owner_is_read_whole_without_its_partners(h: &Harness) {
 
 /// The owner's mark in the dirty map: its fields in order, and its version.
 pub(super) async fn mark_of(h: &Harness, owner: &Owner) -> Option<(Vec<Field>, Version)> {
-    let page = h.store().scan(h.partition(owner), Map::Dirty, 0, 99).await;
+    let page = h
+        .store()
+        .marks
+        .scan(h.partition(owner), Map::Dirty, 0, 99)
+        .await;
     let is_own = |entry: &Entry| {
         let mark = entry.mark.as_ref().filter(|_| !entry.is_aside());
         mark.is_some_and(|mark| mark.owner == *owner)
@@ -524,7 +548,7 @@ async fn reject(h: &Harness, owner: &Owner) -> Version {
         faults: vec![fault("gold", version, "too long")],
     };
     h.reject(partition, &lock, vec![rejected]).await.unwrap();
-    let left = h.store().scan(partition, Map::Snapshot, 0, 9).await;
+    let left = h.store().marks.scan(partition, Map::Snapshot, 0, 9).await;
     assert_eq!(left.unwrap().entries, []);
     h.unlock(partition, &lock).await;
     version

@@ -122,6 +122,7 @@ pub async fn fields_of_several_writes_join_one_mark(h: &Harness) {
         .await;
     let both = h
         .store()
+        .owners
         .mutate(&[(first, Vec::new()), (second, Vec::new())])
         .await;
     let last = both
@@ -172,6 +173,7 @@ pub async fn only_a_write_that_makes_a_hash_raises_the_marker(h: &Harness) {
         h.land(&ann).await;
         assert_eq!(h.observe(&ann).await.marker, number, "the same hash");
         h.store()
+            .owners
             .evict(std::slice::from_ref(&ann))
             .await
             .remove(0)
@@ -204,7 +206,7 @@ pub async fn versions_grow_with_every_write_of_a_partition(h: &Harness) {
 
 /// Versions are times.
 pub async fn versions_are_at_least_the_time(h: &Harness) {
-    let before = h.store().time().await.unwrap();
+    let before = h.store().tier.time().await.unwrap();
     let version = h.set(&owner("ann"), "gold", "1").await;
     assert!(
         version.get() >= before.0,
@@ -222,7 +224,7 @@ pub async fn a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others(
         (refused, Vec::new()),
         (h.mutation(&bob, vec![("gold", set("2"))]).await, Vec::new()),
     ];
-    let replies = h.store().mutate(&batch).await;
+    let replies = h.store().owners.mutate(&batch).await;
     assert_eq!(replies.len(), 3);
     assert!(matches!(replies[0], Ok(Mutated::Applied(_))));
     assert_eq!(replies[1], Ok(Mutated::Refused(Refusal::Expired)));
@@ -233,6 +235,7 @@ pub async fn a_batch_answers_in_order_and_one_refusal_does_not_touch_the_others(
     });
     let cells: Vec<_> = h
         .store()
+        .owners
         .read(&reads)
         .await
         .into_iter()

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Partition, Timestamp};
+use storage_model::Timestamp;
 
 use super::store::{MemoryStore, lock};
 use crate::{HotError, HotPaired, HotPairing, MemoryUse, Tier};
@@ -24,11 +24,6 @@ impl Tier for MemoryStore {
 
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
         Ok(self.write_pairing(seen, *paired))
-    }
-
-    async fn leave_layout(&self, _: &HotPairing) -> Result<Vec<Partition>, HotError> {
-        // All data in this process was made by this program.
-        Ok(Vec::new())
     }
 
     async fn check(&self) -> Result<(), HotError> {

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use storage_dirty::Hot;
 use storage_dirty::conformance::{Life, Rig, Skip};
-use storage_dirty::{HotStore, RedisStore};
 use storage_model::{Owner, Partition};
 use storage_servers::{RedisCluster, RedisServer, Reply};
 
@@ -94,7 +94,7 @@ const SKIPPED_IN_CLUSTER: &[Skip] = &[
 /// A server of its own.
 #[derive(Debug)]
 struct Single {
-    store: RedisStore,
+    store: Hot,
     server: RedisServer,
     saved: Mutex<Vec<Saved>>,
 }
@@ -108,7 +108,7 @@ async fn alone() -> Box<dyn Rig> {
         .unwrap();
     let store = open_redis(settings(&server.url())).await.unwrap();
     Box::new(Single {
-        store,
+        store: Hot::of(&Arc::new(store)),
         server,
         saved: Mutex::default(),
     })
@@ -166,7 +166,7 @@ fn life_of(left: &Reply) -> Life {
 
 #[async_trait]
 impl Rig for Single {
-    fn store(&self) -> &dyn HotStore {
+    fn store(&self) -> &Hot {
         &self.store
     }
 
@@ -237,7 +237,7 @@ impl Rig for Single {
 /// A prefix of its own in a cluster that all cases share, since a cluster takes long to start.
 #[derive(Debug)]
 struct Clustered {
-    store: RedisStore,
+    store: Hot,
     cluster: Arc<RedisCluster>,
     prefix: String,
 }
@@ -253,7 +253,7 @@ async fn in_cluster() -> Box<dyn Rig> {
     .await
     .unwrap();
     Box::new(Clustered {
-        store,
+        store: Hot::of(&Arc::new(store)),
         cluster,
         prefix,
     })
@@ -297,7 +297,7 @@ impl Clustered {
 
 #[async_trait]
 impl Rig for Clustered {
-    fn store(&self) -> &dyn HotStore {
+    fn store(&self) -> &Hot {
         &self.store
     }
 

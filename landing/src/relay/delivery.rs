@@ -103,7 +103,9 @@ impl Relay {
         position: Position,
     ) -> Result<(), TierError> {
         let cold = worker.tiers.cold();
-        cold.advance_sink(&self.name, partition, position).await?;
+        cold.sinks
+            .advance_sink(&self.name, partition, position)
+            .await?;
         Ok(())
     }
 
@@ -115,7 +117,8 @@ impl Relay {
             ..
         } = event;
         let cold = worker.tiers.cold();
-        cold.park(&self.name, *partition, *position, message)
+        cold.sinks
+            .park(&self.name, *partition, *position, message)
             .await?;
         worker.metrics.parked();
         tracing::warn!(

@@ -26,8 +26,8 @@ impl Relay {
     pub(super) async fn round(&self, worker: &Worker) -> Result<Ended, TierError> {
         let held = self.in_turn(worker.claims.held());
         let cold = worker.tiers.cold();
-        let feeds = cold.feeds(&held).await?;
-        let positions = cold.sink_positions(&self.name, &held).await?;
+        let feeds = cold.events.feeds(&held).await?;
+        let positions = cold.sinks.sink_positions(&self.name, &held).await?;
         self.note_behind(&feeds, &positions);
         let (mut busy, mut took) = (false, false);
         for (ends, after) in feeds.iter().zip(positions) {
@@ -80,7 +80,12 @@ impl Relay {
         after: Position,
     ) -> Result<Turn, TierError> {
         let (partition, rows) = (ends.partition, self.rows.load(Ordering::Relaxed));
-        let mut events = worker.tiers.cold().events(partition, after, rows).await?;
+        let mut events = worker
+            .tiers
+            .cold()
+            .events
+            .events(partition, after, rows)
+            .await?;
         let more = events.len() >= rows;
         let next = batch::rows_next(rows, &events);
         self.rows.store(next, Ordering::Relaxed);

@@ -44,7 +44,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
         }
         Err(error) => return Err(error.into()),
     }
-    let waiting = Backlog::reachable(tiers.hot().as_ref()).await?;
+    let waiting = Backlog::reachable(tiers.hot()).await?;
     writeln!(
         out,
         "the hot tier holds {} unlanded marks, and rejected rows of {} owners",
@@ -69,7 +69,7 @@ async fn adopt(args: Args) -> anyhow::Result<Exit> {
 
 /// Answers for tiers that need no adoption.
 async fn belong(tiers: &Tiers, dry_run: bool, out: &mut std::io::Stdout) -> anyhow::Result<Exit> {
-    let is_blank = tiers.hot().pairing().await?.paired.is_none();
+    let is_blank = tiers.hot().tier.pairing().await?.paired.is_none();
     if is_blank && dry_run {
         writeln!(
             out,
@@ -94,7 +94,10 @@ async fn pair(tiers: &Tiers, out: &mut std::io::Stdout) -> anyhow::Result<Exit> 
         .adopt()
         .await
         .context("the database may already name this Redis: repeat this command")?;
-    let (hot, cold) = (tiers.hot().pairing().await?, tiers.cold().pairing().await?);
+    let (hot, cold) = (
+        tiers.hot().tier.pairing().await?,
+        tiers.cold().database.pairing().await?,
+    );
     writeln!(
         out,
         "adopted: the hot tier at {} (redis.prefix = {:?}) belongs to the database at {} from now on, and any other hot tier is rejected",

@@ -44,11 +44,13 @@ async fn copy(args: Args) -> anyhow::Result<Exit> {
         let message = "the database of the settings is no SQLite file: name one by --file, or use the tools of the database, such as mariadb-dump --single-transaction";
         return Err(exit::error(Exit::Settings, message));
     }
-    let file = storage_sql::open_for_reading(&sql)
+    let file = storage_sql::Opening::new(&sql)
+        .for_reading()
+        .open()
         .await
         .context("the game's file")?;
-    file.backup(&args.to).await?;
-    file.close().await;
+    file.database.backup(&args.to).await?;
+    file.database.close().await;
     let bytes = std::fs::metadata(&args.to)?.len();
     let _ = writeln!(std::io::stderr(), "{bytes} bytes");
     Ok(Exit::Fine)

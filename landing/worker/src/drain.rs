@@ -76,13 +76,13 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         () = &mut stop => return Ok(Exit::Signal),
         tiers = open::tiers_by(&settings, deadline) => tiers?,
     };
-    let hot = std::sync::Arc::clone(tiers.hot());
+    let hot = tiers.hot().clone();
     let worker = open::worker(&settings, tiers);
     let enough = Notify::new();
     let bar = progress::bar(0, "marks landed");
     let wait = async {
         let left = tokio::select! {
-            left = drained(hot.as_ref(), deadline, |backlog| progress::shrink(&bar, backlog.marks())) => End::Left(left),
+            left = drained(&hot, deadline, |backlog| progress::shrink(&bar, backlog.marks())) => End::Left(left),
             error = stuck(&worker) => End::Stuck(error),
             () = rescued(&worker) => End::Stopped,
             () = &mut stop => End::Stopped,

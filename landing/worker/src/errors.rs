@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use storage_dirty::{ErrorEntry, HotStore};
+use storage_dirty::{ErrorEntry, Hot};
 use storage_model::{Owner, Partition};
 use storage_tiers::{TierError, Tiers};
 
@@ -65,7 +65,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let mut out = io::stdout();
     if args.retry {
         let tiers = open::tiers_at_once(&settings).await?;
-        let owners: BTreeSet<Owner> = all(tiers.hot().as_ref())
+        let owners: BTreeSet<Owner> = all(tiers.hot())
             .await?
             .into_iter()
             .filter_map(|entry| Some(entry.target?.0))
@@ -77,7 +77,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
             owners.len()
         )?;
         if args.apart {
-            let torn = tear(tiers.hot().as_ref(), &owners).await?;
+            let torn = tear(tiers.hot(), &owners).await?;
             writeln!(
                 out,
                 "{torn} rejected owners land without their rejected fields at the next retry of a worker"
@@ -86,7 +86,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     }
     let hot = open::hot_for_reading(&settings).await?;
     let compared = open::compared(&settings, &hot).await;
-    let entries = all(hot.as_ref()).await?;
+    let entries = all(&hot).await?;
     entries
         .iter()
         .try_for_each(|entry| print(entry, &mut out))?;
@@ -116,20 +116,20 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
 }
 
 /// Has workers land rejected owners without their rejected fields. Answers how many there are.
-async fn tear(hot: &dyn HotStore, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+async fn tear(hot: &Hot, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
     for owner in owners {
-        torn += usize::from(hot.tear(owner).await?);
+        torn += usize::from(hot.marks.tear(owner).await?);
     }
     Ok(torn)
 }
 
-async fn all(hot: &dyn HotStore) -> anyhow::Result<Vec<ErrorEntry>> {
+async fn all(hot: &Hot) -> anyhow::Result<Vec<ErrorEntry>> {
     let mut entries = Vec::new();
-    for partition in (0..hot.partition_count()).map(Partition) {
+    for partition in (0..hot.partitions.partition_count()).map(Partition) {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
-            let page = hot.errors(partition, from, PAGE).await?;
+            let page = hot.marks.errors(partition, from, PAGE).await?;
             cursor = page.next;
             entries.extend(page.entries);
         }

@@ -155,9 +155,14 @@ async fn write_unlanded(
 ) -> anyhow::Result<Written> {
     let (mut out, tiers) = (BufWriter::new(out), storage.tiers());
     let mut written = Written::default();
-    for partition in (0..tiers.hot().partition_count()).map(Partition) {
+    for partition in (0..tiers.hot().partitions.partition_count()).map(Partition) {
         let owners = marked_owners(tiers, partition).await?;
-        let state = tiers.hot().partition_states(&[partition]).await.pop();
+        let state = tiers
+            .hot()
+            .partitions
+            .partition_states(&[partition])
+            .await
+            .pop();
         let record = state.transpose()?.and_then(|state| state.record);
         let landed = record.map(|record| record.landed.get()).unwrap_or_default();
         for owner in owners {
@@ -195,7 +200,7 @@ async fn write_all(
     let mut out = BufWriter::new(out);
     // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
-    storage.tiers().cold().all_owners(None, 1).await?;
+    storage.tiers().cold().rows.all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
     let mut written = Written::default();
     while let Some(owners) = pages.next().await? {
@@ -207,7 +212,7 @@ async fn write_all(
                     fields: Fields::All,
                 })
                 .collect();
-            let hot = storage.tiers().hot().read(&reads).await;
+            let hot = storage.tiers().hot().owners.read(&reads).await;
             let entities = owners.iter().zip(hot).map(async |(owner, hot)| {
                 let entity = entity(storage, owner, hot.ok(), decode).await;
                 (owner, entity)

@@ -34,14 +34,23 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
 
 async fn list(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let cold = storage_sql::open_for_pairing(&settings.sql).await?;
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .for_pairing()
+        .open()
+        .await?;
     if let Some(name) = &args.switch_off {
-        if !cold.hooks().await?.iter().any(|hook| hook.name == *name) {
+        if !cold
+            .hooks
+            .hooks()
+            .await?
+            .iter()
+            .any(|hook| hook.name == *name)
+        {
             bail!("the database names no hook {name:?}: nothing was changed");
         }
-        cold.define(name, false).await?;
+        cold.hooks.define(name, false).await?;
     }
-    let hooks = cold.hooks().await?;
+    let hooks = cold.hooks.hooks().await?;
     print(&hooks, &mut io::stdout())?;
     Ok(match hooks.iter().any(|hook| hook.is_lacked) {
         true => Exit::Found,

@@ -145,12 +145,12 @@ async fn metrics(State(work): State<Shared>) -> Response {
         return away("the tiers are not open yet");
     };
     let counts = work.worker.counts();
-    let backlog = timeout(PATIENCE, Backlog::reachable(work.tiers.hot().as_ref())).await;
+    let backlog = timeout(PATIENCE, Backlog::reachable(work.tiers.hot())).await;
     let mut page = Page::of(&[&counts]);
     match &backlog {
         Ok(Ok(backlog)) => backlog.measure(&mut page),
         Ok(Err(_)) | Err(_) => {
-            let all = work.tiers.hot().partition_count();
+            let all = work.tiers.hot().partitions.partition_count();
             page.set(&names::UNREACHABLE_PARTITIONS, all.into());
         }
     }
@@ -188,7 +188,7 @@ async fn ready(State(work): State<Shared>) -> Response {
     if let Some(why) = work.worker.stuck().or_else(|| work.tiers.refusal()) {
         return away(why);
     }
-    match timeout(PATIENCE, work.tiers.cold().hooks()).await {
+    match timeout(PATIENCE, work.tiers.cold().hooks.hooks()).await {
         Ok(Ok(hooks)) => match hooks.iter().find(|hook| hook.is_lacked) {
             Some(hook) => away(hook.missing()),
             None => "ok\n".into_response(),
@@ -205,8 +205,8 @@ async fn health(State(work): State<Shared>) -> Response {
     let Some(work) = work.get() else {
         return away("the tiers are not open yet");
     };
-    let hot = timeout(PATIENCE, Backlog::read(work.tiers.hot().as_ref()));
-    let cold = timeout(PATIENCE, work.tiers.cold().pairing());
+    let hot = timeout(PATIENCE, Backlog::read(work.tiers.hot()));
+    let cold = timeout(PATIENCE, work.tiers.cold().database.pairing());
     match tokio::join!(hot, cold) {
         (Ok(Ok(_)), Ok(Ok(_))) => "ok\n".into_response(),
         (Ok(Err(error)), _) => away(format_args!("the hot tier: {error}")),
@@ -232,7 +232,7 @@ mod tests {
     use storage_config::{
         ColdUrl, HotSettings, HotUrl, LandingSettings, RedisSettings, SessionSettings, SqlSettings,
     };
-    use storage_dirty::memory::MemoryStore;
+    use storage_dirty::{Hot, MemoryStore};
     use storage_model::{RandomIds, SystemClock};
     use tokio::time::{advance, pause, resume};
 
@@ -245,7 +245,7 @@ mod tests {
         let redis = RedisSettings::new(HotUrl::Memory);
         let hot = MemoryStore::new(&redis, &HotSettings::default(), Arc::new(SystemClock));
         let cold = storage_sql::open(&SqlSettings::new(ColdUrl::SqliteMemory)).await?;
-        let tiers = Tiers::new(Arc::new(hot), cold, 100);
+        let tiers = Tiers::new(Hot::of(&Arc::new(hot)), cold, 100);
         let (landing, sessions) = (LandingSettings::default(), SessionSettings::default());
         let worker = Arc::new(LandingWorker::new(
             tiers.clone(),

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use storage_config::Settings;
-use storage_dirty::{HotError, HotKind, HotStore};
+use storage_dirty::{Hot, HotError, HotKind};
 use storage_landing::LandingWorker;
 use storage_model::{Ids as _, RandomIds, SystemClock, Token};
 use storage_sdk::{Kind, Storage};
-use storage_sql::{ColdKind, ColdStore, Hook};
+use storage_sql::{Cold, ColdKind, Hook};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
@@ -32,12 +32,12 @@ pub fn settings(args: &ConfigArgs) -> anyhow::Result<Settings> {
 ///
 /// # Errors
 /// It can't be reached, or must not be used.
-pub async fn hot(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
+pub async fn hot(settings: &Settings) -> anyhow::Result<Hot> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open(settings, Arc::new(SystemClock))
         .await
         .context("the hot tier")?;
-    warn_of_policy(hot.check().await)?;
+    warn_of_policy(hot.tier.check().await)?;
     Ok(hot)
 }
 
@@ -58,12 +58,12 @@ fn warn_of_policy(checked: Result<(), HotError>) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// No server of it can be reached, or it must not be used.
-pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotStore>> {
+pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Hot> {
     refuse_memory(settings)?;
     let hot = storage_dirty::open_for_reading(settings, Arc::new(SystemClock))
         .await
         .context("the hot tier")?;
-    if let Err(error) = hot.check().await {
+    if let Err(error) = hot.tier.check().await {
         tracing::warn!(%error, "game servers reject writes: reading goes on");
     }
     Ok(hot)
@@ -75,7 +75,9 @@ pub async fn hot_for_reading(settings: &Settings) -> anyhow::Result<Arc<dyn HotS
 /// A tier is away, or they do not belong together.
 pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
     let hot = hot_for_reading(settings).await?;
-    let cold = storage_sql::open_for_reading(&settings.sql)
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .for_reading()
+        .open()
         .await
         .context("the cold tier")?;
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?).for_reading();
@@ -87,19 +89,24 @@ pub async fn tiers_for_reading(settings: &Settings) -> anyhow::Result<Tiers> {
 ///
 /// # Errors
 /// They do not belong together, the tables do not fit, or the database does not answer.
-pub async fn compared(settings: &Settings, hot: &Arc<dyn HotStore>) -> anyhow::Result<()> {
-    let cold = storage_sql::open_for_reading(&settings.sql)
+pub async fn compared(settings: &Settings, hot: &Hot) -> anyhow::Result<()> {
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .for_reading()
+        .open()
         .await
         .context("the cold tier")?;
-    let tiers = Tiers::new(Arc::clone(hot), cold, 1).for_reading();
+    let tiers = Tiers::new(hot.clone(), cold, 1).for_reading();
     tiers.compare_only().await.map_err(named)
 }
 
 /// The hooks that the database needs. None if it does not answer.
 pub async fn hooks(settings: &Settings) -> Vec<Hook> {
     let read = async {
-        let cold = storage_sql::open_for_reading(&settings.sql).await?;
-        cold.hooks().await
+        let cold = storage_sql::Opening::new(&settings.sql)
+            .for_reading()
+            .open()
+            .await?;
+        cold.hooks.hooks().await
     };
     let hooks = read.await.inspect_err(|error| {
         tracing::debug!(%error, "the hooks of the database could not be read");
@@ -179,11 +186,7 @@ pub async fn storage_by(settings: Settings, deadline: Instant) -> anyhow::Result
     // An open database may still be away: it is asked first when the tiers are compared.
     let open = async || {
         let builder = Storage::builder(settings.clone());
-        Ok(builder
-            .hot(Arc::clone(&hot))
-            .cold(Arc::clone(&cold))
-            .open()
-            .await?)
+        Ok(builder.hot(hot.clone()).cold(cold.clone()).open().await?)
     };
     waiting("hot or cold", Some(deadline), is_storage_away, open).await
 }
@@ -238,14 +241,11 @@ async fn waiting<T>(
 async fn tiers(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<Tiers> {
     let (hot, cold) = both(settings, deadline).await?;
     // One of them can go away between the two calls.
-    let pair = async || together(settings, Arc::clone(&hot), Arc::clone(&cold)).await;
+    let pair = async || together(settings, hot.clone(), cold.clone()).await;
     waiting("hot or cold", deadline, is_away, pair).await
 }
 
-async fn both(
-    settings: &Settings,
-    deadline: Option<Instant>,
-) -> anyhow::Result<(Arc<dyn HotStore>, Arc<dyn ColdStore>)> {
+async fn both(settings: &Settings, deadline: Option<Instant>) -> anyhow::Result<(Hot, Cold)> {
     let hot = waiting("hot", deadline, is_hot_away, async || hot(settings).await).await?;
     let cold = waiting("cold", deadline, is_cold_away, async || {
         cold(settings).await
@@ -254,11 +254,7 @@ async fn both(
     Ok((hot, cold))
 }
 
-async fn together(
-    settings: &Settings,
-    hot: Arc<dyn HotStore>,
-    cold: Arc<dyn ColdStore>,
-) -> anyhow::Result<Tiers> {
+async fn together(settings: &Settings, hot: Hot, cold: Cold) -> anyhow::Result<Tiers> {
     let tiers = Tiers::new(hot, cold, usize::try_from(settings.hot.load_rows_max)?)
         .on_probation(settings.landing.probation)
         .tearing_after(settings.landing.torn_after)
@@ -268,13 +264,15 @@ async fn together(
     Ok(tiers)
 }
 
-async fn cold(settings: &Settings) -> anyhow::Result<Arc<dyn ColdStore>> {
+async fn cold(settings: &Settings) -> anyhow::Result<Cold> {
     let mut sql = settings.sql.clone();
     // Each transaction holds a connection. As many further batches may look something up at the
     // same time, and so may the worker itself.
     sql.connections = sql.connections.max(2 * settings.landing.connections + 1);
     // The pairing creates the tables, so that nothing is written into a wrong database.
-    storage_sql::open_for_pairing(&sql)
+    storage_sql::Opening::new(&sql)
+        .for_pairing()
+        .open()
         .await
         .context("the cold tier")
 }
@@ -341,7 +339,7 @@ pub async fn worker_with_sinks(settings: &Settings, tiers: Tiers) -> anyhow::Res
     if settings.sinks.is_empty() {
         return Ok(worker(settings, tiers));
     }
-    let identity = async || identity(tiers.cold().as_ref()).await;
+    let identity = async || identity(tiers.cold()).await;
     let feed = waiting("cold", None, is_cold_away, identity).await?;
     let mut worker = worker(settings, tiers);
     for (name, sink) in sinks::of(settings, feed)? {
@@ -354,8 +352,8 @@ pub async fn worker_with_sinks(settings: &Settings, tiers: Tiers) -> anyhow::Res
 ///
 /// # Errors
 /// The database is away, or has no identity yet.
-pub async fn identity(cold: &dyn ColdStore) -> anyhow::Result<Token> {
-    let pairing = cold.pairing().await.context("the cold tier")?;
+pub async fn identity(cold: &Cold) -> anyhow::Result<Token> {
+    let pairing = cold.database.pairing().await.context("the cold tier")?;
     let none = || {
         exit::error(
             Exit::Refused,

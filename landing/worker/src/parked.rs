@@ -1,13 +1,12 @@
 //! `parked`: the events that sinks refused, and the reasons.
 
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use anyhow::Context as _;
 use storage_config::{Settings, SinkSettings};
 use storage_landing::{Sink, SinkError};
 use storage_model::{Content, Event, Partition, Position, SinkName};
-use storage_sql::{ColdStore, Parked};
+use storage_sql::{Cold, Parked};
 
 use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
@@ -57,13 +56,13 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let (mut out, mut count) = (io::stdout(), 0_usize);
     for (name, settings) in chosen {
         if args.retry {
-            let feed = open::identity(cold.as_ref()).await?;
+            let feed = open::identity(&cold).await?;
             let sink = sinks::one(name, settings, feed)?;
-            retry(cold.as_ref(), name, sink.as_ref()).await?;
+            retry(&cold, name, sink.as_ref()).await?;
         } else if args.drop {
-            give_up(cold.as_ref(), name, &mut out).await?;
+            give_up(&cold, name, &mut out).await?;
         }
-        count += print(cold.as_ref(), name, &mut out).await?;
+        count += print(&cold, name, &mut out).await?;
     }
     writeln!(out, "{count} parked events")?;
     if count > 0 {
@@ -76,21 +75,23 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-async fn open_cold(settings: &Settings, writes: bool) -> anyhow::Result<Arc<dyn ColdStore>> {
+async fn open_cold(settings: &Settings, writes: bool) -> anyhow::Result<Cold> {
     let opened = if writes {
-        storage_sql::open_for_pairing(&settings.sql).await
+        storage_sql::Opening::new(&settings.sql)
+            .for_pairing()
+            .open()
+            .await
     } else {
-        storage_sql::open_for_reading(&settings.sql).await
+        storage_sql::Opening::new(&settings.sql)
+            .for_reading()
+            .open()
+            .await
     };
     opened.context("the cold tier")
 }
 
 /// Prints the parked events of a sink. Returns how many there are.
-async fn print(
-    cold: &dyn ColdStore,
-    name: &SinkName,
-    out: &mut impl Write,
-) -> anyhow::Result<usize> {
+async fn print(cold: &Cold, name: &SinkName, out: &mut impl Write) -> anyhow::Result<usize> {
     let all = all(cold, name).await?;
     for parked in &all {
         writeln!(out, "{}", line(name, parked))?;
@@ -99,13 +100,11 @@ async fn print(
 }
 
 /// Forgets the parked events of a sink.
-async fn give_up(
-    cold: &dyn ColdStore,
-    name: &SinkName,
-    out: &mut impl Write,
-) -> anyhow::Result<()> {
+async fn give_up(cold: &Cold, name: &SinkName, out: &mut impl Write) -> anyhow::Result<()> {
     for parked in all(cold, name).await? {
-        cold.unpark(name, parked.partition, parked.position).await?;
+        cold.sinks
+            .unpark(name, parked.partition, parked.position)
+            .await?;
         writeln!(out, "given up: {}", line(name, &parked))?;
     }
     Ok(())
@@ -140,10 +139,10 @@ fn line(name: &SinkName, parked: &Parked) -> String {
 }
 
 /// All events that a sink has refused.
-async fn all(cold: &dyn ColdStore, name: &SinkName) -> anyhow::Result<Vec<Parked>> {
+async fn all(cold: &Cold, name: &SinkName) -> anyhow::Result<Vec<Parked>> {
     let (mut all, mut after) = (Vec::new(), (Partition(0), Position::ZERO));
     loop {
-        let page = cold.parked(name, after, PAGE).await?;
+        let page = cold.sinks.parked(name, after, PAGE).await?;
         let Some(last) = page.last() else {
             return Ok(all);
         };
@@ -154,14 +153,14 @@ async fn all(cold: &dyn ColdStore, name: &SinkName) -> anyhow::Result<Vec<Parked
 
 /// Sends the parked events of a sink again, one at a time. A reason that is new replaces the
 /// earlier one.
-async fn retry(cold: &dyn ColdStore, name: &SinkName, sink: &dyn Sink) -> anyhow::Result<()> {
+async fn retry(cold: &Cold, name: &SinkName, sink: &dyn Sink) -> anyhow::Result<()> {
     for parked in all(cold, name).await? {
         let (partition, position) = (parked.partition, parked.position);
         let event = event(cold, partition, position).await?;
         match sink.send(partition, &[event]).await {
-            Ok(()) => cold.unpark(name, partition, position).await?,
+            Ok(()) => cold.sinks.unpark(name, partition, position).await?,
             Err(SinkError::Rejected { message }) => {
-                cold.park(name, partition, position, &message).await?;
+                cold.sinks.park(name, partition, position, &message).await?;
             }
             Err(error) => {
                 let message = format!("sink {name} takes no events now: {error}");
@@ -173,13 +172,9 @@ async fn retry(cold: &dyn ColdStore, name: &SinkName, sink: &dyn Sink) -> anyhow
 }
 
 /// The event at a position. If it was dropped for its age, a gap takes its place.
-async fn event(
-    cold: &dyn ColdStore,
-    partition: Partition,
-    position: Position,
-) -> anyhow::Result<Event> {
+async fn event(cold: &Cold, partition: Partition, position: Position) -> anyhow::Result<Event> {
     let before = Position::new(position.epoch.0, position.number.saturating_sub(1));
-    let found = cold.events(partition, before, 1).await?;
+    let found = cold.events.events(partition, before, 1).await?;
     let found = found.into_iter().find(|event| event.position == position);
     Ok(found.unwrap_or(Event {
         partition,

@@ -34,7 +34,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         tiers = open::tiers_waiting(&settings) => tiers?,
         () = &mut stop => return Ok(Exit::Fine),
     };
-    let cold = Arc::clone(tiers.cold());
+    let cold = tiers.cold().clone();
     let worker = tokio::select! {
         worker = open::worker_with_sinks(&settings, tiers.clone()) => Arc::new(worker?),
         () = &mut stop => return Ok(Exit::Fine),
@@ -53,6 +53,6 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         rejected = counts.rejected,
         "stopped"
     );
-    cold.close().await;
+    cold.database.close().await;
     Ok(Exit::Fine)
 }

@@ -255,13 +255,18 @@ async fn show(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
     let hot = open::hot_for_reading(&settings).await?;
     let compared = open::compared(&settings, &hot).await;
-    let backlog = Backlog::reachable(hot.as_ref()).await?;
-    let level = BackpressureLevel::of(&settings.backpressure, &backlog, &hot.memory().await?, &[]);
+    let backlog = Backlog::reachable(&hot).await?;
+    let level = BackpressureLevel::of(
+        &settings.backpressure,
+        &backlog,
+        &hot.tier.memory().await?,
+        &[],
+    );
     // A database that does not answer is asked once.
     let (hooks, sinks) = match compared {
         Ok(()) => (
             open::hooks(&settings).await,
-            lags(&settings, hot.partition_count()).await,
+            lags(&settings, hot.partitions.partition_count()).await,
         ),
         Err(_) => Default::default(),
     };
@@ -298,8 +303,11 @@ async fn lags(settings: &Settings, partitions: u32) -> Vec<Lag> {
         return Vec::new();
     }
     let lags = async {
-        let cold = storage_sql::open_for_reading(&settings.sql).await?;
-        lag::all(settings, cold.as_ref(), partitions).await
+        let cold = storage_sql::Opening::new(&settings.sql)
+            .for_reading()
+            .open()
+            .await?;
+        lag::all(settings, &cold, partitions).await
     };
     lags.await.unwrap_or_else(|error| {
         tracing::warn!(%error, "the positions of the sinks could not be read");

@@ -42,7 +42,7 @@ async fn compare(args: Args) -> anyhow::Result<Exit> {
     let mut total = Compared::default();
     let mut after = None;
     loop {
-        let owners = tiers.cold().all_owners(after.as_ref(), PAGE).await?;
+        let owners = tiers.cold().rows.all_owners(after.as_ref(), PAGE).await?;
         let Some(last) = owners.last().cloned() else {
             break;
         };

@@ -9,8 +9,8 @@ use super::fences::pair;
 use super::gate::{Gate, Losing, Lost};
 use super::{Harness, fence, land_on, live, owner};
 use crate::{
-    Batch, ColdKind, LandError, Raise, SchemaState, migrate, open, open_for_pairing, open_through,
-    pending_sql, schema_state,
+    Batch, ColdKind, LandError, Opening, Raise, SchemaState, migrate, open, pending_sql,
+    schema_state,
 };
 
 fn kind(error: &LandError) -> Option<ColdKind> {
@@ -29,7 +29,7 @@ pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harnes
         .map(|i| live(&owner(&i.to_string()), "gold", "1", 1))
         .collect();
     rows.push(live(&owner("500"), "poison", "1", 1));
-    match land_on(&*h.store, 0, rows.clone()).await {
+    match land_on(&h.store, 0, rows.clone()).await {
         Err(LandError::Refused(fault)) => {
             assert!(fault.code > 0 && !fault.message.is_empty(), "{fault:?}")
         }
@@ -38,6 +38,7 @@ pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harnes
     let owners: Vec<_> = rows.iter().map(|row| row.owner.clone()).collect();
     assert!(
         h.store
+            .rows
             .load(&owners, 9)
             .await
             .unwrap()
@@ -45,15 +46,15 @@ pub async fn one_refused_row_refuses_the_batch_and_nothing_is_written(h: &Harnes
             .all(|loaded| loaded.rows.is_empty())
     );
     rows.pop();
-    land_on(&*h.store, 0, rows).await.unwrap();
+    land_on(&h.store, 0, rows).await.unwrap();
 }
 
 /// H37: a value beyond every packet would break the connection, which looks like an outage.
 pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) {
     h.init(&[0]).await;
-    let (ann, limit) = (owner("ann"), h.store.value_bytes_max());
+    let (ann, limit) = (owner("ann"), h.store.landing.value_bytes_max());
     let error = land_on(
-        &*h.store,
+        &h.store,
         0,
         vec![
             live(&ann, "a", "1", 1),
@@ -69,7 +70,7 @@ pub async fn a_value_above_the_limit_is_refused_without_being_sent(h: &Harness) 
         other => panic!("{other:?}"),
     }
     assert!(h.rows(&ann).await.is_empty());
-    land_on(&*h.store, 0, vec![live(&ann, "b", vec![7; limit], 1)])
+    land_on(&h.store, 0, vec![live(&ann, "b", vec![7; limit], 1)])
         .await
         .unwrap();
     assert_eq!(h.rows(&ann).await[0].cell.value().len(), limit);
@@ -90,10 +91,11 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
     };
     let mut again = 0;
     for n in 0.. {
-        let record = store.partitions(&[Partition(0)]).await.unwrap()[0];
+        let record = store.partitions.partitions(&[Partition(0)]).await.unwrap()[0];
         let fences = vec![fence(0, record.epoch.0, record.last_version.get(), 1)];
         losing.arm(n);
         let landed = store
+            .landing
             .land(&Batch {
                 whole: false,
                 trial: false,
@@ -119,7 +121,7 @@ pub async fn a_lost_statement_writes_nothing_and_the_next_call_works(h: &Harness
                     h.rows(&owner(&n.to_string())).await.is_empty(),
                     "statement {n}"
                 );
-                land_on(&*store, 0, rows(n)).await.unwrap();
+                land_on(&store, 0, rows(n)).await.unwrap();
             }
         }
         assert_eq!(h.rows(&owner(&n.to_string())).await, rows(n));
@@ -142,15 +144,15 @@ pub async fn a_lost_reply_of_the_commit_is_harmless_to_repeat(h: &Harness) {
     };
     losing.arm(4); // the hooks, begin, fence and upsert pass; the commit's reply is lost
     assert_eq!(
-        kind(&store.land(&batch).await.unwrap_err()),
+        kind(&store.landing.land(&batch).await.unwrap_err()),
         Some(ColdKind::Unwell)
     );
     assert_eq!(
-        store.land(&batch).await,
+        store.landing.land(&batch).await,
         Err(LandError::Fenced(vec![Partition(0)])),
         "the record shows that it was committed"
     );
-    land_on(&*store, 0, batch.rows.clone()).await.unwrap();
+    land_on(&store, 0, batch.rows.clone()).await.unwrap();
     assert_eq!(h.rows(&owner("ann")).await, batch.rows);
 }
 
@@ -162,7 +164,7 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     let gate = Arc::new(Gate::before("commit"));
     let holder = h.another(gate.clone()).await;
     let held = tokio::spawn(async move {
-        land_on(&*holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await
+        land_on(&holder, 0, vec![live(&owner("c"), "gold", "held", 5)]).await
     });
     gate.reached().await;
     let mut settings = h.backend.settings();
@@ -172,7 +174,7 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
     let rows: Vec<_> = ["a", "b", "c"]
         .map(|id| live(&owner(id), "gold", "1", 9))
         .to_vec();
-    let error = land_on(&*store, 1, rows.clone()).await.unwrap_err();
+    let error = land_on(&store, 1, rows.clone()).await.unwrap_err();
     assert_eq!(kind(&error), Some(ColdKind::Unwell), "{error}");
     gate.open();
     held.await.unwrap().unwrap();
@@ -181,7 +183,7 @@ pub async fn a_lock_wait_leaves_nothing_of_the_batch(h: &Harness) {
         h.rows(&owner("c")).await,
         [live(&owner("c"), "gold", "held", 5)]
     );
-    land_on(&*store, 1, rows.clone()).await.unwrap();
+    land_on(&store, 1, rows.clone()).await.unwrap();
     assert_eq!(h.rows(&owner("c")).await, rows[2..]);
 }
 
@@ -197,20 +199,20 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     .await;
     // A call that is not cut must not notice the others' cuts.
     let calls = (0..6_000_u64).map(|i| {
-        let (store, ann) = (Arc::clone(&h.store), ann.clone());
+        let (store, ann) = (h.store.clone(), ann.clone());
         let limit = Duration::from_micros(i * 37 % 20_000);
         tokio::time::timeout(limit, async move {
             if i % 3 == 0 {
                 let rows: Vec<_> = (0..50)
                     .map(|f| live(&ann, &f.to_string(), vec![8; 2_000], 1 + i))
                     .collect();
-                match land_on(&*store, 0, rows).await {
+                match land_on(&store, 0, rows).await {
                     Ok(()) | Err(LandError::Fenced(_)) => {}
                     Err(other) => panic!("a landing that was not cut: {other}"),
                 }
             } else {
                 assert_eq!(
-                    store.load(&[ann], 1_000).await.unwrap()[0].rows.len(),
+                    store.rows.load(&[ann], 1_000).await.unwrap()[0].rows.len(),
                     200,
                     "a load that was not cut"
                 );
@@ -238,6 +240,7 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
     h.land(vec![live(&ann, "after", "1", 9_999)]).await;
     let raised = h
         .store
+        .partitions
         .raise(&[Raise::by_one(Partition(0), Epoch(1))])
         .await
         .unwrap();
@@ -248,19 +251,19 @@ pub async fn a_storm_of_cut_calls_leaves_the_store_alive(h: &Harness) {
 pub async fn reopening_keeps_everything(h: &Harness) {
     h.shares();
     h.init(&[0]).await;
-    let pairing = h.store.pairing().await.unwrap();
+    let pairing = h.store.database.pairing().await.unwrap();
     h.land(vec![live(&owner("ann"), "gold", "1", 7)]).await;
-    h.store.close().await;
+    h.store.database.close().await;
     let store = open(&h.backend.settings()).await.unwrap();
     assert_eq!(
-        store.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        store.rows.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         [live(&owner("ann"), "gold", "1", 7)]
     );
     assert_eq!(
-        store.partitions(&[Partition(0)]).await.unwrap()[0].epoch,
+        store.partitions.partitions(&[Partition(0)]).await.unwrap()[0].epoch,
         Epoch(1)
     );
-    assert_eq!(store.pairing().await.unwrap(), pairing);
+    assert_eq!(store.database.pairing().await.unwrap(), pairing);
 }
 
 /// A program meets a missing schema, its own, and a later one.
@@ -300,12 +303,12 @@ pub async fn tables_that_nobody_has_used_are_completed_and_others_are_not(h: &Ha
     h.shares();
     let mut settings = h.backend.settings();
     settings.table = "half_rows".into();
-    let cut = "DELETE FROM half_migration WHERE version > 2";
+    let cut = "DELETE FROM half_migration";
     migrate(&settings).await.unwrap();
     h.needs("run a statement beside the store", h.backend.sql(cut).await);
     assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Empty);
-    let store = open_for_pairing(&settings).await.unwrap();
-    let seen = store.pairing().await.unwrap();
+    let store = Opening::new(&settings).for_pairing().open().await.unwrap();
+    let seen = store.database.pairing().await.unwrap();
     assert_eq!(
         (seen.identity, schema_state(&settings).await.unwrap()),
         (None, SchemaState::Empty),
@@ -313,7 +316,7 @@ pub async fn tables_that_nobody_has_used_are_completed_and_others_are_not(h: &Ha
     );
     let ids = SeededIds::new(7);
     let first = pair(&ids, Token::draw(&ids), 4);
-    assert!(store.pair(&seen, &first).await.unwrap());
+    assert!(store.database.pair(&seen, &first).await.unwrap());
     assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Current);
     h.needs("run a statement beside the store", h.backend.sql(cut).await);
     assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Older);
@@ -323,18 +326,24 @@ pub async fn tables_that_nobody_has_used_are_completed_and_others_are_not(h: &Ha
 /// Closing waits for the running statements. Later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
     let gate = Arc::new(Gate::before("partitions"));
-    let store = open_through(&h.backend.settings(), gate.clone())
+    let store = Opening::new(&h.backend.settings())
+        .through(gate.clone())
+        .open()
         .await
         .unwrap();
-    let reader = Arc::clone(&store);
-    let reading = tokio::spawn(async move { reader.partitions(&[Partition(0)]).await });
+    let reader = store.clone();
+    let reading = tokio::spawn(async move { reader.partitions.partitions(&[Partition(0)]).await });
     gate.reached().await;
-    let closer = Arc::clone(&store);
-    let closing = tokio::spawn(async move { closer.close().await });
+    let closer = store.clone();
+    let closing = tokio::spawn(async move { closer.database.close().await });
     gate.open();
     reading.await.unwrap().unwrap();
     closing.await.unwrap();
-    let error = store.partitions(&[Partition(0)]).await.unwrap_err();
+    let error = store
+        .partitions
+        .partitions(&[Partition(0)])
+        .await
+        .unwrap_err();
     assert!(
         error.kind == ColdKind::Unwell && error.message.ends_with(": the store is closed"),
         "{error}"

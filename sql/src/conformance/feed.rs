@@ -56,15 +56,15 @@ async fn land(
         leads: leads.collect(),
         ..Batch::default()
     };
-    h.store.land(&batch).await
+    h.store.landing.land(&batch).await
 }
 
 async fn end(h: &Harness) -> FeedEnds {
-    h.store.feeds(&[PARTITION]).await.unwrap()[0]
+    h.store.events.feeds(&[PARTITION]).await.unwrap()[0]
 }
 
 async fn leads(h: &Harness) -> Vec<(Owner, Position)> {
-    let leads = h.store.leads(PARTITION, Epoch(9)).await.unwrap();
+    let leads = h.store.events.leads(PARTITION, Epoch(9)).await.unwrap();
     let mut leads: Vec<_> = leads
         .into_iter()
         .map(|lead| (lead.owner, lead.position))
@@ -90,11 +90,22 @@ pub async fn events_come_back_in_their_order_as_they_were_added(h: &Harness) {
         .unwrap();
     assert_eq!(end(h).await.last, Position::new(2, 5));
     let all = [first, second].concat();
-    let read = async |after, limit| h.store.events(PARTITION, after, limit).await.unwrap();
+    let read = async |after, limit| {
+        h.store
+            .events
+            .events(PARTITION, after, limit)
+            .await
+            .unwrap()
+    };
     assert_eq!(read(Position::ZERO, 99).await, all);
     assert_eq!(read(Position::new(1, 2), 2).await, all[2..4]);
     assert_eq!(read(Position::new(2, 5), 9).await, []);
-    let others = h.store.feeds(&[Partition(4), PARTITION]).await.unwrap();
+    let others = h
+        .store
+        .events
+        .feeds(&[Partition(4), PARTITION])
+        .await
+        .unwrap();
     assert_eq!(
         others.iter().map(|ends| ends.last).collect::<Vec<_>>(),
         [Position::ZERO, Position::new(2, 5)]
@@ -111,7 +122,12 @@ pub async fn events_are_added_only_behind_the_end_that_was_read(h: &Harness) {
         let late = land(h, after, vec![note(&ann, 2, 3)], &[]).await;
         assert_eq!(late, Err(LandError::Fenced(vec![PARTITION])), "{after}");
     }
-    let events = h.store.events(PARTITION, Position::ZERO, 9).await.unwrap();
+    let events = h
+        .store
+        .events
+        .events(PARTITION, Position::ZERO, 9)
+        .await
+        .unwrap();
     assert_eq!(events, first);
     // Rows of the transaction have not landed either.
     let batch = Batch {
@@ -124,7 +140,7 @@ pub async fn events_are_added_only_behind_the_end_that_was_read(h: &Harness) {
         }],
         ..Batch::default()
     };
-    assert!(h.store.land(&batch).await.is_err());
+    assert!(h.store.landing.land(&batch).await.is_err());
     assert_eq!(h.rows(&ann).await, []);
 }
 
@@ -165,7 +181,7 @@ pub async fn a_lead_lasts_until_its_note_has_landed(h: &Harness) {
         .await
         .unwrap();
     assert_eq!(leads(h).await, [(cay, at(1, 9))]);
-    let early = h.store.leads(PARTITION, Epoch(1)).await.unwrap();
+    let early = h.store.events.leads(PARTITION, Epoch(1)).await.unwrap();
     assert_eq!(early, []);
     land(h, at(2, 7), vec![event(at(2, 8), Content::Gap)], &[])
         .await
@@ -184,7 +200,7 @@ pub async fn hundreds_of_events_and_leads_land_together(h: &Harness) {
     land(h, Position::ZERO, events.clone(), &ahead)
         .await
         .unwrap();
-    let read = h.store.events(PARTITION, Position::ZERO, 999).await;
+    let read = h.store.events.events(PARTITION, Position::ZERO, 999).await;
     assert_eq!(read.unwrap(), events);
     assert_eq!(leads(h).await.len(), 700);
     let number = Position::new(1, 700);
@@ -201,7 +217,14 @@ pub async fn old_events_are_dropped_from_the_beginning(h: &Harness) {
     let events: Vec<Event> = (1..=4).map(|number| note(&ann, 1, number)).collect();
     land(h, Position::ZERO, events.clone(), &[]).await.unwrap();
     let hour = Duration::from_secs(3_600);
-    assert_eq!(h.store.drop_events(PARTITION, hour, 9).await.unwrap(), 0);
+    assert_eq!(
+        h.store
+            .events
+            .drop_events(PARTITION, hour, 9)
+            .await
+            .unwrap(),
+        0
+    );
     assert_eq!(end(h).await.trimmed, Position::ZERO);
     let now = Duration::ZERO;
     let mut dropped = 0;
@@ -209,11 +232,17 @@ pub async fn old_events_are_dropped_from_the_beginning(h: &Harness) {
         // The events are older than no time at all once the database's clock has moved on.
         dropped += h
             .store
+            .events
             .drop_events(PARTITION, now, 3 - dropped)
             .await
             .unwrap();
     }
-    let left = h.store.events(PARTITION, Position::ZERO, 9).await.unwrap();
+    let left = h
+        .store
+        .events
+        .events(PARTITION, Position::ZERO, 9)
+        .await
+        .unwrap();
     assert_eq!(left, events[3..]);
     let ends = end(h).await;
     assert_eq!(

@@ -30,6 +30,7 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
     h.init(&[3, 7]).await;
     let rows = vec![live(&owner("ann"), "gold", "1", 9)];
     h.store
+        .landing
         .land(&Batch {
             whole: false,
             trial: false,
@@ -42,7 +43,7 @@ pub async fn a_matching_fence_raises_the_landed_version(h: &Harness) {
         .unwrap();
     let asked = [Partition(7), Partition(3), Partition(5)];
     assert_eq!(
-        h.store.partitions(&asked).await.unwrap(),
+        h.store.partitions.partitions(&asked).await.unwrap(),
         [
             record(h.database, 7, 1, 9),
             record(h.database, 3, 1, 4),
@@ -62,11 +63,15 @@ pub async fn a_fence_that_changes_nothing_matches_too(h: &Harness) {
         fences: vec![fence(3, 1, landed, reaches)],
         rows: vec![],
     };
-    h.store.land(&batch(0, 9)).await.unwrap();
-    h.store.land(&batch(9, 9)).await.unwrap();
-    h.store.land(&batch(9, 4)).await.unwrap();
+    h.store.landing.land(&batch(0, 9)).await.unwrap();
+    h.store.landing.land(&batch(9, 9)).await.unwrap();
+    h.store.landing.land(&batch(9, 4)).await.unwrap();
     assert_eq!(
-        h.store.partitions(&[Partition(3)]).await.unwrap(),
+        h.store
+            .partitions
+            .partitions(&[Partition(3)])
+            .await
+            .unwrap(),
         [record(h.database, 3, 1, 9)]
     );
 }
@@ -85,14 +90,14 @@ pub async fn a_moved_record_fences_the_whole_batch(h: &Harness) {
             rows: vec![live(&ann, "gold", "1", 9)],
         };
         assert_eq!(
-            h.store.land(&batch).await,
+            h.store.landing.land(&batch).await,
             Err(LandError::Fenced(vec![Partition(2)]))
         );
     }
     assert!(h.rows(&ann).await.is_empty());
     let asked = [Partition(1), Partition(2), Partition(3)];
     assert_eq!(
-        h.store.partitions(&asked).await.unwrap(),
+        h.store.partitions.partitions(&asked).await.unwrap(),
         [
             record(h.database, 1, 1, 0),
             record(h.database, 2, 1, 0),
@@ -120,19 +125,20 @@ pub async fn a_fence_of_another_database_keeps_the_whole_batch_out(h: &Harness) 
         rows: vec![live(&ann, "gold", "1", 9)],
     };
     assert_eq!(
-        h.store.land(&batch(other)).await,
+        h.store.landing.land(&batch(other)).await,
         Err(LandError::Fenced(vec![Partition(2)]))
     );
     assert!(h.rows(&ann).await.is_empty());
     let untouched = [record(h.database, 1, 1, 0), record(h.database, 2, 1, 0)];
     assert_eq!(
         h.store
+            .partitions
             .partitions(&[Partition(1), Partition(2)])
             .await
             .unwrap(),
         untouched
     );
-    h.store.land(&batch(h.database)).await.unwrap();
+    h.store.landing.land(&batch(h.database)).await.unwrap();
     assert_eq!(h.rows(&ann).await, [live(&ann, "gold", "1", 9)]);
 }
 
@@ -141,13 +147,17 @@ pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
     h.shares();
     for _ in 0..3 {
         let another = open(&h.backend.settings()).await.unwrap();
-        let records = another.partitions(&[Partition(0)]).await.unwrap();
+        let records = another
+            .partitions
+            .partitions(&[Partition(0)])
+            .await
+            .unwrap();
         assert_eq!(records, [record(h.database, 0, 0, 0)]);
-        assert_eq!(another.raise(&[]).await.unwrap(), []);
+        assert_eq!(another.partitions.raise(&[]).await.unwrap(), []);
     }
 }
 
-/// Only [`ColdStore::raise`](crate::ColdStore::raise) makes records.
+/// Only [`Cold::raise`](crate::Cold::raise) makes records.
 pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
     let batch = Batch {
         whole: false,
@@ -158,7 +168,7 @@ pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
         rows: vec![live(&owner("ann"), "gold", "1", 1)],
     };
     assert_eq!(
-        h.store.land(&batch).await,
+        h.store.landing.land(&batch).await,
         Err(LandError::Fenced(vec![Partition(8)]))
     );
     assert!(h.rows(&owner("ann")).await.is_empty());
@@ -167,7 +177,7 @@ pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
 /// R14: several programs notice the same failover, and one raises the epoch.
 pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
     h.init(&[4]).await;
-    land_on(&*h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)])
+    land_on(&h.store, 4, vec![live(&owner("ann"), "gold", "1", 50)])
         .await
         .unwrap();
     let seen = |epoch| [Raise::by_one(Partition(4), Epoch(epoch))];
@@ -175,11 +185,22 @@ pub async fn the_epoch_is_raised_only_from_the_one_seen(h: &Harness) {
         record: record(h.database, 4, epoch, 50),
         moved,
     };
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, true)]);
-    assert_eq!(h.store.raise(&seen(1)).await.unwrap(), [raised(2, false)]);
-    assert_eq!(h.store.raise(&seen(7)).await.unwrap(), [raised(2, false)]);
-    let raises =
-        futures::future::join_all((0..6).map(|_| async { h.store.raise(&seen(2)).await })).await;
+    assert_eq!(
+        h.store.partitions.raise(&seen(1)).await.unwrap(),
+        [raised(2, true)]
+    );
+    assert_eq!(
+        h.store.partitions.raise(&seen(1)).await.unwrap(),
+        [raised(2, false)]
+    );
+    assert_eq!(
+        h.store.partitions.raise(&seen(7)).await.unwrap(),
+        [raised(2, false)]
+    );
+    let raises = futures::future::join_all(
+        (0..6).map(|_| async { h.store.partitions.raise(&seen(2)).await }),
+    )
+    .await;
     let raises: Vec<Raised> = raises.into_iter().flat_map(Result::unwrap).collect();
     assert!(
         raises
@@ -201,14 +222,19 @@ pub async fn an_epoch_jumps_above_the_one_that_is_asked_for(h: &Harness) {
         above: Epoch(above),
         ..Raise::by_one(Partition(partition), Epoch(1))
     };
-    let raised = h.store.raise(&[jump(4, 100), jump(5, 0)]).await.unwrap();
+    let raised = h
+        .store
+        .partitions
+        .raise(&[jump(4, 100), jump(5, 0)])
+        .await
+        .unwrap();
     let of = |partition, epoch, moved| Raised {
         record: record(h.database, partition, epoch, 0),
         moved,
     };
     assert_eq!(raised, [of(4, 101, true), of(5, 2, true)]);
     assert_eq!(
-        h.store.raise(&[jump(4, 200)]).await.unwrap(),
+        h.store.partitions.raise(&[jump(4, 200)]).await.unwrap(),
         [of(4, 101, false)],
         "it moved meanwhile"
     );
@@ -230,13 +256,14 @@ pub async fn many_partitions_are_raised_in_one_call(h: &Harness) {
         of(900, 1, true),
         of(9, 2, false),
     ];
-    assert_eq!(h.store.raise(&seen).await.unwrap(), raised);
+    assert_eq!(h.store.partitions.raise(&seen).await.unwrap(), raised);
 }
 
 /// R14: after a raise, data that was read before it cannot land.
 pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
     h.init(&[0]).await;
     h.store
+        .partitions
         .raise(&[Raise::by_one(Partition(0), Epoch(1))])
         .await
         .unwrap();
@@ -249,7 +276,7 @@ pub async fn no_landing_of_an_earlier_epoch_commits_after_a_raise(h: &Harness) {
         rows: vec![live(&owner("ann"), "gold", "1", 5)],
     };
     assert_eq!(
-        h.store.land(&batch).await,
+        h.store.landing.land(&batch).await,
         Err(LandError::Fenced(vec![Partition(0)]))
     );
     assert!(h.rows(&owner("ann")).await.is_empty());
@@ -267,11 +294,12 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
             fences: vec![fence(0, epoch, landed, reaches)],
             rows: vec![],
         };
-        h.store.land(&batch).await.unwrap();
+        h.store.landing.land(&batch).await.unwrap();
     };
     landed(1, 0, 5).await;
     let raised = h
         .store
+        .partitions
         .raise(&[Raise::by_one(Partition(0), Epoch(1))])
         .await
         .unwrap();
@@ -288,7 +316,11 @@ pub async fn a_record_tells_in_which_epoch_something_landed_last(h: &Harness) {
         ..record(h.database, 0, 2, 7)
     };
     assert_eq!(
-        h.store.partitions(&[Partition(0)]).await.unwrap(),
+        h.store
+            .partitions
+            .partitions(&[Partition(0)])
+            .await
+            .unwrap(),
         [in_the_second]
     );
 }
@@ -300,15 +332,23 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
     let gate = Arc::new(Gate::before("commit"));
     let landing = h.another(gate.clone()).await;
     let landed = tokio::spawn(async move {
-        land_on(&*landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await
+        land_on(&landing, 0, vec![live(&owner("ann"), "gold", "1", 5)]).await
     });
     gate.reached().await;
-    let store = Arc::clone(&h.store);
-    let raised =
-        tokio::spawn(async move { store.raise(&[Raise::by_one(Partition(0), Epoch(1))]).await });
+    let store = h.store.clone();
+    let raised = tokio::spawn(async move {
+        store
+            .partitions
+            .raise(&[Raise::by_one(Partition(0), Epoch(1))])
+            .await
+    });
     tokio::task::yield_now().await;
     assert_eq!(
-        h.store.partitions(&[Partition(0)]).await.unwrap(),
+        h.store
+            .partitions
+            .partitions(&[Partition(0)])
+            .await
+            .unwrap(),
         [record(h.database, 0, 1, 0)],
         "nothing is visible before the commit"
     );
@@ -329,7 +369,7 @@ pub async fn raising_waits_for_a_landing_under_way(h: &Harness) {
 pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
     let task = |id: u32| {
-        let store = Arc::clone(&h.store);
+        let store = h.store.clone();
         async move {
             for round in 0..30_u64 {
                 let number = 1 + round * 10 + u64::from(id);
@@ -339,7 +379,7 @@ pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
                 if id % 2 == 1 {
                     rows.reverse();
                 }
-                land_on(&*store, id, rows).await.unwrap();
+                land_on(&store, id, rows).await.unwrap();
             }
         }
     };
@@ -360,7 +400,7 @@ pub async fn batches_of_the_same_rows_do_not_deadlock(h: &Harness) {
 pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
     h.init(&[0, 1, 2, 3]).await;
     let task = |id: u64| {
-        let store = Arc::clone(&h.store);
+        let store = h.store.clone();
         async move {
             let mut landed = 0;
             for round in 0..20_u64 {
@@ -369,6 +409,7 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
                     .map(|i| live(&owner(&i.to_string()), "gold", number.to_string(), number))
                     .collect();
                 let records = store
+                    .partitions
                     .partitions(&[0, 1, 2, 3].map(Partition))
                     .await
                     .unwrap();
@@ -381,6 +422,7 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
                     fences.reverse();
                 }
                 match store
+                    .landing
                     .land(&Batch {
                         whole: false,
                         trial: false,
@@ -405,7 +447,13 @@ pub async fn batches_of_the_same_partitions_follow_each_other(h: &Harness) {
         landed += task.await.unwrap();
     }
     assert!(landed >= 20, "{landed} landed");
-    let highest = h.store.partitions(&[Partition(0)]).await.unwrap()[0].last_version;
+    let highest = h
+        .store
+        .partitions
+        .partitions(&[Partition(0)])
+        .await
+        .unwrap()[0]
+        .last_version;
     for i in 0..40 {
         assert_eq!(h.rows(&owner(&i.to_string())).await[0].version, highest);
     }
@@ -435,14 +483,14 @@ pub(super) fn pair(ids: &SeededIds, identity: Token, partitions: u32) -> Pair {
 pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     let ids = SeededIds::new(5);
     let identity = Token::draw(&ids);
-    let blank = h.store.pairing().await.unwrap();
+    let blank = h.store.database.pairing().await.unwrap();
     assert_eq!(
         (blank.identity, blank.partitions, blank.layout, &blank.hot),
         (None, None, None, &None)
     );
     let first = pair(&ids, identity, 256);
-    assert!(h.store.pair(&blank, &first).await.unwrap());
-    let seen = h.store.pairing().await.unwrap();
+    assert!(h.store.database.pair(&blank, &first).await.unwrap());
+    let seen = h.store.database.pairing().await.unwrap();
     assert_eq!(
         (seen.identity, seen.partitions, seen.layout),
         (Some(identity), Some(256), Some(LAYOUT))
@@ -450,21 +498,26 @@ pub async fn a_hot_tier_takes_over_only_from_the_one_it_saw(h: &Harness) {
     assert_eq!(seen.hot.as_ref(), Some(&first.hot));
     assert!(
         !h.store
+            .database
             .pair(&blank, &pair(&ids, identity, 256))
             .await
             .unwrap(),
         "it is not blank any more"
     );
     let second = pair(&ids, identity, 256);
-    assert!(h.store.pair(&seen, &second).await.unwrap());
+    assert!(h.store.database.pair(&seen, &second).await.unwrap());
     assert!(
         !h.store
+            .database
             .pair(&seen, &pair(&ids, identity, 256))
             .await
             .unwrap(),
         "another one took over"
     );
-    assert_eq!(h.store.pairing().await.unwrap().hot, Some(second.hot));
+    assert_eq!(
+        h.store.database.pairing().await.unwrap().hot,
+        Some(second.hot)
+    );
 }
 
 /// The meta table keeps 255 bytes. The cut part is only for people.
@@ -473,9 +526,9 @@ pub async fn a_hot_tier_with_a_long_address_takes_over(h: &Harness) {
     let mut long = pair(&ids, Token::draw(&ids), 256);
     long.hot.address = "redis-0.eu.example.com:6379, ".repeat(40);
     for _ in 0..2 {
-        let seen = h.store.pairing().await.unwrap();
-        assert!(h.store.pair(&seen, &long).await.unwrap());
-        let now = h.store.pairing().await.unwrap().hot.unwrap();
+        let seen = h.store.database.pairing().await.unwrap();
+        assert!(h.store.database.pair(&seen, &long).await.unwrap());
+        let now = h.store.database.pairing().await.unwrap().hot.unwrap();
         assert!(now.token == long.hot.token && now.address.starts_with("redis-0."));
         long.hot.token = Token::draw(&ids);
     }
@@ -485,27 +538,34 @@ pub async fn a_hot_tier_with_a_long_address_takes_over(h: &Harness) {
 pub async fn partition_count_and_identity_are_fixed_once(h: &Harness) {
     let ids = SeededIds::new(6);
     let identity = Token::draw(&ids);
-    let blank = h.store.pairing().await.unwrap();
+    let blank = h.store.database.pairing().await.unwrap();
     assert!(
         h.store
+            .database
             .pair(&blank, &pair(&ids, identity, 256))
             .await
             .unwrap()
     );
-    let seen = h.store.pairing().await.unwrap();
+    let seen = h.store.database.pairing().await.unwrap();
     assert!(
         !h.store
+            .database
             .pair(&seen, &pair(&ids, identity, 128))
             .await
             .unwrap()
     );
     assert!(
         !h.store
+            .database
             .pair(&seen, &pair(&ids, Token::draw(&ids), 256))
             .await
             .unwrap()
     );
-    assert_eq!(h.store.pairing().await.unwrap(), seen, "nothing changed");
+    assert_eq!(
+        h.store.database.pairing().await.unwrap(),
+        seen,
+        "nothing changed"
+    );
 }
 
 /// H76: after a takeover no landing of an earlier epoch commits, and no first raise that read an
@@ -514,17 +574,24 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
     h.init(&[0]).await;
     let ids = SeededIds::new(7);
     let identity = Token::draw(&ids);
-    let blank = h.store.pairing().await.unwrap();
+    let blank = h.store.database.pairing().await.unwrap();
     assert!(
         h.store
+            .database
             .pair(&blank, &pair(&ids, identity, 4))
             .await
             .unwrap()
     );
     let partitions = [Partition(0), Partition(3)];
-    let before = h.store.partitions(&partitions).await.unwrap();
-    let seen = h.store.pairing().await.unwrap();
-    assert!(h.store.pair(&seen, &pair(&ids, identity, 4)).await.unwrap());
+    let before = h.store.partitions.partitions(&partitions).await.unwrap();
+    let seen = h.store.database.pairing().await.unwrap();
+    assert!(
+        h.store
+            .database
+            .pair(&seen, &pair(&ids, identity, 4))
+            .await
+            .unwrap()
+    );
     let fence = Fence {
         partition: Partition(0),
         epoch: before[0].epoch,
@@ -535,6 +602,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
     };
     let landed = h
         .store
+        .landing
         .land(&Batch {
             whole: false,
             trial: false,
@@ -547,6 +615,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
     assert_eq!(landed, Err(LandError::Fenced(vec![Partition(0)])));
     for (record, before) in h
         .store
+        .partitions
         .partitions(&partitions)
         .await
         .unwrap()
@@ -556,6 +625,7 @@ pub async fn a_take_over_ends_the_landings_of_the_hot_tier_before_it(h: &Harness
         assert!(record.epoch > before.epoch, "{record:?}");
         let raised = h
             .store
+            .partitions
             .raise(&[Raise::by_one(record.partition, before.epoch)])
             .await
             .unwrap();

@@ -7,7 +7,7 @@ use storage_model::{Epoch, HotId, LAYOUT, Paired, Partition, SeededIds, Stamp, T
 
 use super::gate::Gate;
 use super::{Harness, fence, land_on, live, owner, version};
-use crate::{Batch, ColdKind, ColdStore, LandError, Pair, Raise, open};
+use crate::{Batch, Cold, ColdKind, LandError, Pair, Raise, open};
 
 /// Gives the database a hot tier of four partitions.
 async fn paired(h: &Harness) {
@@ -27,22 +27,22 @@ async fn paired(h: &Harness) {
         stamp: Stamp(1),
         if_silent: None,
     };
-    let seen = h.store.pairing().await.unwrap();
-    assert!(h.store.pair(&seen, &pair).await.unwrap());
+    let seen = h.store.database.pairing().await.unwrap();
+    assert!(h.store.database.pair(&seen, &pair).await.unwrap());
 }
 
-async fn land(store: &dyn ColdStore, number: u64) -> Result<(), LandError> {
+async fn land(store: &Cold, number: u64) -> Result<(), LandError> {
     land_on(store, 0, vec![live(&owner("ann"), "gold", "1", number)]).await
 }
 
 /// The order of names, and the number of each hook's changes.
 pub async fn hooks_are_listed_with_their_changes(h: &Harness) {
     paired(h).await;
-    assert!(h.store.hooks().await.unwrap().is_empty());
+    assert!(h.store.hooks.hooks().await.unwrap().is_empty());
     for (name, is_needed) in [("views", true), ("index", false), ("views", false)] {
-        h.store.define(name, is_needed).await.unwrap();
+        h.store.hooks.define(name, is_needed).await.unwrap();
     }
-    let hooks = h.store.hooks().await.unwrap();
+    let hooks = h.store.hooks.hooks().await.unwrap();
     let listed: Vec<_> = hooks
         .iter()
         .map(|hook| (hook.name.as_str(), hook.definitions, hook.is_needed))
@@ -54,9 +54,9 @@ pub async fn hooks_are_listed_with_their_changes(h: &Harness) {
 pub async fn nothing_lands_without_a_needed_hook(h: &Harness) {
     paired(h).await;
     h.init(&[0]).await;
-    h.store.define("index", true).await.unwrap();
-    assert!(h.store.hooks().await.unwrap()[0].is_lacked);
-    match land(&*h.store, 5).await {
+    h.store.hooks.define("index", true).await.unwrap();
+    assert!(h.store.hooks.hooks().await.unwrap()[0].is_lacked);
+    match land(&h.store, 5).await {
         Err(LandError::Cold(error)) => {
             assert_eq!(error.kind, ColdKind::Operator);
             assert!(error.message.contains("\"index\""), "{error}");
@@ -64,8 +64,8 @@ pub async fn nothing_lands_without_a_needed_hook(h: &Harness) {
         other => panic!("{other:?}"),
     }
     assert!(h.rows(&owner("ann")).await.is_empty());
-    h.store.define("index", false).await.unwrap();
-    land(&*h.store, 5).await.unwrap();
+    h.store.hooks.define("index", false).await.unwrap();
+    land(&h.store, 5).await.unwrap();
     assert_eq!(h.rows(&owner("ann")).await.len(), 1);
 }
 
@@ -74,15 +74,15 @@ pub async fn nothing_lands_by_earlier_definitions(h: &Harness) {
     h.shares();
     paired(h).await;
     h.init(&[0]).await;
-    land(&*h.store, 5).await.unwrap();
+    land(&h.store, 5).await.unwrap();
     let other = open(&h.backend.settings()).await.unwrap();
-    other.define("index", true).await.unwrap();
+    other.hooks.define("index", true).await.unwrap();
     assert_eq!(
-        land(&*h.store, 9).await,
+        land(&h.store, 9).await,
         Err(LandError::Fenced(vec![Partition(0)]))
     );
     // The store has looked at the definitions since.
-    let landed = land(&*h.store, 9).await;
+    let landed = land(&h.store, 9).await;
     assert!(matches!(landed, Err(LandError::Cold(_))), "{landed:?}");
 }
 
@@ -95,12 +95,12 @@ pub async fn a_change_of_definitions_ends_the_landings_before_it(h: &Harness) {
         rows: vec![live(&owner("ann"), "gold", "1", 9)],
         ..Batch::default()
     };
-    h.store.define("index", false).await.unwrap();
+    h.store.hooks.define("index", false).await.unwrap();
     for _ in 0..2 {
         let fenced = Err(LandError::Fenced(vec![Partition(0)]));
-        assert_eq!(h.store.land(&batch).await, fenced);
+        assert_eq!(h.store.landing.land(&batch).await, fenced);
     }
-    land(&*h.store, 9).await.unwrap();
+    land(&h.store, 9).await.unwrap();
 }
 
 /// D1: a partition without a record gets one, so that no landing comes in between.
@@ -109,12 +109,12 @@ pub async fn a_change_of_definitions_creates_missing_records(h: &Harness) {
     paired(h).await;
     let gate = Arc::new(Gate::before("hooks/define"));
     let changing = h.another(gate.clone()).await;
-    let defined = tokio::spawn(async move { changing.define("index", false).await });
+    let defined = tokio::spawn(async move { changing.hooks.define("index", false).await });
     gate.reached().await;
-    let store = Arc::clone(&h.store);
+    let store = h.store.clone();
     let mut raised = tokio::spawn(async move {
         let raise = Raise::by_one(Partition(3), Epoch(0));
-        store.raise(&[raise]).await
+        store.partitions.raise(&[raise]).await
     });
     let waits = tokio::time::timeout(Duration::from_millis(200), &mut raised);
     assert!(waits.await.is_err(), "the record is locked");
@@ -130,27 +130,32 @@ pub async fn a_change_of_definitions_waits_for_a_landing_under_way(h: &Harness) 
     h.init(&[0]).await;
     let gate = Arc::new(Gate::before("commit"));
     let landing = h.another(gate.clone()).await;
-    let landed = tokio::spawn(async move { land(&*landing, 5).await });
+    let landed = tokio::spawn(async move { land(&landing, 5).await });
     gate.reached().await;
-    let store = Arc::clone(&h.store);
-    let defined = tokio::spawn(async move { store.define("index", false).await });
+    let store = h.store.clone();
+    let defined = tokio::spawn(async move { store.hooks.define("index", false).await });
     tokio::task::yield_now().await;
-    assert!(h.store.hooks().await.unwrap().is_empty() && !defined.is_finished());
+    assert!(h.store.hooks.hooks().await.unwrap().is_empty() && !defined.is_finished());
     gate.open();
     landed.await.unwrap().unwrap();
     defined.await.unwrap().unwrap();
-    let record = h.store.partitions(&[Partition(0)]).await.unwrap()[0];
+    let record = h
+        .store
+        .partitions
+        .partitions(&[Partition(0)])
+        .await
+        .unwrap()[0];
     assert_eq!(record.last_version, version(6));
 }
 
 /// A name that can't be, and a database whose partitions nobody knows.
 pub async fn a_hook_that_can_not_be_defined_changes_nothing(h: &Harness) {
-    let error = h.store.define("index", true).await.unwrap_err();
+    let error = h.store.hooks.define("index", true).await.unwrap_err();
     assert_eq!(error.kind, ColdKind::Operator);
     paired(h).await;
     for name in ["", &"x".repeat(65)] {
-        let error = h.store.define(name, true).await.unwrap_err();
+        let error = h.store.hooks.define(name, true).await.unwrap_err();
         assert_eq!(error.kind, ColdKind::Settings, "{error}");
     }
-    assert!(h.store.hooks().await.unwrap().is_empty());
+    assert!(h.store.hooks.hooks().await.unwrap().is_empty());
 }

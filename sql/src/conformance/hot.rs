@@ -23,22 +23,26 @@ fn raise(seen: (u64, u64), by: HotId, stamp: u64) -> Raise {
 
 /// Epoch, stamp and hot tier of the partition, and whether the raise changed them.
 async fn raised(h: &Harness, raise: Raise) -> (u64, u64, HotId, bool) {
-    let raised = h.store.raise(&[raise]).await.unwrap()[0];
-    let record = h.store.partitions(&[AT]).await.unwrap()[0];
+    let raised = h.store.partitions.raise(&[raise]).await.unwrap()[0];
+    let record = h.store.partitions.partitions(&[AT]).await.unwrap()[0];
     assert_eq!(raised.record, record);
     (record.epoch.0, record.stamp.0, record.hot, raised.moved)
 }
 
 async fn known(h: &Harness, id: HotId) -> HotTier {
-    let known = h.store.hot_tiers().await.unwrap();
+    let known = h.store.hot_tiers.hot_tiers().await.unwrap();
     known.into_iter().find(|known| known.id == id).unwrap()
 }
 
 /// Two hot tiers that the database knows.
 async fn two(h: &Harness) -> (HotId, HotId) {
     let (one, other) = (HotId::of("one"), HotId::of("other"));
-    h.store.introduce(one, "one:6379").await.unwrap();
-    h.store.introduce(other, "other:6379").await.unwrap();
+    h.store.hot_tiers.introduce(one, "one:6379").await.unwrap();
+    h.store
+        .hot_tiers
+        .introduce(other, "other:6379")
+        .await
+        .unwrap();
     (one, other)
 }
 
@@ -46,13 +50,21 @@ async fn two(h: &Harness) -> (HotId, HotId) {
 pub async fn a_raise_gives_the_partition_to_a_hot_tier(h: &Harness) {
     let (one, other) = two(h).await;
     assert_eq!(raised(h, raise((0, 0), one, 7)).await, (1, 7, one, true));
-    assert_eq!(h.store.pairing().await.unwrap().last_raise, Stamp(7));
+    assert_eq!(
+        h.store.database.pairing().await.unwrap().last_raise,
+        Stamp(7)
+    );
     let has = known(h, one).await;
     assert_eq!((has.partitions, &*has.address), (1, "one:6379"));
     assert!(has.is_heard(LONG) && !known(h, other).await.is_heard(LONG));
-    h.store.introduce(one, "moved:6379").await.unwrap();
+    h.store
+        .hot_tiers
+        .introduce(one, "moved:6379")
+        .await
+        .unwrap();
     assert_eq!(known(h, one).await.address, "moved:6379");
     h.store
+        .hot_tiers
         .introduce(other, &"long.example.com, ".repeat(40))
         .await
         .unwrap();
@@ -61,7 +73,10 @@ pub async fn a_raise_gives_the_partition_to_a_hot_tier(h: &Harness) {
         (2, 8, other, true)
     );
     assert_eq!(known(h, one).await.partitions, 0);
-    assert_eq!(h.store.pairing().await.unwrap().last_raise, Stamp(8));
+    assert_eq!(
+        h.store.database.pairing().await.unwrap().last_raise,
+        Stamp(8)
+    );
 }
 
 /// R14: a restored database gives an epoch a second time. The stamp tells the two apart.
@@ -78,7 +93,7 @@ pub async fn a_fence_of_another_stamp_does_not_match(h: &Harness) {
             rows: vec![live(&owner("ann"), "gold", "1", 9)],
             ..Batch::default()
         };
-        h.store.land(&batch).await
+        h.store.landing.land(&batch).await
     };
     for stamp in [0, 8] {
         assert_eq!(land(stamp).await, Err(LandError::Fenced(vec![AT])));
@@ -122,13 +137,13 @@ pub async fn raises_with_a_reach_are_made_together_or_not_at_all(h: &Harness) {
         ..raise(seen, by, stamp)
     };
     let first = [3, 4, 5].map(|partition| of(partition, (0, 0), one, 7));
-    h.store.raise(&first).await.unwrap();
+    h.store.partitions.raise(&first).await.unwrap();
     let reaching = |partition, reach| Raise {
         reach: Some(super::version(reach)),
         ..of(partition, (1, 7), other, 8)
     };
     let moved = async |raises: [Raise; 3]| {
-        let raised = h.store.raise(&raises).await.unwrap();
+        let raised = h.store.partitions.raise(&raises).await.unwrap();
         raised.iter().map(|raised| raised.moved).collect::<Vec<_>>()
     };
     // Something landed in one of them meanwhile. One without a reach is made all the same.
@@ -150,10 +165,13 @@ pub async fn raises_of_several_hot_tiers_are_told_once(h: &Harness) {
         ..raise((0, 0), by, 7)
     };
     let raises = [of(3, other, 0), of(4, one, 5), of(5, one, 0)];
-    h.store.raise(&raises).await.unwrap();
-    assert_eq!(h.store.pairing().await.unwrap().last_raise, Stamp(7));
+    h.store.partitions.raise(&raises).await.unwrap();
+    assert_eq!(
+        h.store.database.pairing().await.unwrap().last_raise,
+        Stamp(7)
+    );
     let all = [3, 4, 5].map(Partition);
-    let records = h.store.partitions(&all).await.unwrap();
+    let records = h.store.partitions.partitions(&all).await.unwrap();
     let places: Vec<_> = records
         .iter()
         .map(|r| (r.epoch.0, r.stamp.0, r.hot))
@@ -188,11 +206,15 @@ pub async fn a_touch_tells_that_a_hot_tier_is_used(h: &Harness) {
     while known(h, one).await.seen_ago <= second {
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    h.store.touch(&[one, HotId::of("unknown")]).await.unwrap();
+    h.store
+        .hot_tiers
+        .touch(&[one, HotId::of("unknown")])
+        .await
+        .unwrap();
     let (touched, rests) = (known(h, one).await, known(h, other).await);
     assert!(touched.seen_ago < rests.seen_ago, "{touched:?} {rests:?}");
     assert!(touched.known_for > second && rests.known_for > second);
-    assert_eq!(h.store.hot_tiers().await.unwrap().len(), 2);
+    assert_eq!(h.store.hot_tiers.hot_tiers().await.unwrap().len(), 2);
 }
 
 /// H76: a blank hot tier waits for one that is used. A wiped one does not wait for itself.
@@ -215,19 +237,19 @@ pub async fn a_blank_hot_tier_waits_for_one_that_is_used(h: &Harness) {
         if_silent,
     };
     let paired = async |pair: Pair| {
-        let seen = h.store.pairing().await.unwrap();
-        h.store.pair(&seen, &pair).await.unwrap()
+        let seen = h.store.database.pairing().await.unwrap();
+        h.store.database.pair(&seen, &pair).await.unwrap()
     };
     assert!(paired(pair(one, Some(LONG))).await, "the first one");
     raised(h, raise((0, 0), one, 7)).await;
-    let before = h.store.pairing().await.unwrap();
+    let before = h.store.database.pairing().await.unwrap();
     assert!(
         !paired(pair(other, Some(LONG))).await,
         "the first one is used"
     );
-    assert_eq!(h.store.pairing().await.unwrap(), before);
+    assert_eq!(h.store.database.pairing().await.unwrap(), before);
     assert!(paired(pair(one, Some(LONG))).await, "it was wiped");
     assert!(paired(pair(other, None)).await, "Sentinels name it");
-    let record = h.store.partitions(&[AT]).await.unwrap()[0];
+    let record = h.store.partitions.partitions(&[AT]).await.unwrap()[0];
     assert_eq!((record.epoch, record.hot), (Epoch(3), other));
 }

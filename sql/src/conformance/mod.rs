@@ -36,7 +36,7 @@ use storage_model::{
     Bytes, Cell, DatabaseId, Epoch, Field, Intercept, Owner, Partition, Row, Stamp, Version,
 };
 
-use crate::{Batch, ColdStore, Fence, Loaded, Raise, Raised, open, open_through};
+use crate::{Batch, Cold, Fence, Loaded, Opening, Raise, Raised, open};
 
 /// A fresh, empty database of one engine.
 #[async_trait]
@@ -59,7 +59,7 @@ pub trait Backend: Send + Sync + Debug {
 #[derive(Debug)]
 pub struct Harness {
     /// The store.
-    pub store: Arc<dyn ColdStore>,
+    pub store: Cold,
     /// The database.
     pub backend: Box<dyn Backend>,
     /// The database's identity.
@@ -70,7 +70,7 @@ impl Harness {
     /// Opens a store on a fresh database.
     pub async fn new(backend: Box<dyn Backend>) -> Self {
         let store = open(&backend.settings()).await.unwrap();
-        let database = store.partitions(&[Partition(0)]).await.unwrap()[0].database;
+        let database = store.partitions.partitions(&[Partition(0)]).await.unwrap()[0].database;
         Self {
             store,
             backend,
@@ -99,8 +99,10 @@ impl Harness {
     }
 
     /// Another store on the same database, through an intercept.
-    pub async fn another(&self, intercept: Arc<dyn Intercept>) -> Arc<dyn ColdStore> {
-        open_through(&self.backend.settings(), intercept)
+    pub async fn another(&self, intercept: Arc<dyn Intercept>) -> Cold {
+        Opening::new(&self.backend.settings())
+            .through(intercept)
+            .open()
             .await
             .unwrap()
     }
@@ -111,7 +113,7 @@ impl Harness {
             .iter()
             .map(|&p| Raise::by_one(Partition(p), Epoch(0)))
             .collect();
-        for Raised { record, moved } in self.store.raise(&raises).await.unwrap() {
+        for Raised { record, moved } in self.store.partitions.raise(&raises).await.unwrap() {
             assert_eq!(
                 (record.epoch, record.last_version, moved),
                 (Epoch(1), Version::ZERO, true)
@@ -121,13 +123,14 @@ impl Harness {
 
     /// Lands rows under a fence of partition 0 that matches any record.
     pub async fn land(&self, rows: Vec<Row>) {
-        land_on(&*self.store, 0, rows).await.unwrap();
+        land_on(&self.store, 0, rows).await.unwrap();
     }
 
     /// All rows of an owner, by field.
     pub async fn rows(&self, owner: &Owner) -> Vec<Row> {
         let loaded = self
             .store
+            .rows
             .load(std::slice::from_ref(owner), usize::MAX)
             .await
             .unwrap();
@@ -136,12 +139,8 @@ impl Harness {
 }
 
 /// Lands rows under a fence that matches the partition's present record.
-pub async fn land_on(
-    store: &dyn ColdStore,
-    partition: u32,
-    rows: Vec<Row>,
-) -> Result<(), crate::LandError> {
-    let record = store.partitions(&[Partition(partition)]).await?[0];
+pub async fn land_on(store: &Cold, partition: u32, rows: Vec<Row>) -> Result<(), crate::LandError> {
+    let record = store.partitions.partitions(&[Partition(partition)]).await?[0];
     let reaches = rows.iter().map(|row| row.version).max().unwrap_or_default();
     let fence = Fence {
         partition: record.partition,
@@ -152,6 +151,7 @@ pub async fn land_on(
         database: None,
     };
     store
+        .landing
         .land(&Batch {
             fences: vec![fence],
             rows,

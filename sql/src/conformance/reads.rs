@@ -22,7 +22,7 @@ pub async fn owners_are_loaded_in_the_order_asked(h: &Harness) {
     owners.reverse();
     owners.insert(3, owner("nobody"));
     owners.push(owners[0].clone());
-    let loaded = h.store.load(&owners, 2).await.unwrap();
+    let loaded = h.store.rows.load(&owners, 2).await.unwrap();
     assert_eq!(loaded.len(), owners.len());
     for (asked, got) in owners.iter().zip(loaded) {
         let expected = if asked.id() == "nobody" {
@@ -44,16 +44,30 @@ pub async fn an_owner_with_too_many_rows_comes_back_empty(h: &Harness) {
     rows.extend((0..9).map(|i| live(&few, &i.to_string(), "v", 1)));
     h.land(rows).await;
     for asked in [vec![many.clone()], vec![few.clone(), many.clone()]] {
-        let loaded = h.store.load(&asked, 9).await.unwrap();
+        let loaded = h.store.rows.load(&asked, 9).await.unwrap();
         let last = loaded.last().unwrap();
         assert!(!last.complete && last.rows.is_empty());
         if loaded.len() == 2 {
             assert!(loaded[0].complete && loaded[0].rows.len() == 9);
         }
     }
-    assert!(h.store.load(std::slice::from_ref(&many), 10).await.unwrap()[0].complete);
-    assert!(!h.store.load(std::slice::from_ref(&many), 0).await.unwrap()[0].complete);
-    assert!(h.store.load(&[owner("nobody")], 0).await.unwrap()[0].complete);
+    assert!(
+        h.store
+            .rows
+            .load(std::slice::from_ref(&many), 10)
+            .await
+            .unwrap()[0]
+            .complete
+    );
+    assert!(
+        !h.store
+            .rows
+            .load(std::slice::from_ref(&many), 0)
+            .await
+            .unwrap()[0]
+            .complete
+    );
+    assert!(h.store.rows.load(&[owner("nobody")], 0).await.unwrap()[0].complete);
 }
 
 /// Fields without a row are left out. A field named twice comes once.
@@ -68,6 +82,7 @@ pub async fn named_fields_are_loaded_alone(h: &Harness) {
     .await;
     let mut rows = h
         .store
+        .rows
         .load_fields(&ann, &[field("c"), field("x"), field("a"), field("c")])
         .await
         .unwrap();
@@ -80,7 +95,7 @@ pub async fn named_fields_are_loaded_alone(h: &Harness) {
 pub async fn the_newest_row_of_an_owner_is_found_whatever_it_holds(h: &Harness) {
     h.init(&[0]).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
-    let newest = async |owner: &Owner| h.store.load_newest(owner).await.unwrap();
+    let newest = async |owner: &Owner| h.store.rows.load_newest(owner).await.unwrap();
     assert_eq!(newest(&ann).await, None);
     h.land(vec![
         live(&ann, "a", "1", 7),
@@ -145,10 +160,11 @@ pub async fn pages_of_owners_leave_out_those_without_a_live_row(h: &Harness) {
             let page = match logic_type {
                 Some(logic_type) => h
                     .store
+                    .rows
                     .owners(&world, logic_type, got.last(), 4)
                     .await
                     .unwrap(),
-                None => h.store.all_owners(got.last(), 4).await.unwrap(),
+                None => h.store.rows.all_owners(got.last(), 4).await.unwrap(),
             };
             assert!(page.len() <= 4);
             if page.is_empty() {
@@ -183,7 +199,7 @@ pub async fn pages_go_across_worlds(h: &Harness) {
     for limit in [1, 7, 1_000] {
         let mut got: Vec<Owner> = Vec::new();
         loop {
-            let page = h.store.all_owners(got.last(), limit).await.unwrap();
+            let page = h.store.rows.all_owners(got.last(), limit).await.unwrap();
             if page.is_empty() {
                 break;
             }
@@ -195,27 +211,33 @@ pub async fn pages_go_across_worlds(h: &Harness) {
 
 /// Empty questions need no database.
 pub async fn nothing_asked_is_nothing_answered(h: &Harness) {
-    h.store.close().await;
+    h.store.database.close().await;
     let world = Scope::new("game", "eu").unwrap();
-    assert!(h.store.load(&[], 9).await.unwrap().is_empty());
+    assert!(h.store.rows.load(&[], 9).await.unwrap().is_empty());
     assert!(
         h.store
+            .rows
             .load_fields(&owner("ann"), &[])
             .await
             .unwrap()
             .is_empty()
     );
-    assert!(h.store.partitions(&[]).await.unwrap().is_empty());
-    assert!(h.store.raise(&[]).await.unwrap().is_empty());
+    assert!(h.store.partitions.partitions(&[]).await.unwrap().is_empty());
+    assert!(h.store.partitions.raise(&[]).await.unwrap().is_empty());
     assert!(
         h.store
+            .rows
             .owners(&world, "player", None, 0)
             .await
             .unwrap()
             .is_empty()
     );
-    assert!(h.store.all_owners(None, 0).await.unwrap().is_empty());
-    h.store.land(&crate::Batch::default()).await.unwrap();
+    assert!(h.store.rows.all_owners(None, 0).await.unwrap().is_empty());
+    h.store
+        .landing
+        .land(&crate::Batch::default())
+        .await
+        .unwrap();
 }
 
 /// A page has the live fields of one name between two ids, from either end.
@@ -249,7 +271,7 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
         limit,
     };
     let read = async |page: RowRange| {
-        let rows = h.store.between(&page).await.unwrap();
+        let rows = h.store.ranges.between(&page).await.unwrap();
         let values = rows.iter().map(|row| match &row.cell {
             Cell::Live(value) | Cell::Removed(value) => String::from_utf8(value.to_vec()).unwrap(),
             Cell::Purged => panic!("a purged row"),

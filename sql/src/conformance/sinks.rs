@@ -12,6 +12,7 @@ fn name(text: &str) -> SinkName {
 async fn position(h: &Harness, sink: &str, partition: u32) -> Position {
     let partitions = [Partition(partition)];
     h.store
+        .sinks
         .sink_positions(&name(sink), &partitions)
         .await
         .unwrap()[0]
@@ -20,6 +21,7 @@ async fn position(h: &Harness, sink: &str, partition: u32) -> Position {
 async fn advance(h: &Harness, sink: &str, partition: u32, position: Position) {
     let partition = Partition(partition);
     h.store
+        .sinks
         .advance_sink(&name(sink), partition, position)
         .await
         .unwrap();
@@ -29,7 +31,7 @@ async fn advance(h: &Harness, sink: &str, partition: u32, position: Position) {
 async fn parked(h: &Harness, sink: &str) -> Vec<Parked> {
     let (mut all, mut after) = (Vec::new(), (Partition(0), Position::ZERO));
     loop {
-        let page = h.store.parked(&name(sink), after, 2).await.unwrap();
+        let page = h.store.sinks.parked(&name(sink), after, 2).await.unwrap();
         let Some(last) = page.last() else {
             return all;
         };
@@ -46,7 +48,12 @@ pub async fn a_sink_has_a_position_of_its_own_in_each_partition(h: &Harness) {
     advance(h, "a", 9, Position::new(2, 6)).await;
     advance(h, "b", 7, Position::new(1, 1)).await;
     let all: Vec<Partition> = (0..1_000).rev().map(Partition).collect();
-    let positions = h.store.sink_positions(&name("a"), &all).await.unwrap();
+    let positions = h
+        .store
+        .sinks
+        .sink_positions(&name("a"), &all)
+        .await
+        .unwrap();
     let known = all.iter().zip(positions);
     let known: Vec<_> = known.filter(|(_, at)| *at != Position::ZERO).collect();
     let expected = [
@@ -55,7 +62,10 @@ pub async fn a_sink_has_a_position_of_its_own_in_each_partition(h: &Harness) {
     ];
     assert_eq!(known, expected);
     assert_eq!(position(h, "b", 7).await, Position::new(1, 1));
-    assert_eq!(h.store.sink_positions(&name("a"), &[]).await, Ok(vec![]));
+    assert_eq!(
+        h.store.sinks.sink_positions(&name("a"), &[]).await,
+        Ok(vec![])
+    );
 }
 
 /// F6: of two workers that overlap, the slower one takes nothing back.
@@ -86,6 +96,7 @@ pub async fn refused_events_are_parked_with_their_reasons(h: &Harness) {
         let sink = name(sink);
         let partition = Partition(partition);
         h.store
+            .sinks
             .park(&sink, partition, position, message)
             .await
             .unwrap();
@@ -109,12 +120,16 @@ pub async fn refused_events_are_parked_with_their_reasons(h: &Harness) {
     );
     let messages: Vec<_> = found.iter().map(|parked| parked.message.as_str()).collect();
     assert_eq!(messages, ["", &long[..1_000], "later", "z"]);
-    assert_eq!(h.store.parked_count(&name("a")).await, Ok(4));
+    assert_eq!(h.store.sinks.parked_count(&name("a")).await, Ok(4));
     let at = Position::new(2, 9);
     for _ in 0..2 {
-        h.store.unpark(&name("a"), Partition(3), at).await.unwrap();
-        assert_eq!(h.store.parked_count(&name("a")).await, Ok(3));
+        h.store
+            .sinks
+            .unpark(&name("a"), Partition(3), at)
+            .await
+            .unwrap();
+        assert_eq!(h.store.sinks.parked_count(&name("a")).await, Ok(3));
     }
     assert_eq!(parked(h, "b").await.len(), 1);
-    assert_eq!(h.store.parked_count(&name("c")).await, Ok(0));
+    assert_eq!(h.store.sinks.parked_count(&name("c")).await, Ok(0));
 }

@@ -19,7 +19,12 @@ fn purged(of: &Owner, name: &str, number: u64) -> Row {
 /// until `count` are.
 async fn page(h: &Harness, after: Option<&RowKey>, limit: usize, count: usize) -> PurgedPage {
     loop {
-        let page = h.store.purged(after, Duration::ZERO, limit).await.unwrap();
+        let page = h
+            .store
+            .sweep
+            .purged(after, Duration::ZERO, limit)
+            .await
+            .unwrap();
         if page.purged.len() >= count {
             return page;
         }
@@ -54,7 +59,7 @@ pub async fn purged_rows_are_found_page_by_page(h: &Harness) {
     let third = page(h, second.last.as_ref(), 2, 1).await;
     assert_eq!((third.purged, third.last), (vec![key(&bob, "b")], None));
     let hour = Duration::from_hours(1);
-    let young = h.store.purged(None, hour, 9).await.unwrap();
+    let young = h.store.sweep.purged(None, hour, 9).await.unwrap();
     assert!(young.purged.is_empty() && young.last.is_none());
 }
 
@@ -72,9 +77,14 @@ pub async fn a_sweep_deletes_purged_rows_alone(h: &Harness) {
     let keys = ["a", "b", "c", "d"].map(|name| key(&ann, name));
     let fence = fence(0, 1, 3, 3);
     let hour = Duration::from_hours(1);
-    let swept = h.store.sweep(&fence, &keys, hour).await.unwrap();
+    let swept = h.store.sweep.sweep(&fence, &keys, hour).await.unwrap();
     assert_eq!(swept, Some(0), "it was purged again since it was found");
-    let swept = h.store.sweep(&fence, &keys, Duration::ZERO).await.unwrap();
+    let swept = h
+        .store
+        .sweep
+        .sweep(&fence, &keys, Duration::ZERO)
+        .await
+        .unwrap();
     assert_eq!(swept, Some(1));
     assert_eq!(h.rows(&ann).await, rows[1..]);
 }
@@ -87,7 +97,11 @@ pub async fn a_sweep_under_another_record_deletes_nothing(h: &Harness) {
     page(h, None, 9, 1).await;
     let sweep = async |fence| {
         let rows = [key(&ann, "a")];
-        h.store.sweep(&fence, &rows, Duration::ZERO).await.unwrap()
+        h.store
+            .sweep
+            .sweep(&fence, &rows, Duration::ZERO)
+            .await
+            .unwrap()
     };
     for wrong in [fence(0, 1, 4, 4), fence(0, 2, 5, 5), fence(0, 0, 5, 5)] {
         assert_eq!(sweep(wrong).await, None, "{wrong:?}");
@@ -97,6 +111,7 @@ pub async fn a_sweep_under_another_record_deletes_nothing(h: &Harness) {
     // The record is as it was, so landings go on.
     let record = h
         .store
+        .partitions
         .partitions(&[storage_model::Partition(0)])
         .await
         .unwrap()[0];

@@ -181,37 +181,10 @@ impl Engine for Sqlite {
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
-        &[
-            (
-                1,
-                "tables",
-                include_str!("../../migrations/sqlite/0001_tables.sql"),
-            ),
-            (
-                2,
-                "layout",
-                include_str!("../../migrations/sqlite/0002_layout.sql"),
-            ),
-            (
-                3,
-                "feed",
-                include_str!("../../migrations/sqlite/0003_feed.sql"),
-            ),
-            (
-                4,
-                "hooks",
-                include_str!("../../migrations/sqlite/0004_hooks.sql"),
-            ),
-            (
-                5,
-                "sinks",
-                include_str!("../../migrations/sqlite/0005_sinks.sql"),
-            ),
-            (
-                6,
-                "hot",
-                include_str!("../../migrations/sqlite/0006_hot.sql"),
-            ),
-        ]
+        &[(
+            1,
+            "tables",
+            include_str!("../../migrations/sqlite/0001_tables.sql"),
+        )]
     }
 }

@@ -32,7 +32,7 @@ async fn a_copy_whose_caller_is_gone_ends_and_leaves_no_file() {
         rows: rows.collect(),
         ..Batch::default()
     };
-    store.land(&batch).await.unwrap();
+    store.landing.land(&batch).await.unwrap();
     let to = folder.path().join("copy.db");
     let grows = async {
         while !parts(folder.path()).iter().any(|bytes| *bytes > 0) {
@@ -41,19 +41,19 @@ async fn a_copy_whose_caller_is_gone_ends_and_leaves_no_file() {
     };
     tokio::select! {
         biased;
-        done = store.backup(&to) => panic!("the copy was faster than a look at it: {done:?}"),
+        done = store.database.backup(&to) => panic!("the copy was faster than a look at it: {done:?}"),
         () = grows => {}
     }
     assert!(!to.exists());
     assert_eq!(parts(folder.path()), Vec::<u64>::new());
     // The file is as before, and the next copy is whole.
-    store.backup(&to).await.unwrap();
-    let taken = store.backup(&to).await.unwrap_err();
+    store.database.backup(&to).await.unwrap();
+    let taken = store.database.backup(&to).await.unwrap_err();
     assert_eq!(taken.kind, ColdKind::Settings, "{taken}");
     let copy = open(&SqlSettings::new(ColdUrl::SqliteFile(to)))
         .await
         .unwrap();
-    let loaded = copy.load(&[owner], usize::MAX).await.unwrap();
+    let loaded = copy.rows.load(&[owner], usize::MAX).await.unwrap();
     assert_eq!(loaded[0].rows.len(), 20_000);
-    assert_eq!(copy.pairing().await.unwrap().identity, None);
+    assert_eq!(copy.database.pairing().await.unwrap().identity, None);
 }

@@ -12,7 +12,7 @@ use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::plans::{Planned, planned};
 use storage_sql::conformance::{Backend, fence, land_on, live, owner, version};
-use storage_sql::{Batch, ColdKind, ColdStore, Events, LandError, Raise, open, open_through};
+use storage_sql::{Batch, Cold, ColdKind, Events, LandError, Opening, Raise, open};
 
 use crate::backend::{mysql, server};
 
@@ -33,8 +33,9 @@ fn settings(server: &MariaDbServer) -> SqlSettings {
     }
 }
 
-async fn init(store: &dyn ColdStore) {
+async fn init(store: &Cold) {
     store
+        .partitions
         .raise(&[storage_sql::Raise::by_one(Partition(0), Epoch(0))])
         .await
         .unwrap();
@@ -55,24 +56,24 @@ fn kind(result: Result<(), LandError>) -> ColdKind {
 async fn a_killed_server_is_unwell_and_works_again_after_its_restart() {
     let server = with_args(&[]).await;
     let store = open(&settings(&server)).await.unwrap();
-    init(&*store).await;
-    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    init(&store).await;
+    land_on(&store, 0, ann("1", 1)).await.unwrap();
     server.kill().unwrap();
     for _ in 0..3 {
         assert_eq!(
-            kind(land_on(&*store, 0, ann("2", 2)).await),
+            kind(land_on(&store, 0, ann("2", 2)).await),
             ColdKind::Unwell
         );
         assert_eq!(
-            store.load(&[owner("ann")], 9).await.unwrap_err().kind,
+            store.rows.load(&[owner("ann")], 9).await.unwrap_err().kind,
             ColdKind::Unwell
         );
     }
     let late = open(&settings(&server)).await.unwrap();
     server.restart().await.unwrap();
-    land_on(&*store, 0, ann("2", 2)).await.unwrap();
+    land_on(&store, 0, ann("2", 2)).await.unwrap();
     assert_eq!(
-        late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        late.rows.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         ann("2", 2),
         "a store that was opened in between works too"
     );
@@ -84,7 +85,7 @@ async fn a_schema_that_is_being_upgraded_is_waited_for() {
     let server = with_args(&[]).await;
     let settings = settings(&server);
     let store = open(&settings).await.unwrap();
-    let seen = store.pairing().await.unwrap();
+    let seen = store.database.pairing().await.unwrap();
     let ids = storage_model::SeededIds::new(3);
     let identity = storage_model::Token::draw(&ids);
     let hot = storage_model::Paired {
@@ -102,25 +103,34 @@ async fn a_schema_that_is_being_upgraded_is_waited_for() {
         stamp: storage_model::Stamp(1),
         if_silent: None,
     };
-    assert!(store.pair(&seen, &pair).await.unwrap());
+    assert!(store.database.pair(&seen, &pair).await.unwrap());
     let mut other = sqlx::mysql::MySqlConnection::connect(&server.url())
         .await
         .unwrap();
     let lock = "SELECT GET_LOCK(CONCAT(LEFT(DATABASE(), 12), '/landing_migration'), 0)";
-    for statement in ["DELETE FROM landing_migration WHERE version > 2", lock] {
+    for statement in ["DELETE FROM landing_migration", lock] {
         sqlx::raw_sql(statement).execute(&mut other).await.unwrap();
     }
     let waits = storage_sql::schema_state(&settings).await.unwrap_err();
     assert_eq!(waits.kind, ColdKind::Unwell, "{waits}");
     let late = open(&settings).await.unwrap();
-    assert_eq!(late.pairing().await.unwrap_err().kind, ColdKind::Unwell);
+    assert_eq!(
+        late.database.pairing().await.unwrap_err().kind,
+        ColdKind::Unwell
+    );
     sqlx::raw_sql("DO RELEASE_ALL_LOCKS()")
         .execute(&mut other)
         .await
         .unwrap();
-    assert_eq!(late.pairing().await.unwrap_err().kind, ColdKind::Schema);
+    assert_eq!(
+        late.database.pairing().await.unwrap_err().kind,
+        ColdKind::Schema
+    );
     storage_sql::migrate(&settings).await.unwrap();
-    assert_eq!(late.pairing().await.unwrap().identity, Some(identity));
+    assert_eq!(
+        late.database.pairing().await.unwrap().identity,
+        Some(identity)
+    );
 }
 
 /// H33: after a restart commits may be missing, so the server counts as another one.
@@ -132,10 +142,11 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     };
     let server = MariaDbServer::start(flush(1)).await.unwrap();
     let store = open(&settings(&server)).await.unwrap();
-    let database =
-        async |store: &dyn ColdStore| store.partitions(&[Partition(0)]).await.unwrap()[0].database;
-    let before = database(&*store).await;
-    assert_eq!(store.forgets().await.unwrap(), None);
+    let database = async |store: &Cold| {
+        store.partitions.partitions(&[Partition(0)]).await.unwrap()[0].database
+    };
+    let before = database(&store).await;
+    assert_eq!(store.database.forgets().await.unwrap(), None);
     server
         .sql("SET GLOBAL innodb_flush_log_at_trx_commit = 0")
         .await
@@ -143,18 +154,19 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
     let warned = open(&settings(&server))
         .await
         .unwrap()
+        .database
         .forgets()
         .await
         .unwrap();
     assert!(warned.is_some_and(|why| why.contains("innodb_flush_log_at_trx_commit is 0")));
     server.kill().unwrap();
     server.restart().await.unwrap();
-    let after = database(&*open(&settings(&server)).await.unwrap()).await;
+    let after = database(&open(&settings(&server)).await.unwrap()).await;
     assert_ne!(after, before);
     // The store's old connection is broken. The store may notice that only by its next call.
-    let _ = store.partitions(&[Partition(0)]).await;
+    let _ = store.partitions.partitions(&[Partition(0)]).await;
     assert_eq!(
-        database(&*store).await,
+        database(&store).await,
         after,
         "a store that was open learns it with its next connection"
     );
@@ -169,14 +181,13 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     })
     .await
     .unwrap();
-    init(&*store).await;
+    init(&store).await;
     server.pause().unwrap();
     let late = open(&settings(&server)).await.unwrap();
-    let call = |store: Arc<dyn ColdStore>| async move {
-        store.load(&[owner("ann")], 9).await.unwrap_err().kind
-    };
+    let call =
+        |store: Cold| async move { store.rows.load(&[owner("ann")], 9).await.unwrap_err().kind };
     // If the callers of either store waited one after another, they would take longer than this.
-    let calls = (0..100).flat_map(|_| [call(Arc::clone(&store)), call(Arc::clone(&late))]);
+    let calls = (0..100).flat_map(|_| [call(store.clone()), call(late.clone())]);
     let kinds = tokio::time::timeout(Duration::from_secs(30), futures::future::join_all(calls))
         .await
         .unwrap();
@@ -184,10 +195,10 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     server.resume().unwrap();
     // The server must first work through the connections that were given up in the meantime.
     let lands = async {
-        while let Err(error) = land_on(&*store, 0, ann("1", 1)).await {
+        while let Err(error) = land_on(&store, 0, ann("1", 1)).await {
             assert_eq!(kind(Err(error)), ColdKind::Unwell);
         }
-        while let Err(error) = late.load(&[owner("ann")], 9).await {
+        while let Err(error) = late.rows.load(&[owner("ann")], 9).await {
             assert_eq!(error.kind, ColdKind::Unwell);
         }
     };
@@ -195,7 +206,7 @@ async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
         .await
         .unwrap();
     assert_eq!(
-        late.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+        late.rows.load(&[owner("ann")], 9).await.unwrap()[0].rows,
         ann("1", 1)
     );
 }
@@ -209,21 +220,21 @@ async fn a_server_without_strict_mode_cuts_nothing() {
     ])
     .await;
     let store = open(&settings(&server)).await.unwrap();
-    init(&*store).await;
+    init(&store).await;
     // A column that an operator made shorter than the values.
     server
         .sql("ALTER TABLE storage.landing_rows MODIFY value VARBINARY(4) NOT NULL")
         .await
         .unwrap();
-    match land_on(&*store, 0, ann("12345", 1)).await {
+    match land_on(&store, 0, ann("12345", 1)).await {
         Err(LandError::Refused(fault)) => assert_eq!(fault.code, 1406),
         other => panic!("{other:?}"),
     }
-    land_on(&*store, 0, ann("1234", 1)).await.unwrap();
+    land_on(&store, 0, ann("1234", 1)).await.unwrap();
     // The store also does not fold names that the column's collation treats as equal.
     let names = ["gold", "Gold", "g\u{f6}ld", "gold ", "gold\u{a0}"];
     land_on(
-        &*store,
+        &store,
         0,
         names
             .iter()
@@ -234,7 +245,7 @@ async fn a_server_without_strict_mode_cuts_nothing() {
     .unwrap();
     for (name, loaded) in names
         .iter()
-        .zip(store.load(&names.map(owner), 9).await.unwrap())
+        .zip(store.rows.load(&names.map(owner), 9).await.unwrap())
     {
         assert_eq!(loaded.rows, [live(&owner(name), name, "1", 2)]);
     }
@@ -245,12 +256,12 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
  {
     let server = with_args(&["--max-allowed-packet=1M"]).await;
     let store = open(&settings(&server)).await.unwrap();
-    init(&*store).await;
-    let limit = store.value_bytes_max();
+    init(&store).await;
+    let limit = store.landing.value_bytes_max();
     assert_eq!(limit, 512 << 10);
     for (bytes, fits) in [(limit - 1, true), (limit, true), (limit + 1, false)] {
         let landed = land_on(
-            &*store,
+            &store,
             0,
             vec![live(&owner("ann"), &bytes.to_string(), vec![1; bytes], 1)],
         )
@@ -261,9 +272,9 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
     let rows = (0..1_000)
         .map(|i| live(&owner("bob"), &i.to_string(), vec![1; 5_000], 1))
         .collect();
-    land_on(&*store, 0, rows).await.unwrap();
+    land_on(&store, 0, rows).await.unwrap();
     assert_eq!(
-        store.load(&[owner("bob")], 1_000).await.unwrap()[0]
+        store.rows.load(&[owner("bob")], 1_000).await.unwrap()[0]
             .rows
             .len(),
         1_000
@@ -279,10 +290,10 @@ async fn values_and_batches_at_the_packets_limit_land_or_are_refused_and_never_b
 async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operators_matter() {
     let server = with_args(&[]).await;
     let store = open(&settings(&server)).await.unwrap();
-    init(&*store).await;
+    init(&store).await;
     server.sql("SET GLOBAL read_only = 1").await.unwrap();
     assert_eq!(
-        kind(land_on(&*store, 0, ann("1", 1)).await),
+        kind(land_on(&store, 0, ann("1", 1)).await),
         ColdKind::Unwell
     );
     server
@@ -290,14 +301,14 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
         .await
         .unwrap();
     assert_eq!(
-        kind(land_on(&*store, 0, ann("1", 1)).await),
+        kind(land_on(&store, 0, ann("1", 1)).await),
         ColdKind::Operator
     );
     server
         .sql("RENAME TABLE storage.away TO storage.landing_rows")
         .await
         .unwrap();
-    land_on(&*store, 0, ann("1", 1)).await.unwrap();
+    land_on(&store, 0, ann("1", 1)).await.unwrap();
 }
 
 /// H38: a fault that hits every row is no row's own fault. Otherwise an operator's mistake would
@@ -306,12 +317,12 @@ async fn a_server_that_became_read_only_is_unwell_and_a_missing_table_the_operat
 async fn a_database_that_refuses_every_row_blames_none() {
     let backend = mysql().await;
     let store = open(&backend.settings()).await.unwrap();
-    init(&*store).await;
+    init(&store).await;
     backend
         .sql("ALTER TABLE landing_rows ADD CONSTRAINT mistake CHECK (up_version IS NULL)")
         .await;
     assert_eq!(
-        kind(land_on(&*store, 0, ann("1", 1)).await),
+        kind(land_on(&store, 0, ann("1", 1)).await),
         ColdKind::Operator
     );
     backend
@@ -320,11 +331,11 @@ async fn a_database_that_refuses_every_row_blames_none() {
     backend.poison().await;
     let poison = vec![live(&owner("ann"), "poison", "1", 1)];
     assert!(matches!(
-        land_on(&*store, 0, poison).await,
+        land_on(&store, 0, poison).await,
         Err(LandError::Refused(_))
     ));
-    land_on(&*store, 0, ann("1", 1)).await.unwrap();
-    let owners = store.all_owners(None, 9).await.unwrap();
+    land_on(&store, 0, ann("1", 1)).await.unwrap();
+    let owners = store.rows.all_owners(None, 9).await.unwrap();
     assert_eq!(owners, [owner("ann")], "nothing of the trial is left");
 }
 
@@ -334,14 +345,16 @@ async fn a_database_that_refuses_every_row_blames_none() {
 async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_batch() {
     let server = with_args(&[]).await;
     let store = open(&settings(&server)).await.unwrap();
-    init(&*store).await;
+    init(&store).await;
     for (number, statement) in (1..).zip(["begin", "fence", "upsert", "commit"]) {
         let gate = Arc::new(Gate::before(statement));
-        let held = open_through(&settings(&server), gate.clone())
+        let held = Opening::new(&settings(&server))
+            .through(gate.clone())
+            .open()
             .await
             .unwrap();
         let landing =
-            tokio::spawn(async move { land_on(&*held, 0, ann("refused", 10 * number)).await });
+            tokio::spawn(async move { land_on(&held, 0, ann("refused", 10 * number)).await });
         gate.reached().await;
         server.sql("SET GLOBAL read_only = 1").await.unwrap();
         gate.open();
@@ -351,14 +364,14 @@ async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_bat
             "{statement:?}"
         );
         assert_eq!(
-            kind(land_on(&*store, 0, ann("refused", 10 * number)).await),
+            kind(land_on(&store, 0, ann("refused", 10 * number)).await),
             ColdKind::Unwell
         );
         server.sql("SET GLOBAL read_only = 0").await.unwrap();
         let rows = ann(&number.to_string(), 10 * number - 1);
-        land_on(&*store, 0, rows.clone()).await.unwrap();
+        land_on(&store, 0, rows.clone()).await.unwrap();
         assert_eq!(
-            store.load(&[owner("ann")], 9).await.unwrap()[0].rows,
+            store.rows.load(&[owner("ann")], 9).await.unwrap()[0].rows,
             rows,
             "{statement:?}"
         );
@@ -389,7 +402,7 @@ async fn a_migration_that_was_cut_is_completed_by_the_next_opening() {
         .sql("UPDATE landing_migration SET success = FALSE; DROP TABLE landing_meta")
         .await;
     let store = open(&backend.settings()).await.unwrap();
-    store.pairing().await.unwrap();
+    store.database.pairing().await.unwrap();
 }
 
 /// A database whose hot tier restarts often does not keep the names of all that it had.
@@ -399,19 +412,19 @@ async fn a_hot_tier_without_a_partition_is_forgotten_a_day_after_its_last_use() 
     let store = open(&backend.settings()).await.unwrap();
     let [holds, old, late] = ["holds", "old", "late"].map(HotId::of);
     for hot in [holds, old, late] {
-        store.introduce(hot, "localhost").await.unwrap();
+        store.hot_tiers.introduce(hot, "localhost").await.unwrap();
     }
     let raise = Raise {
         by: holds,
         ..Raise::by_one(Partition(3), Epoch(0))
     };
-    store.raise(&[raise]).await.unwrap();
+    store.partitions.raise(&[raise]).await.unwrap();
     backend
         .sql("UPDATE landing_hot SET seen_at = seen_at - INTERVAL 2 DAY")
         .await;
     // It is about to take partitions.
-    store.introduce(late, "localhost").await.unwrap();
-    let known = store.hot_tiers().await.unwrap();
+    store.hot_tiers.introduce(late, "localhost").await.unwrap();
+    let known = store.hot_tiers.hot_tiers().await.unwrap();
     let mut known: Vec<_> = known.into_iter().map(|known| known.id).collect();
     known.sort_unstable();
     let mut kept = [holds, late];
@@ -428,7 +441,7 @@ async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
         .unwrap();
     let servers = ["one", "other"].map(HotId::of);
     for hot in servers {
-        store.introduce(hot, "localhost").await.unwrap();
+        store.hot_tiers.introduce(hot, "localhost").await.unwrap();
     }
     let url = server.url();
     let name = url.rsplit('/').next().unwrap();
@@ -438,7 +451,7 @@ async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
         for stamp in 1..40 {
             server.sql(&old).await.unwrap();
             let partitions = [first, first + 1].map(Partition);
-            let records = store.partitions(&partitions).await.unwrap();
+            let records = store.partitions.partitions(&partitions).await.unwrap();
             let raises: Vec<_> = (0..2)
                 .map(|at| Raise {
                     above: Epoch(records[at].epoch.0 + at as u64),
@@ -448,7 +461,7 @@ async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
                     ..Raise::by_one(partitions[at], records[at].epoch)
                 })
                 .collect();
-            let raised = store.raise(&raises).await.unwrap();
+            let raised = store.partitions.raise(&raises).await.unwrap();
             assert!(raised.iter().all(|raised| raised.moved));
         }
     };
@@ -465,7 +478,7 @@ async fn the_server_chooses_the_declared_plan_of_each_statement() {
     for rows in [1, 2, 20, 2_000] {
         let backend = mysql().await;
         let store = open(&backend.settings()).await.unwrap();
-        init(&*store).await;
+        init(&store).await;
         let database = backend.url().rsplit('/').next().unwrap().to_owned();
         server()
             .await
@@ -533,7 +546,7 @@ async fn landings_of_different_partitions_do_not_wait_for_leads_of_each_other() 
     let backend = mysql().await;
     let store = open(&backend.settings()).await.unwrap();
     let raises = PARTITIONS.map(|partition| Raise::by_one(partition, Epoch(0)));
-    store.raise(&raises).await.unwrap();
+    store.partitions.raise(&raises).await.unwrap();
     let owners: Vec<Owner> = (0..128).map(|id| owner(&format!("{id:03}"))).collect();
     for partition in PARTITIONS {
         let lead = |owner: &Owner| Lead {
@@ -548,17 +561,19 @@ async fn landings_of_different_partitions_do_not_wait_for_leads_of_each_other() 
                 .collect(),
             ..Batch::default()
         };
-        store.land(&batch).await.unwrap();
+        store.landing.land(&batch).await.unwrap();
     }
     let mut landings = Vec::new();
     let mut gates = Vec::new();
     for partition in PARTITIONS {
         let gate = Arc::new(Gate::before("feed/clear_told_leads"));
-        let held = open_through(&backend.settings(), gate.clone())
+        let held = Opening::new(&backend.settings())
+            .through(gate.clone())
+            .open()
             .await
             .unwrap();
         let batch = telling(partition, &owners);
-        landings.push(tokio::spawn(async move { held.land(&batch).await }));
+        landings.push(tokio::spawn(async move { held.landing.land(&batch).await }));
         gate.reached().await;
         gates.push(gate);
     }
@@ -569,7 +584,7 @@ async fn landings_of_different_partitions_do_not_wait_for_leads_of_each_other() 
         landing.await.unwrap().unwrap();
     }
     for partition in PARTITIONS {
-        assert_eq!(store.leads(partition, Epoch(9)).await.unwrap(), []);
+        assert_eq!(store.events.leads(partition, Epoch(9)).await.unwrap(), []);
     }
 }
 

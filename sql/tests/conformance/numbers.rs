@@ -460,7 +460,7 @@ async fn a_login_that_only_an_administrator_can_mend_is_told_as_that() {
     let url = server.url().replace("storage:secret", "one:few");
     let _held = MySqlConnection::connect(&url).await.unwrap();
     let store = open(&settings(&server, "one")).await.unwrap();
-    let full = store.pairing().await.unwrap_err();
+    let full = store.database.pairing().await.unwrap_err();
     assert!(full.message.contains("max_user_connections"), "{full}");
     assert_eq!(full.kind, ColdKind::Unwell);
 }
@@ -766,7 +766,7 @@ async fn a_server_without_a_connection_left_is_unwell_and_one_that_rejects_the_h
         };
         assert_eq!(number(&error), expected);
         let store = open(&settings).await.unwrap();
-        let full = store.pairing().await.unwrap_err();
+        let full = store.database.pairing().await.unwrap_err();
         assert!(
             full.message.contains(&format!("error {expected}: ")),
             "{full}"

@@ -64,8 +64,12 @@ async fn an_error_of_the_database_names_its_address_and_the_way_out() {
         .await
         .unwrap();
     let told = [
-        away.load(&[owner("ann")], 9).await.unwrap_err().to_string(),
-        match land_on(&*away, 0, gold(1)).await {
+        away.rows
+            .load(&[owner("ann")], 9)
+            .await
+            .unwrap_err()
+            .to_string(),
+        match land_on(&away, 0, gold(1)).await {
             Err(LandError::Cold(error)) => error.to_string(),
             other => panic!("{other:?}"),
         },
@@ -157,7 +161,7 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
     .await
     .unwrap();
     assert_eq!(
-        store.load(&[owner("ann")], 9).await.unwrap_err().kind,
+        store.rows.load(&[owner("ann")], 9).await.unwrap_err().kind,
         ColdKind::Unwell
     );
 }
@@ -182,16 +186,22 @@ async fn what_a_server_sets_for_new_sessions_changes_no_call() {
         .unwrap();
         let (partition, owner) = (Partition(number), owner(&number.to_string()));
         store
+            .partitions
             .raise(&[Raise::by_one(partition, Epoch(0))])
             .await
             .unwrap();
         for version in 1..6 {
             let rows = vec![live(&owner, "gold", "1", version)];
-            land_on(&*store, number, rows.clone())
+            land_on(&store, number, rows.clone())
                 .await
                 .unwrap_or_else(|error| panic!("{set}: {error}"));
             assert_eq!(
-                store.load(std::slice::from_ref(&owner), 9).await.unwrap()[0].rows,
+                store
+                    .rows
+                    .load(std::slice::from_ref(&owner), 9)
+                    .await
+                    .unwrap()[0]
+                    .rows,
                 rows,
                 "{set}"
             );
@@ -228,7 +238,7 @@ async fn a_file_in_no_folder_is_a_settings_error_that_names_both() {
     })
     .await
     .unwrap();
-    store.close().await;
+    store.database.close().await;
     let error = refused(
         &SqlSettings::new(ColdUrl::SqliteFile(inner.clone())),
         ColdKind::Settings,

@@ -279,7 +279,7 @@ impl Core {
             Some(_) => {}
         }
         let copy = [(write.mutation.clone(), std::mem::take(&mut write.loads))];
-        match self.tiers.hot().mutate(&copy).await.pop() {
+        match self.tiers.hot().owners.mutate(&copy).await.pop() {
             Some(answer) => Ok(answer),
             None => no_answer(),
         }

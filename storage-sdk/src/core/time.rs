@@ -45,7 +45,7 @@ impl Core {
     /// Reads the hot tier's time again.
     pub(crate) async fn learn_time(&self) -> Result<()> {
         let asked = Instant::now();
-        self.time.set(asked, self.tiers.hot().time().await?);
+        self.time.set(asked, self.tiers.hot().tier.time().await?);
         Ok(())
     }
 

@@ -113,7 +113,7 @@ impl Changes {
     /// Makes the cursor one of this database. Answers whether it is, which is not known before the
     /// database has a hot tier.
     async fn belong(&mut self) -> Result<bool> {
-        let pairing = self.core.tiers.cold().pairing().await?;
+        let pairing = self.core.tiers.cold().database.pairing().await?;
         let Some(identity) = pairing.identity else {
             return Ok(false);
         };
@@ -123,7 +123,7 @@ impl Changes {
                 pairing.address
             )));
         }
-        let count = self.core.tiers.hot().partition_count();
+        let count = self.core.tiers.hot().partitions.partition_count();
         let partitions = self.cursor.positions().map(|(partition, _)| partition);
         if let Some(unknown) = partitions.max().filter(|last| last.0 >= count) {
             return Err(foreign(format!(
@@ -139,9 +139,9 @@ impl Changes {
         if !self.is_ours {
             self.is_ours = self.belong().await?;
         }
-        let count = self.core.tiers.hot().partition_count();
+        let count = self.core.tiers.hot().partitions.partition_count();
         let all: Vec<Partition> = (0..count).map(Partition).collect();
-        let all = self.core.tiers.cold().feeds(&all).await?;
+        let all = self.core.tiers.cold().events.feeds(&all).await?;
         for ends in &all {
             let Some(after) = self.cursor.of(ends.partition) else {
                 self.cursor.move_to(ends.partition, ends.trimmed);
@@ -179,7 +179,14 @@ impl Changes {
             // Numbers go on over epochs. So the feed gave this number in an earlier epoch.
             return after.number > 0;
         }
-        let peeked = self.core.tiers.hot().peek(&[ends.partition]).await.pop();
+        let peeked = self
+            .core
+            .tiers
+            .hot()
+            .partitions
+            .peek(&[ends.partition])
+            .await
+            .pop();
         // A change of the epoch moves the end of the hot tier without a note. While it is away, nobody
         // knows.
         peeked.is_some_and(|peek| {
@@ -192,11 +199,11 @@ impl Changes {
     /// The next events of a partition that has some.
     async fn read_one(&self, partition: Partition, after: Position) -> Result<Vec<Event>> {
         let cold = self.core.tiers.cold();
-        let events = cold.events(partition, after, EVENTS).await?;
+        let events = cold.events.events(partition, after, EVENTS).await?;
         if events.first().is_some_and(|next| next.follows(after)) {
             return Ok(events);
         }
-        let now = cold.feeds(&[partition]).await?;
+        let now = cold.events.feeds(&[partition]).await?;
         Err(missed(after, events.first(), now.first()))
     }
 }

@@ -73,7 +73,7 @@ impl Live {
         };
         // The reader begins here. Notes of later writes are returned.
         live.try_next().await?;
-        let pairing = core.while_open(async { Ok(core.tiers.hot().pairing().await?) });
+        let pairing = core.while_open(async { Ok(core.tiers.hot().tier.pairing().await?) });
         live.database = pairing.await?.paired.map(|paired| paired.database);
         Ok(live)
     }
@@ -178,7 +178,7 @@ async fn is_kept(core: &Core, partition: Partition, place: Position) -> Result<b
         return Ok(true);
     }
     // While nobody knows, the reader reads again.
-    let landed = core.tiers.cold().events(partition, before, 1).await;
+    let landed = core.tiers.cold().events.events(partition, before, 1).await;
     Ok(landed.unwrap_or_default().first().is_some_and(is_it))
 }
 
@@ -199,7 +199,12 @@ async fn add_landed(
     };
     let (mut landed, mut bytes, mut place) = (Vec::new(), 0_usize, after);
     while place.number < end && landed.len() < LANDED_MAX && bytes < bytes_max {
-        let read = core.tiers.cold().events(partition, place, LANDED).await;
+        let read = core
+            .tiers
+            .cold()
+            .events
+            .events(partition, place, LANDED)
+            .await;
         let read = read.unwrap_or_default();
         let Some(last) = read.last() else {
             break;

@@ -42,10 +42,11 @@ impl Unlanded {
 /// The notes of a partition behind a place.
 pub(super) async fn notes(core: &Core, partition: Partition, after: Position) -> Result<Notes> {
     let hot = core.tiers.hot();
-    match hot.notes(partition, after, BOUND).await {
+    match hot.feed.notes(partition, after, BOUND).await {
         Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {
             core.tiers.prepare_for_call(partition).await?;
-            hot.notes(partition, after, BOUND)
+            hot.feed
+                .notes(partition, after, BOUND)
                 .await
                 .map_err(Error::from)
         }

@@ -238,6 +238,7 @@ impl ByteOwner {
                 .core()
                 .tiers
                 .hot()
+                .sessions
                 .sessions_of(std::slice::from_ref(self.owner()))
                 .await
                 .pop();

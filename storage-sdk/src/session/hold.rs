@@ -78,7 +78,7 @@ impl Hold {
             acked: version,
             ..Known::default()
         };
-        let partition = owner.partition(core.tiers.hot().partition_count());
+        let partition = owner.partition(core.tiers.hot().partitions.partition_count());
         Arc::new(Self {
             core: Arc::clone(core),
             owner,

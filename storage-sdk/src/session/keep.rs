@@ -68,7 +68,7 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
         return Ok(());
     }
     // This names the tier that is away, if there is one.
-    let partitions: Vec<Partition> = (0..core.tiers.hot().partition_count())
+    let partitions: Vec<Partition> = (0..core.tiers.hot().partitions.partition_count())
         .map(Partition)
         .collect();
     prepare(core, &partitions).await?;
@@ -154,7 +154,14 @@ async fn beats_of(
 /// The beats of a partition. An unprepared partition is prepared and asked once more.
 async fn beats_in(core: &Core, partition: Partition, raise: Option<(OpId, u64)>) -> Option<Beats> {
     for _ in 0..2 {
-        match core.tiers.hot().beat(&[partition], raise).await.pop()? {
+        match core
+            .tiers
+            .hot()
+            .holders
+            .beat(&[partition], raise)
+            .await
+            .pop()?
+        {
             Ok(beats) => return Some(beats),
             Err(error) => {
                 if let Err(error) = core.tiers.prepare_after(error).await {
@@ -171,7 +178,9 @@ impl Pulse {
     async fn beat(&mut self, core: &Arc<Core>) {
         self.number += 1;
         let hot = core.tiers.hot();
-        let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
+        let partitions: Vec<Partition> = (0..hot.partitions.partition_count())
+            .map(Partition)
+            .collect();
         // ORDER: before the beat is sent. The lease counts from this moment.
         let sent = Instant::now();
         let beats = beats_of(core, &partitions, Some((core.holder.id, self.number))).await;
@@ -187,7 +196,7 @@ impl Pulse {
 
     /// Reports the verdict of these beats about other holders.
     async fn judge(&mut self, core: &Core, beats: &[(Partition, Beats)]) {
-        let (hot, own, now) = (core.tiers.hot().as_ref(), core.holder.id, Instant::now());
+        let (hot, own, now) = (core.tiers.hot(), core.holder.id, Instant::now());
         let verdicts: Vec<_> = beats
             .iter()
             .map(|(partition, beats)| (*partition, self.leases.see(*partition, beats, now)))
@@ -195,7 +204,7 @@ impl Pulse {
         let said = verdicts.into_iter().map(|(partition, verdict)| async move {
             if let Ok(Err(error)) = timeout(
                 core.holder.lease / BEATS,
-                verdict.say(hot, partition, Some(own)),
+                verdict.say(hot.holders.as_ref(), partition, Some(own)),
             )
             .await
             {
@@ -267,11 +276,13 @@ async fn listen(core: Weak<Core>) {
 /// Reads the requests for owners, and saves the requested sessions.
 async fn hear(core: &Arc<Core>) {
     let hot = core.tiers.hot();
-    let partitions: Vec<Partition> = (0..hot.partition_count()).map(Partition).collect();
+    let partitions: Vec<Partition> = (0..hot.partitions.partition_count())
+        .map(Partition)
+        .collect();
     let holds = core.holder.open();
     for (partition, asked) in partitions
         .iter()
-        .zip(hot.asked(&partitions, core.holder.id).await)
+        .zip(hot.holders.asked(&partitions, core.holder.id).await)
     {
         let Ok(asked) = asked else { continue };
         let mut by: BTreeMap<OpId, Asked> = asked
@@ -337,7 +348,7 @@ async fn upkeep(core: Weak<Core>) {
             // A hanging node must not delay the saves.
             let _ = timeout(strong.holder.lease / BEATS, sweep(&strong, swept.0)).await;
             swept = (
-                Partition((swept.0.0 + 1) % strong.tiers.hot().partition_count().max(1)),
+                Partition((swept.0.0 + 1) % strong.tiers.hot().partitions.partition_count().max(1)),
                 Instant::now(),
             );
         }
@@ -361,14 +372,14 @@ async fn claim(suspect: Vec<Arc<Hold>>) {
 /// does not know. Their opening arrived late, or their end was forgotten.
 async fn sweep(core: &Arc<Core>, partition: Partition) {
     let hot = core.tiers.hot();
-    let Ok(held) = hot.held_by(partition, core.holder.id).await else {
+    let Ok(held) = hot.holders.held_by(partition, core.holder.id).await else {
         return;
     };
     for (owner, fence) in held {
         // ORDER: after the answer of the hot tier. This process knows a session before its opening
         // is sent.
         if !core.holder.knows(fence.token) {
-            let ended = hot.close_session(&owner, fence).await;
+            let ended = hot.sessions.close_session(&owner, fence).await;
             tracing::info!(%owner, ended = ended.is_ok(), "a session that this process does not know is ended");
         }
     }

@@ -86,7 +86,7 @@ impl Core {
             refused => {
                 let hot = self.tiers.hot();
                 let given_back = self
-                    .ask_hot(until, || hot.close_session(owner, fence))
+                    .ask_hot(until, || hot.sessions.close_session(owner, fence))
                     .await;
                 refused?;
                 given_back?;
@@ -177,7 +177,7 @@ impl Opening<'_> {
             deadline: core.expiry(left),
             load,
         };
-        core.ask_hot(Instant::now() + left, || hot.open_session(&open))
+        core.ask_hot(Instant::now() + left, || hot.sessions.open_session(&open))
             .await
     }
 
@@ -260,7 +260,9 @@ impl Opening<'_> {
         let (hot, name) = (self.core.tiers.hot(), &self.core.holder.name);
         let ask = self.core.ids.next();
         self.core
-            .ask_hot(self.until, || hot.ask_session(self.owner, fence, ask, name))
+            .ask_hot(self.until, || {
+                hot.sessions.ask_session(self.owner, fence, ask, name)
+            })
             .await?;
         if self.asked.is_none_or(|(asked, _)| asked != fence) {
             self.poll = POLL_MIN;

@@ -34,7 +34,10 @@ impl Hold {
             acked: known.acked,
         };
         let until = Instant::now() + core.deadline;
-        let (epoch, begun) = match core.ask_hot(until, || hot.claim_session(&claim)).await? {
+        let (epoch, begun) = match core
+            .ask_hot(until, || hot.sessions.claim_session(&claim))
+            .await?
+        {
             Claimed::Yes {
                 epoch,
                 graced: true,
@@ -125,6 +128,7 @@ impl Hold {
             .core
             .tiers
             .hot()
+            .sessions
             .close_session(&self.owner, self.fence)
             .await
         {

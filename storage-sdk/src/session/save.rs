@@ -231,7 +231,9 @@ impl Hold {
             let hot = self.core.tiers.hot();
             let was_there = self
                 .core
-                .ask_hot(until, || hot.close_session(&self.owner, self.fence))
+                .ask_hot(until, || {
+                    hot.sessions.close_session(&self.owner, self.fence)
+                })
                 .await?;
             if was_there && is_confirmed() {
                 self.ended();

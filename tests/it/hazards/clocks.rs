@@ -45,7 +45,7 @@ async fn a_drain_waits_for_marks_from_before_the_clock_was_set_back_and_not_for_
     let drain = async {
         let worker = stack.worker();
         let left = drained(
-            stack.storage.tiers().hot().as_ref(),
+            stack.storage.tiers().hot(),
             Instant::now() + Duration::from_secs(60),
             |_| {},
         )

@@ -10,7 +10,7 @@ use storage_sdk::{Error, Kind, Outcome};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::{land_on, live, owner};
-use storage_sql::{ColdKind, LandError, open, open_through};
+use storage_sql::{ColdKind, LandError, Opening, open};
 use storage_tests::stack::bounded;
 use storage_tests::{Proxy, Stack, World, rows, stack, until};
 
@@ -271,6 +271,7 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
     let (proxy, url) = proxied(&world.database).await?;
     let direct = open(&world.settings.sql).await?;
     direct
+        .partitions
         .raise(&[storage_sql::Raise::by_one(
             storage_model::Partition(0),
             storage_model::Epoch(0),
@@ -284,10 +285,10 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
         ..SqlSettings::new(url.parse()?)
     };
     let gate = Arc::new(Gate::before(statement));
-    let store = open_through(&settings, gate.clone()).await?;
+    let store = Opening::new(&settings).through(gate.clone()).open().await?;
     let row = |value: &str, version| vec![live(&owner("ann"), "gold", value.to_owned(), version)];
     let dead = tokio::spawn(async move {
-        land_on(&*store, 0, vec![live(&owner("ann"), "gold", "old", 5)]).await
+        land_on(&store, 0, vec![live(&owner("ann"), "gold", "old", 5)]).await
     });
     gate.reached().await;
     proxy.hold_open_ones();
@@ -296,7 +297,7 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
         anyhow::bail!("{statement}: it did not fail")
     };
     assert_eq!(error.kind, ColdKind::Unwell, "{statement}: {error}");
-    let repeat = async || Ok(land_on(&*direct, 0, row("new", 6)).await.is_ok());
+    let repeat = async || Ok(land_on(&direct, 0, row("new", 6)).await.is_ok());
     until(&format!("another link lands after {statement}"), repeat).await?;
     let passed = proxy.bytes();
     proxy.let_go();
@@ -305,7 +306,7 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
         async || Ok(proxy.bytes() > passed),
     )
     .await?;
-    let loaded = direct.load(&[owner("ann")], 9).await?;
+    let loaded = direct.rows.load(&[owner("ann")], 9).await?;
     assert_eq!(
         loaded.first().map(|loaded| loaded.rows.clone()),
         Some(row("new", 6)),

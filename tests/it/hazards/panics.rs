@@ -7,14 +7,14 @@ use std::time::Duration;
 use anyhow::Result;
 use async_trait::async_trait;
 use storage_config::Settings;
-use storage_dirty::RedisStore;
 use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept};
+use storage_dirty::{Hot, RedisStore};
 use storage_landing::LandingWorker;
 use storage_model::RandomIds;
 use storage_sdk::{Kind, Storage};
 use storage_servers::RedisServer;
-use storage_sql::{open, open_through};
+use storage_sql::{Opening, open};
 use storage_tests::{Stack, World, rows, stack, until};
 use storage_tiers::Tiers;
 
@@ -74,8 +74,11 @@ async fn a_worker_that_panics_at_each_of_its_steps_goes_on_and_loses_nothing() -
     let once = Arc::new(Once::default());
     let hooks = Hooks::intercept(once.clone());
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
-    let cold = open_through(&settings.sql, once.clone()).await?;
-    let tiers = Tiers::new(Arc::new(hot), cold, 1_000);
+    let cold = Opening::new(&settings.sql)
+        .through(once.clone())
+        .open()
+        .await?;
+    let tiers = Tiers::new(Hot::of(&Arc::new(hot)), cold, 1_000);
     let mut landing = settings.landing.clone();
     landing.backoff_max = Duration::from_millis(100);
     let worker = LandingWorker::new(tiers, &landing, &settings.sessions, &RandomIds);
@@ -168,8 +171,11 @@ async fn a_batch_that_panics_each_time_is_cut_by_partitions_as_one_that_fails_is
             .await?;
     }
     let crowded = Arc::new(Crowded::default());
-    let cold = open_through(&stack.settings.sql, crowded.clone()).await?;
-    let tiers = Tiers::new(Arc::clone(stack.storage.tiers().hot()), cold, 1_000);
+    let cold = Opening::new(&stack.settings.sql)
+        .through(crowded.clone())
+        .open()
+        .await?;
+    let tiers = Tiers::new(stack.storage.tiers().hot().clone(), cold, 1_000);
     let Settings {
         landing, sessions, ..
     } = &stack.settings;
@@ -192,7 +198,10 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     settings.landing.interval = Duration::from_millis(20);
     settings.landing.backoff_max = Duration::from_millis(200);
     let once = Arc::new(Once::default());
-    let cold = open_through(&settings.sql, once.clone()).await?;
+    let cold = Opening::new(&settings.sql)
+        .through(once.clone())
+        .open()
+        .await?;
     let storage = Storage::builder(settings.clone()).cold(cold).open().await?;
     let ann = storage
         .world("game", "eu")?
@@ -224,7 +233,7 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
     );
     let again = open(&settings.sql).await?;
     assert_eq!(
-        again.load(&[ann.owner().clone()], 9).await?[0].rows[0]
+        again.rows.load(&[ann.owner().clone()], 9).await?[0].rows[0]
             .cell
             .value(),
         b"19"
@@ -236,7 +245,9 @@ async fn the_embedded_mode_lands_on_after_its_landing_task_panicked() -> Result<
 async fn opened(settings: Settings, gate: Arc<Once>) -> Result<Storage> {
     let hooks = Hooks::intercept(gate);
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
-    let storage = Storage::builder(settings).hot(Arc::new(hot)).open();
+    let storage = Storage::builder(settings)
+        .hot(Hot::of(&Arc::new(hot)))
+        .open();
     Ok(storage.await?)
 }
 
@@ -313,7 +324,10 @@ async fn a_load_that_panics_fails_its_own_callers_alone_and_is_counted() -> Resu
     let folder = tempfile::tempdir()?;
     let settings = Settings::embedded(folder.path().join("game.db"));
     let once = Arc::new(Once::default());
-    let cold = open_through(&settings.sql, once.clone()).await?;
+    let cold = Opening::new(&settings.sql)
+        .through(once.clone())
+        .open()
+        .await?;
     let storage = Storage::builder(settings)
         .cold(cold)
         .landing(false)

@@ -14,7 +14,7 @@ async fn a_worker_that_lacks_a_needed_hook_claims_nothing_until_it_is_switched_o
     let cold = storage_sql::open(&stack.settings.sql).await?;
     let listed = program(&config, &["hooks"]).await?;
     assert_eq!(text(&listed.stdout), "landings need no hook\n");
-    cold.define("index", true).await?;
+    cold.hooks.define("index", true).await?;
     let holders = async || -> Result<usize> {
         let partitions = stack.backlog().await?.partitions;
         let held = partitions.iter().filter(|(_, peek)| peek.holder.is_some());
@@ -38,7 +38,7 @@ async fn a_worker_that_lacks_a_needed_hook_claims_nothing_until_it_is_switched_o
     stack.landed().await?;
     assert_eq!(rows(&stack.database).await?.len(), 1);
 
-    cold.define("index", true).await?;
+    cold.hooks.define("index", true).await?;
     until("the worker gives all partitions back", async || {
         Ok(holders().await? == 0)
     })

@@ -42,7 +42,7 @@ async fn hot(storage: &Storage) -> Result<Vec<Owner>> {
             .collect();
         for (owner, read) in owners
             .into_iter()
-            .zip(storage.tiers().hot().read(&reads).await)
+            .zip(storage.tiers().hot().owners.read(&reads).await)
         {
             hot.extend(read?.header.map(|_| owner));
         }
@@ -51,7 +51,13 @@ async fn hot(storage: &Storage) -> Result<Vec<Owner>> {
 }
 
 async fn evict_all(storage: &Storage) -> Result<()> {
-    for evicted in storage.tiers().hot().evict(&hot(storage).await?).await {
+    for evicted in storage
+        .tiers()
+        .hot()
+        .owners
+        .evict(&hot(storage).await?)
+        .await
+    {
         assert_eq!(evicted?, Evicted::Gone);
     }
     Ok(())

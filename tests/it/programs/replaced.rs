@@ -117,11 +117,14 @@ async fn adopt_reports_and_takes_a_single_partition_that_another_redis_has() -> 
     {
         let before = tiers(&world.settings).await?;
         before.belong().await?;
-        let all: Vec<_> = (0..before.hot().partition_count()).map(Partition).collect();
+        let all: Vec<_> = (0..before.hot().partitions.partition_count())
+            .map(Partition)
+            .collect();
         before.prepare(&all).await?;
-        let seen = before.cold().partitions(&[at]).await?[0];
+        let seen = before.cold().partitions.partitions(&[at]).await?[0];
         before
             .cold()
+            .hot_tiers
             .introduce(other, "another.example.com:6379")
             .await?;
         let raise = Raise {
@@ -130,13 +133,13 @@ async fn adopt_reports_and_takes_a_single_partition_that_another_redis_has() -> 
             stamp: Stamp(7),
             ..Raise::by_one(at, seen.epoch)
         };
-        before.cold().raise(&[raise]).await?;
+        before.cold().partitions.raise(&[raise]).await?;
     }
     restart(&redis).await?;
     let now = tiers(&world.settings).await?;
     now.prepare(&[Partition(0)]).await?;
     // That server is used, and this one has all other partitions.
-    now.cold().touch(&[other]).await?;
+    now.cold().hot_tiers.touch(&[other]).await?;
     let compared = now.compare_only().await;
     assert!(
         matches!(compared, Err(TierError::Behind(_))),
@@ -151,7 +154,7 @@ async fn adopt_reports_and_takes_a_single_partition_that_another_redis_has() -> 
     }
     let again = program(&settings, &["adopt"]).await?;
     assert!(text(&again.stdout).contains("nothing to adopt"));
-    let here = HotId::of(&now.hot().pairing().await?.incarnation);
+    let here = HotId::of(&now.hot().tier.pairing().await?.incarnation);
     let stack = Stack::with(world).await?;
     let taken = places(&stack).await?;
     assert!(taken.values().all(|place| place.0 == here), "{taken:?}");

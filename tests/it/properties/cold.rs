@@ -5,7 +5,6 @@
     reason = "a test that can't go on fails"
 )]
 
-use std::sync::Arc;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -14,7 +13,7 @@ use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state
 use storage_config::SqlSettings;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Row, Scope, Stamp, Version};
 use storage_servers::{MariaDbOptions, MariaDbServer};
-use storage_sql::{Batch, ColdStore, Fence, LandError, PartitionRecord, Raise};
+use storage_sql::{Batch, Cold, Fence, LandError, PartitionRecord, Raise};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -110,7 +109,7 @@ impl ReferenceStateMachine for Calls {
 /// them.
 struct Shared {
     runtime: Runtime,
-    stores: [Arc<dyn ColdStore>; 2],
+    stores: [Cold; 2],
     _mariadb: MariaDbServer,
     _folder: TempDir,
 }
@@ -195,22 +194,25 @@ impl Pair {
     }
 
     /// The answer of one engine, as text.
-    async fn answer(&self, store: &dyn ColdStore, step: &Step) -> String {
+    async fn answer(&self, store: &Cold, step: &Step) -> String {
         match step {
-            Step::Land { rows, fences } => match store.land(&self.batch(rows, fences)).await {
-                Err(LandError::Cold(error)) => panic!("{error}"),
-                landed => format!("{landed:?}"),
-            },
+            Step::Land { rows, fences } => {
+                match store.landing.land(&self.batch(rows, fences)).await {
+                    Err(LandError::Cold(error)) => panic!("{error}"),
+                    landed => format!("{landed:?}"),
+                }
+            }
             Step::Load { owners, rows_max } => {
                 let owners: Vec<Owner> = owners.iter().map(|owner| self.owner(*owner)).collect();
                 format!(
                     "{:?}",
-                    store.load(&owners, *rows_max).await.expect("a load")
+                    store.rows.load(&owners, *rows_max).await.expect("a load")
                 )
             }
             Step::LoadFields { owner, fields } => {
                 let fields: Vec<Field> = fields.iter().map(|field| field_of(field)).collect();
                 let mut rows = store
+                    .rows
                     .load_fields(&self.owner(*owner), &fields)
                     .await
                     .expect("a load");
@@ -221,6 +223,7 @@ impl Pair {
                 format!(
                     "{:?}",
                     store
+                        .rows
                         .load_newest(&self.owner(*owner))
                         .await
                         .expect("a load")
@@ -235,6 +238,7 @@ impl Pair {
                 format!(
                     "{:?}",
                     store
+                        .rows
                         .owners(&self.scope, logic_type, after.as_ref(), *limit)
                         .await
                         .expect("owners")
@@ -245,14 +249,20 @@ impl Pair {
                     .iter()
                     .map(|partition| self.partition(*partition))
                     .collect();
-                told(&store.partitions(&partitions).await.expect("records"))
+                told(
+                    &store
+                        .partitions
+                        .partitions(&partitions)
+                        .await
+                        .expect("records"),
+                )
             }
             Step::Raise { seen } => {
                 let raise = |(partition, epoch): &(u32, u64)| {
                     Raise::by_one(self.partition(*partition), Epoch(*epoch))
                 };
                 let raises: Vec<_> = seen.iter().map(raise).collect();
-                let raised = store.raise(&raises).await.expect("records");
+                let raised = store.partitions.raise(&raises).await.expect("records");
                 let moved: Vec<bool> = raised.iter().map(|raised| raised.moved).collect();
                 let records: Vec<PartitionRecord> =
                     raised.iter().map(|raised| raised.record).collect();
@@ -269,8 +279,8 @@ impl Pair {
         } = shared();
         let answers = async {
             (
-                self.answer(sqlite.as_ref(), step).await,
-                self.answer(mariadb.as_ref(), step).await,
+                self.answer(sqlite, step).await,
+                self.answer(mariadb, step).await,
             )
         };
         let (sqlite, mariadb) = runtime.block_on(answers);

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{
-    Adopt, Collected, Entry, Fault, Fields, Filled, HotStore, LandedRow, Load, Lock, Mutated, Read,
+    Adopt, Collected, Entry, Fault, Fields, Filled, Hot, LandedRow, Load, Lock, Mutated, Read,
     Refusal, Reject, Rejected, Settle, Snapshot, SnapshotId,
 };
 use storage_model::{
@@ -18,7 +18,7 @@ use super::words::Words;
 
 /// An engine, and a cold tier of its own.
 pub(super) struct Engine {
-    store: Box<dyn HotStore>,
+    store: Hot,
     words: Words,
     last_of: BTreeMap<Owner, Version>,
     rows: BTreeMap<(Owner, Field), (Cell, Version)>,
@@ -46,8 +46,8 @@ fn lock() -> Lock {
 
 impl Engine {
     /// A fresh engine with two partitions, both adopted.
-    pub(super) async fn new(store: Box<dyn HotStore>) -> Self {
-        assert_eq!(store.partition_count(), PARTITIONS);
+    pub(super) async fn new(store: Hot) -> Self {
+        assert_eq!(store.partitions.partition_count(), PARTITIONS);
         let engine = Self {
             store,
             words: Words::default(),
@@ -75,6 +75,7 @@ impl Engine {
                 let (owner, deadline) = (
                     owner(*number),
                     self.store
+                        .tier
                         .time()
                         .await
                         .expect("the time")
@@ -122,6 +123,7 @@ impl Engine {
                 let owner = owner(*number);
                 let read = self
                     .store
+                    .owners
                     .read(&[Read {
                         owner: owner.clone(),
                         fields,
@@ -142,6 +144,7 @@ impl Engine {
             {
                 Some(load) => match self
                     .store
+                    .owners
                     .fill(std::slice::from_ref(load))
                     .await
                     .remove(0)
@@ -155,7 +158,10 @@ impl Engine {
                 None => "nothing was observed".to_owned(),
             },
             Step::Evict { owner: number } => {
-                format!("{:?}", self.store.evict(&[owner(*number)]).await.remove(0))
+                format!(
+                    "{:?}",
+                    self.store.owners.evict(&[owner(*number)]).await.remove(0)
+                )
             }
             Step::Land { partition, to } => self.land(Partition(*partition), *to).await,
             Step::Adopt { partition, rewound } => self.adopt(Partition(*partition), *rewound).await,
@@ -177,6 +183,7 @@ impl Engine {
         for partition in 0..PARTITIONS {
             let peek = self
                 .store
+                .partitions
                 .peek(&[Partition(partition)])
                 .await
                 .remove(0)
@@ -189,6 +196,7 @@ impl Engine {
     async fn mutate(&mut self, mutation: Mutation) -> String {
         let first = self
             .store
+            .owners
             .mutate(&[(mutation.clone(), Vec::new())])
             .await
             .remove(0)
@@ -203,6 +211,7 @@ impl Engine {
         let told = self.words.observed(&mutation.owner, observed);
         let second = self
             .store
+            .owners
             .mutate(&[(mutation.clone(), vec![load])])
             .await
             .remove(0)
@@ -241,6 +250,7 @@ impl Engine {
     async fn observe(&self, owner: &Owner) -> Load {
         let observed = self
             .store
+            .owners
             .observe(std::slice::from_ref(owner))
             .await
             .remove(0)
@@ -260,12 +270,14 @@ impl Engine {
     async fn land(&mut self, partition: Partition, to: LandTo) -> String {
         assert_eq!(
             self.store
+                .partitions
                 .lock(&[partition], &lock(), Duration::from_secs(3_600))
                 .await,
             [Ok(true)]
         );
         let snapshot = self
             .store
+            .marks
             .snapshot(partition, &lock())
             .await
             .expect("a snapshot");
@@ -275,6 +287,7 @@ impl Engine {
         {
             let mut entries = self
                 .store
+                .marks
                 .scan(partition, storage_dirty::Map::Snapshot, 0, 1_000)
                 .await
                 .expect("a page")
@@ -283,6 +296,7 @@ impl Engine {
             told += &self.land_entries(partition, number, entries, to).await;
         }
         self.store
+            .partitions
             .unlock(&[partition], &lock())
             .await
             .remove(0)
@@ -310,6 +324,7 @@ impl Engine {
             .collect();
         let collected = self
             .store
+            .marks
             .collect(partition, &wanted, None)
             .await
             .expect("values");
@@ -347,7 +362,7 @@ impl Engine {
         };
         format!(
             "{told}, {:?}",
-            self.store.settle(&settle).await.expect("a settle")
+            self.store.marks.settle(&settle).await.expect("a settle")
         )
     }
 
@@ -418,9 +433,10 @@ impl Engine {
             probation: true,
             rejected: rejected.collect(),
         };
-        self.store.reject(&reject).await.expect("a reject");
+        self.store.marks.reject(&reject).await.expect("a reject");
         let mut errors = self
             .store
+            .marks
             .errors(partition, 0, 1_000)
             .await
             .expect("a page")
@@ -439,6 +455,7 @@ impl Engine {
     async fn adopt(&self, partition: Partition, rewound: bool) -> String {
         let seen = self
             .store
+            .partitions
             .partition_states(&[partition])
             .await
             .remove(0)
@@ -466,6 +483,6 @@ impl Engine {
             feed: storage_model::Position::ZERO,
             database: None,
         };
-        format!("{:?}", self.store.adopt(&[adopt]).await)
+        format!("{:?}", self.store.partitions.adopt(&[adopt]).await)
     }
 }

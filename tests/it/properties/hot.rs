@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use proptest::prelude::*;
 use proptest_state_machine::{ReferenceStateMachine, StateMachineTest, prop_state_machine};
 use storage_config::{HotSettings, RedisSettings};
-use storage_dirty::{MemoryStore, RedisStore};
+use storage_dirty::{Hot, MemoryStore, RedisStore};
 use storage_model::{ManualClock, Timestamp};
 use storage_servers::RedisServer;
 use tokio::runtime::Runtime;
@@ -120,8 +120,8 @@ impl StateMachineTest for Pair {
         let memory = MemoryStore::new(&settings, &hot, clock);
         let (memory, redis) = runtime.block_on(async {
             (
-                Engine::new(Box::new(memory)).await,
-                Engine::new(Box::new(redis)).await,
+                Engine::new(Hot::of(&Arc::new(memory))).await,
+                Engine::new(Hot::of(&Arc::new(redis))).await,
             )
         });
         Self { memory, redis }

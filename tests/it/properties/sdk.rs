@@ -258,12 +258,7 @@ impl Sdk {
         let worker = LandingWorker::new(tiers, &landing, &sessions, &RandomIds);
         let landed = async {
             let hot = self.storage.tiers().hot();
-            while Backlog::read(hot.as_ref())
-                .await
-                .expect("a backlog")
-                .marks()
-                > 0
-            {
+            while Backlog::read(hot).await.expect("a backlog").marks() > 0 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
             }
         };

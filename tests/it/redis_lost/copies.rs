@@ -63,8 +63,10 @@ pub(crate) async fn landed(stack: &Stack) -> Result<u64> {
 /// The hot tier of each partition, with the epoch.
 pub(crate) async fn places(stack: &Stack) -> Result<BTreeMap<Partition, (HotId, Epoch)>> {
     let tiers = stack.storage.tiers();
-    let all: Vec<_> = (0..tiers.hot().partition_count()).map(Partition).collect();
-    let records = tiers.cold().partitions(&all).await?;
+    let all: Vec<_> = (0..tiers.hot().partitions.partition_count())
+        .map(Partition)
+        .collect();
+    let records = tiers.cold().partitions.partitions(&all).await?;
     Ok(records
         .into_iter()
         .map(|record| (record.partition, (record.hot, record.epoch)))
@@ -215,7 +217,7 @@ async fn a_copy_that_has_everything_takes_all_partitions_in_one_step() -> Result
     copy(&first, &second).await?;
     let copied = tiers(&moved(&stack, &second)?.settings).await?;
     copied.prepare(&[Partition(0)]).await?;
-    let here = HotId::of(&copied.hot().pairing().await?.incarnation);
+    let here = HotId::of(&copied.hot().tier.pairing().await?.incarnation);
     let taken = places(&stack).await?;
     assert!(
         taken.values().all(|place| *place == (here, Epoch(2))),

@@ -57,6 +57,7 @@ async fn a_partition_whose_record_was_deleted_is_rebuilt_before_it_is_written_ag
         .storage
         .tiers()
         .hot()
+        .partitions
         .partition_states(&partitions)
         .await
     {

@@ -14,8 +14,11 @@ use super::load::Load;
 /// The generation of each partition. It rises when the hot tier came back older.
 async fn generations(stack: &Stack) -> Result<Vec<Epoch>> {
     let hot = stack.storage.tiers().hot();
-    let partitions: Vec<_> = (0..hot.partition_count()).map(Partition).collect();
+    let partitions: Vec<_> = (0..hot.partitions.partition_count())
+        .map(Partition)
+        .collect();
     let states = hot
+        .partitions
         .partition_states(&partitions)
         .await
         .into_iter()

@@ -90,7 +90,14 @@ async fn sentinels_that_split_leave_one_lander() -> Result<()> {
     play_on(&late, &mut added).await?;
     refused(&alone, &mut on_old).await?;
     let incarnation = async |stack: &Stack| -> Result<String> {
-        Ok(stack.storage.tiers().hot().pairing().await?.incarnation)
+        Ok(stack
+            .storage
+            .tiers()
+            .hot()
+            .tier
+            .pairing()
+            .await?
+            .incarnation)
     };
     let now = incarnation(&late).await?;
     until("a program that is refused asks Sentinels", async || {

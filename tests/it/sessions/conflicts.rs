@@ -301,6 +301,7 @@ async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let hot = one.tiers().hot();
     let holder = hot
+        .sessions
         .sessions_of(std::slice::from_ref(mine.owner()))
         .await
         .remove(0)?
@@ -312,10 +313,10 @@ async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
         holder,
         name: "one".to_owned(),
         takes: None,
-        deadline: hot.time().await?.plus(LONG),
+        deadline: hot.tier.time().await?.plus(LONG),
         load: None,
     };
-    if let Opened::Load(_) = hot.open_session(&late).await? {
+    if let Opened::Load(_) = hot.sessions.open_session(&late).await? {
         late.load = one
             .tiers()
             .load(other.owner())
@@ -323,7 +324,7 @@ async fn a_session_that_nobody_has_is_ended(rig: &Rig) -> Result<()> {
             .map(|full| full.load.clone());
     }
     assert!(matches!(
-        hot.open_session(&late).await?,
+        hot.sessions.open_session(&late).await?,
         Opened::Open { .. }
     ));
     until("the sweep has ended it", async || {

@@ -311,6 +311,7 @@ async fn a_save_can_wait_until_it_has_landed(rig: &Rig) -> Result<()> {
     let loaded = one
         .tiers()
         .cold()
+        .rows
         .load(std::slice::from_ref(owner(&one)?.owner()), 9)
         .await?;
     assert_eq!(

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
-use storage_dirty::HotStore;
+use storage_dirty::Hot;
 use storage_dirty::memory::MemoryStore;
 use storage_model::SystemClock;
 use storage_sdk::{
@@ -112,7 +112,7 @@ impl Rig {
         Ok(match self {
             Self::Redis { .. } => Storage::open(settings).await?,
             Self::Memory { hot, .. } => {
-                let hot = Arc::clone(hot) as Arc<dyn HotStore>;
+                let hot = Hot::of(hot);
                 Storage::builder(settings)
                     .hot(hot)
                     .landing(false)

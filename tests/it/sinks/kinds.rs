@@ -107,7 +107,7 @@ async fn with_all(dir: &Path, redis: &RedisServer, web: &str) -> Result<Stack> {
 
 async fn of_settings(stack: &Stack) -> Result<Vec<Named>> {
     let cold = stack.storage.tiers().cold();
-    sinks::of(&stack.settings, open::identity(cold.as_ref()).await?)
+    sinks::of(&stack.settings, open::identity(cold).await?)
 }
 
 /// Also after another worker has taken over.
@@ -336,7 +336,7 @@ async fn an_event_that_a_web_service_refuses_is_parked_with_its_status() -> Resu
     assert_eq!(bodies, ["0", "1", "2", "4", "5"]);
     let cold = stack.storage.tiers().cold();
     let start = (Partition(0), Position::ZERO);
-    let parked = cold.parked(&"web".parse()?, start, 9).await?;
+    let parked = cold.sinks.parked(&"web".parse()?, start, 9).await?;
     assert_eq!(parked.len(), 1);
     assert_eq!(parked[0].position.number, 4);
     assert_eq!(parked[0].message, "422 Unprocessable Entity");

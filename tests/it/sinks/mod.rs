@@ -50,7 +50,7 @@ pub(crate) async fn write(
 }
 
 fn partitions(stack: &Stack) -> Vec<Partition> {
-    let count = stack.storage.tiers().hot().partition_count();
+    let count = stack.storage.tiers().hot().partitions.partition_count();
     (0..count).map(Partition).collect()
 }
 
@@ -59,7 +59,10 @@ async fn landed(stack: &Stack) -> Result<BTreeMap<Partition, Vec<Event>>> {
     let mut all = BTreeMap::new();
     for partition in partitions(stack) {
         let cold = stack.storage.tiers().cold();
-        let events = cold.events(partition, Position::ZERO, usize::MAX).await?;
+        let events = cold
+            .events
+            .events(partition, Position::ZERO, usize::MAX)
+            .await?;
         if !events.is_empty() {
             all.insert(partition, events);
         }
@@ -73,8 +76,8 @@ pub(crate) async fn caught_up(stack: &Stack, sink: &str) -> Result<()> {
     let (sink, all) = (sink.parse::<SinkName>()?, partitions(stack));
     let cold = stack.storage.tiers().cold();
     until("the sink has all events", async || {
-        let ends = cold.feeds(&all).await?;
-        let positions = cold.sink_positions(&sink, &all).await?;
+        let ends = cold.events.feeds(&all).await?;
+        let positions = cold.sinks.sink_positions(&sink, &all).await?;
         let mut pairs = ends.iter().zip(positions);
         Ok(pairs.all(|(ends, position)| ends.last == position))
     })

@@ -81,6 +81,7 @@ async fn refused_events_are_parked_and_the_others_go_on() -> Result<()> {
     assert_eq!(texts(taken), expected);
     let (name, cold): (SinkName, _) = ("a".parse()?, stack.storage.tiers().cold());
     let parked = cold
+        .sinks
         .parked(&name, (Partition(0), Position::ZERO), 9)
         .await?;
     let places: Vec<_> = parked
@@ -165,7 +166,10 @@ async fn events_that_were_dropped_for_their_age_are_told_as_a_gap() -> Result<()
     let mut dropped = 0;
     while dropped < 5 {
         let cold = stack.storage.tiers().cold();
-        dropped += cold.drop_events(ann, Duration::ZERO, 5 - dropped).await?;
+        dropped += cold
+            .events
+            .drop_events(ann, Duration::ZERO, 5 - dropped)
+            .await?;
     }
     memory.leave(false);
     caught_up(&stack, "a").await?;
@@ -177,6 +181,7 @@ async fn events_that_were_dropped_for_their_age_are_told_as_a_gap() -> Result<()
         .storage
         .tiers()
         .cold()
+        .events
         .drop_events(ann, Duration::ZERO, 9)
         .await?
         > 0

@@ -98,12 +98,19 @@ impl Play<'_> {
     /// lease. Returns whether it has ended.
     async fn end_grace(&self, partition: Partition) -> bool {
         let tiers = self.storage.tiers();
-        let Some(seen) = tiers.hot().beat(&[partition], None).await.pop() else {
+        let Some(seen) = tiers.hot().holders.beat(&[partition], None).await.pop() else {
             return false;
         };
         match seen {
             Ok(beats) if beats.graced => true,
-            Ok(beats) => tiers.hot().end_grace(partition, beats.adoption).await == Ok(true),
+            Ok(beats) => {
+                tiers
+                    .hot()
+                    .holders
+                    .end_grace(partition, beats.adoption)
+                    .await
+                    == Ok(true)
+            }
             Err(error) => {
                 // If that fails, the next call asks again.
                 let _ = tiers.prepare_after(error).await;

@@ -10,6 +10,7 @@ use anyhow::{Result, ensure};
 use bytes::Bytes;
 use futures::future::join_all;
 use storage_config::LandingSettings;
+use storage_dirty::Hot;
 use storage_dirty::redis::{Hooks, RedisStore};
 use storage_landing::LandingWorker;
 use storage_model::{Change, Field, RandomIds};
@@ -20,7 +21,7 @@ use tokio::time::sleep;
 use super::held::Held;
 use super::history::{Answer, History, TYPE};
 use super::points::Points;
-use super::repeat::Repeating;
+use super::repeat::repeating;
 use super::site::{PARTITIONS, Place};
 use crate::stack::bounded;
 
@@ -330,14 +331,14 @@ async fn open(place: &Place<'_>, points: &Arc<Points>) -> Result<Storage> {
     let hooks = Hooks::intercept(Arc::clone(points) as _);
     let hot = RedisStore::open_through(&settings.redis, &settings.hot, hooks).await?;
     let hot = Arc::new(hot);
-    let cold = storage_sql::open_through(&settings.sql, Arc::clone(points) as _).await?;
-    let cold = Arc::new(Repeating {
-        cold,
-        points: Arc::clone(points),
-    });
+    let cold = storage_sql::Opening::new(&settings.sql)
+        .through(Arc::clone(points) as _)
+        .open()
+        .await?;
+    let cold = repeating(cold, Arc::clone(points));
     // A process that dies takes its connections with it at once.
     Ok(Storage::builder(settings.clone())
-        .hot(hot)
+        .hot(Hot::of(&hot))
         .cold(cold)
         .own_runtime(false)
         .open()

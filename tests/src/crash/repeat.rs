@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use storage_model::{Field, Owner, Partition, Position, Row, Scope, SinkName};
+use storage_model::Partition;
 use storage_sql::{
-    Batch, ColdError, ColdPairing, ColdStore, LandError, Loaded, Pair, Parked, PartitionRecord,
-    Raise, Raised, SinkStore,
+    Batch, Cold, ColdError, ColdPairing, DatabaseStore, LandError, LandStore, Pair,
+    PartitionRecord, PartitionStore, Raise, Raised,
 };
 
 use super::points::Points;
@@ -15,148 +15,84 @@ use super::points::Points;
 /// Repeats the call at the point. A single statement is never repeated, because no network does
 /// that inside a transaction.
 #[derive(Debug)]
-pub(super) struct Repeating {
-    pub(super) cold: Arc<dyn ColdStore>,
-    pub(super) points: Arc<Points>,
+struct Repeating {
+    cold: Cold,
+    points: Arc<Points>,
+}
+
+/// A database that repeats its writes at the points that say so.
+pub(super) fn repeating(cold: Cold, points: Arc<Points>) -> Cold {
+    let repeating = Arc::new(Repeating {
+        cold: cold.clone(),
+        points,
+    });
+    Cold {
+        landing: Arc::clone(&repeating) as _,
+        partitions: Arc::clone(&repeating) as _,
+        database: repeating,
+        ..cold
+    }
 }
 
 #[async_trait]
-impl ColdStore for Repeating {
-    async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
-        self.cold.load(owners, rows_max).await
-    }
-
-    async fn load_fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>, ColdError> {
-        self.cold.load_fields(owner, fields).await
-    }
-
-    async fn load_newest(&self, owner: &Owner) -> Result<Option<Row>, ColdError> {
-        self.cold.load_newest(owner).await
-    }
-
+impl LandStore for Repeating {
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
-        let landed = self.cold.land(batch).await;
+        let landed = self.cold.landing.land(batch).await;
         if self.points.again() {
-            self.cold.land(batch).await
+            self.cold.landing.land(batch).await
         } else {
             landed
         }
     }
 
-    async fn owners(
-        &self,
-        scope: &Scope,
-        logic_type: &str,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        self.cold.owners(scope, logic_type, after, limit).await
+    fn value_bytes_max(&self) -> usize {
+        self.cold.landing.value_bytes_max()
     }
+}
 
-    async fn all_owners(
-        &self,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        self.cold.all_owners(after, limit).await
-    }
-
+#[async_trait]
+impl PartitionStore for Repeating {
     async fn partitions(
         &self,
         partitions: &[Partition],
     ) -> Result<Vec<PartitionRecord>, ColdError> {
-        self.cold.partitions(partitions).await
+        self.cold.partitions.partitions(partitions).await
     }
 
     async fn raise(&self, raises: &[Raise]) -> Result<Vec<Raised>, ColdError> {
-        let raised = self.cold.raise(raises).await;
+        let raised = self.cold.partitions.raise(raises).await;
         if self.points.again() {
-            self.cold.raise(raises).await
+            self.cold.partitions.raise(raises).await
         } else {
             raised
         }
     }
+}
 
-    async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        self.cold.forgets().await
-    }
-
+#[async_trait]
+impl DatabaseStore for Repeating {
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
-        self.cold.pairing().await
+        self.cold.database.pairing().await
     }
 
     async fn pair(&self, seen: &ColdPairing, pair: &Pair) -> Result<bool, ColdError> {
-        let paired = self.cold.pair(seen, pair).await;
+        let paired = self.cold.database.pair(seen, pair).await;
         if self.points.again() {
-            self.cold.pair(seen, pair).await
+            self.cold.database.pair(seen, pair).await
         } else {
             paired
         }
     }
 
-    fn value_bytes_max(&self) -> usize {
-        self.cold.value_bytes_max()
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        self.cold.database.forgets().await
     }
 
     async fn backup(&self, to: &Path) -> Result<(), ColdError> {
-        self.cold.backup(to).await
+        self.cold.database.backup(to).await
     }
 
     async fn close(&self) {
-        self.cold.close().await;
-    }
-}
-
-crate::forward::rest!(Repeating);
-
-#[async_trait]
-impl SinkStore for Repeating {
-    async fn sink_positions(
-        &self,
-        sink: &SinkName,
-        partitions: &[Partition],
-    ) -> Result<Vec<Position>, ColdError> {
-        self.cold.sink_positions(sink, partitions).await
-    }
-
-    async fn advance_sink(
-        &self,
-        sink: &SinkName,
-        partition: Partition,
-        position: Position,
-    ) -> Result<(), ColdError> {
-        self.cold.advance_sink(sink, partition, position).await
-    }
-
-    async fn park(
-        &self,
-        sink: &SinkName,
-        partition: Partition,
-        position: Position,
-        message: &str,
-    ) -> Result<(), ColdError> {
-        self.cold.park(sink, partition, position, message).await
-    }
-
-    async fn parked(
-        &self,
-        sink: &SinkName,
-        after: (Partition, Position),
-        limit: usize,
-    ) -> Result<Vec<Parked>, ColdError> {
-        self.cold.parked(sink, after, limit).await
-    }
-
-    async fn parked_count(&self, sink: &SinkName) -> Result<u64, ColdError> {
-        self.cold.parked_count(sink).await
-    }
-
-    async fn unpark(
-        &self,
-        sink: &SinkName,
-        partition: Partition,
-        position: Position,
-    ) -> Result<(), ColdError> {
-        self.cold.unpark(sink, partition, position).await
+        self.cold.database.close().await;
     }
 }

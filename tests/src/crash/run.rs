@@ -305,7 +305,7 @@ async fn land_all(play: &Play<'_>) -> Result<()> {
         let look = play.place.look().await?;
         let waits = look.waiting() + look.refused() > 0;
         let cold = play.storage.tiers().cold();
-        Ok(!waits && !feed::has_leads(cold.as_ref(), PARTITIONS).await?)
+        Ok(!waits && !feed::has_leads(cold, PARTITIONS).await?)
     })
     .await
 }
@@ -330,7 +330,7 @@ async fn check(
     let owners = owners.map(|id| Ok(play.owner(&id)?.owner().clone()));
     let owners = owners.collect::<Result<Vec<_>>>()?;
     let cold = play.storage.tiers().cold();
-    if let Some(flaw) = feed::flaw(cold.as_ref(), PARTITIONS, &owners).await? {
+    if let Some(flaw) = feed::flaw(cold, PARTITIONS, &owners).await? {
         bail!("struck: {struck}: {flaw}");
     }
     let look = place.look().await?;

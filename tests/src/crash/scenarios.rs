@@ -213,10 +213,11 @@ fn leave_snapshot<'a>(play: &'a Play<'a>) -> LocalBoxFuture<'a, Result<()>> {
         };
         for id in ["ann", "bob"] {
             let partition = play.partition(id)?;
-            hot.lock(&[partition], &lock, play.place.landing().lock_ttl)
+            hot.partitions
+                .lock(&[partition], &lock, play.place.landing().lock_ttl)
                 .await;
             ensure!(
-                hot.snapshot(partition, &lock).await? != Snapshot::Empty,
+                hot.marks.snapshot(partition, &lock).await? != Snapshot::Empty,
                 "there is no snapshot"
             );
         }

@@ -129,8 +129,10 @@ async fn template() -> Result<TempDir> {
 
 async fn make_tables(url: &str) -> Result<()> {
     let cold = storage_sql::open(&SqlSettings::new(url.parse()?)).await?;
-    cold.partitions(&[storage_model::Partition(0)]).await?;
-    cold.close().await;
+    cold.partitions
+        .partitions(&[storage_model::Partition(0)])
+        .await?;
+    cold.database.close().await;
     Ok(())
 }
 

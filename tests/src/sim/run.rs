@@ -179,7 +179,7 @@ async fn drain(world: &World) -> Result<(), String> {
     let hot = world.hot(&Arc::new(Process::default())).await;
     let drained = timeout(DRAIN_MAX, async {
         loop {
-            let backlog = Backlog::read(hot.as_ref()).await;
+            let backlog = Backlog::read(&hot).await;
             if backlog.is_ok_and(|backlog| is_empty(&backlog, world)) {
                 return;
             }
@@ -187,7 +187,7 @@ async fn drain(world: &World) -> Result<(), String> {
         }
     });
     if drained.await.is_err() {
-        let left = Backlog::read(hot.as_ref()).await;
+        let left = Backlog::read(&hot).await;
         let leads = world.database.tables(|tables| tables.all_leads().clone());
         return Err(format!(
             "V8: {DRAIN_MAX:?} after the last fault something has not landed: leads {leads:?}, {left:?}"

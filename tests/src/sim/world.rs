@@ -9,7 +9,7 @@ use storage_config::{
     HotSettings, HotUrl, LandingSettings, Login, Node, RedisSettings, SessionSettings, Settings,
 };
 use storage_dirty::redis::Hooks;
-use storage_dirty::{HotStore, RedisStore};
+use storage_dirty::{Hot, RedisStore};
 use storage_landing::LandingWorker;
 use storage_model::SeededIds;
 use storage_sdk::Storage;
@@ -102,7 +102,7 @@ impl World {
     }
 
     /// The hot tier, for one process. It opens as soon as Redis is there.
-    pub async fn hot(&self, process: &Arc<Process>) -> Arc<dyn HotStore> {
+    pub async fn hot(&self, process: &Arc<Process>) -> Hot {
         let link = Link {
             server: self.redis.clone(),
             chance: self.chance.clone(),
@@ -125,7 +125,7 @@ impl World {
                 ..Hooks::default()
             };
             match RedisStore::open_through(&redis, &hot, hooks).await {
-                Ok(store) => return Arc::new(store),
+                Ok(store) => return Hot::of(&Arc::new(store)),
                 Err(_) => sleep(Duration::from_millis(50)).await,
             }
         }
@@ -136,7 +136,7 @@ impl World {
         let hot = self.hot(process).await;
         let rows_max = usize::try_from(self.plan.load_rows_max).unwrap_or(usize::MAX);
         let ids = SeededIds::new(self.chance.below(u64::MAX));
-        Tiers::new(hot, Arc::new(ModelStore::new(self.way(process))), rows_max)
+        Tiers::new(hot, ModelStore::cold(self.way(process)), rows_max)
             .with_ids(Arc::new(ids))
             .on_probation(self.plan.probation)
     }
@@ -250,7 +250,7 @@ impl World {
         let hot = self.hot(process).await;
         Ok(builder
             .hot(hot)
-            .cold(Arc::new(ModelStore::new(self.way(process))))
+            .cold(ModelStore::cold(self.way(process)))
             .open()
             .await?)
     }

@@ -241,7 +241,7 @@ impl Arena {
     /// # Errors
     /// The hot tier is away.
     pub async fn backlog(&self) -> Result<Backlog> {
-        Ok(Backlog::read(self.tiers.hot().as_ref()).await?)
+        Ok(Backlog::read(self.tiers.hot()).await?)
     }
 
     /// The present length of the histories, in bytes.

@@ -58,7 +58,7 @@ pub async fn drained(arena: &Arena) -> Result<Duration, Flaw> {
 /// Whether a row is ahead of its notes, as far as the database tells.
 async fn leads(arena: &Arena) -> bool {
     let (cold, partitions) = (arena.tiers.cold(), arena.settings.redis.partitions);
-    let leads = feed::has_leads(cold.as_ref(), partitions).await;
+    let leads = feed::has_leads(cold, partitions).await;
     leads.unwrap_or(true)
 }
 
@@ -76,6 +76,7 @@ async fn refused(arena: &Arena) -> String {
         if let Ok(page) = arena
             .tiers
             .hot()
+            .marks
             .errors(storage_model::Partition(partition), 0, 10)
             .await
         {
@@ -139,7 +140,7 @@ async fn untold(
     let noted = noted.map(|name| Ok(owner(storage, name)?.owner().clone()));
     let noted = noted.collect::<Result<Vec<_>>>()?;
     let (cold, partitions) = (storage.tiers().cold(), arena.settings.redis.partitions);
-    let flaw = feed::flaw(cold.as_ref(), partitions, &noted).await?;
+    let flaw = feed::flaw(cold, partitions, &noted).await?;
     Ok(flaw.map(|flaw| Flaw::new("F", "feed", flaw)))
 }
 

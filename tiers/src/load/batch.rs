@@ -29,8 +29,10 @@ impl Tiers {
     /// Answers owners from the hot tier if their hashes are back, else with one load. The caller
     /// returns the leases by [`Tiers::release`].
     pub(super) async fn load_batch(&self, owners: &[Owner]) -> Loading {
-        let (observed, leased) =
-            tokio::join!(self.observe_each(owners), self.hot.lease(owners, LEASE));
+        let (observed, leased) = tokio::join!(
+            self.observe_each(owners),
+            self.hot.owners.lease(owners, LEASE)
+        );
         let held: Vec<Owner> = owners
             .iter()
             .zip(&leased)
@@ -53,7 +55,7 @@ impl Tiers {
     // ORDER: after the fill, so that the next lease holder finds the hash.
     pub(super) async fn release(&self, held: &[Owner]) {
         if !held.is_empty()
-            && let Err(error) = self.hot.release(held).await
+            && let Err(error) = self.hot.owners.release(held).await
         {
             tracing::debug!(%error, "load leases were not released: they expire");
         }
@@ -83,7 +85,7 @@ impl Tiers {
         let mut hot = if reads.is_empty() {
             Vec::new().into_iter()
         } else {
-            self.hot.read(&reads).await.into_iter()
+            self.hot.owners.read(&reads).await.into_iter()
         };
         let answer = |(owner, seen): (&Owner, &Seen)| {
             let hash = if is_there(seen) { hot.next() } else { None };
@@ -142,7 +144,7 @@ impl Tiers {
             Some(load_of(owner, *observed, loaded.rows, true))
         };
         let loads: Vec<Load> = cold.iter().zip(loaded).filter_map(load).collect();
-        let mut filled = self.hot.fill(&loads).await.into_iter().zip(loads);
+        let mut filled = self.hot.owners.fill(&loads).await.into_iter().zip(loads);
         let answer = |complete| match complete {
             Err(error) => Some(Err(TierError::from(error))),
             Ok(false) => Some(Ok(None)),
@@ -166,14 +168,18 @@ impl Tiers {
         owners: &[Owner],
         rows_max: usize,
     ) -> Result<Vec<Result<Loaded, ColdError>>, ColdError> {
-        match self.cold.load(owners, rows_max).await {
+        match self.cold.rows.load(owners, rows_max).await {
             Ok(loaded) => return Ok(loaded.into_iter().map(Ok).collect()),
             Err(error) if error.kind == ColdKind::Unreadable => {}
             Err(error) => return Err(error),
         }
         let mut each = Vec::with_capacity(owners.len());
         for owner in owners {
-            let alone = self.cold.load(std::slice::from_ref(owner), rows_max).await;
+            let alone = self
+                .cold
+                .rows
+                .load(std::slice::from_ref(owner), rows_max)
+                .await;
             each.push(alone.map(|loaded| loaded.into_iter().next().unwrap_or_default()));
         }
         Ok(each)
@@ -182,7 +188,7 @@ impl Tiers {
     /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
     /// unreachable node does not fail the others.
     async fn observe_each(&self, owners: &[Owner]) -> Vec<Seen> {
-        let seen = self.hot.observe(owners).await;
+        let seen = self.hot.owners.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
             Err(HotError {
                 kind: HotKind::Unprepared(partition),

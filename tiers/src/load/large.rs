@@ -22,11 +22,11 @@ impl Tiers {
         fields: &[Field],
     ) -> Result<FullLoad, TierError> {
         let load = || async {
-            let mut rows = self.cold.load_fields(owner, fields).await?;
+            let mut rows = self.cold.rows.load_fields(owner, fields).await?;
             // The owner's version is that of the hash. Without a hash it is the version of the
             // owner's newest row, even if that field was not requested.
             if !self.is_hot(owner).await
-                && let Some(newest) = self.cold.load_newest(owner).await?
+                && let Some(newest) = self.cold.rows.load_newest(owner).await?
                 && rows.iter().all(|row| row.field != newest.field)
             {
                 rows.push(newest);
@@ -49,6 +49,7 @@ impl Tiers {
         let load = || async {
             let loaded = self
                 .cold
+                .rows
                 .load(std::slice::from_ref(owner), usize::MAX)
                 .await?;
             Ok((
@@ -75,7 +76,7 @@ impl Tiers {
             owner: owner.clone(),
             fields: Fields::Live(Vec::new()),
         };
-        let read = self.hot.read(&[read]).await.pop().transpose();
+        let read = self.hot.owners.read(&[read]).await.pop().transpose();
         // A partition that must be prepared first rejects the fill, too. Then the load begins
         // again.
         read.ok()
@@ -109,7 +110,7 @@ impl Tiers {
                     ..load.clone()
                 }
             };
-            match self.hot.fill(&[fill]).await.pop() {
+            match self.hot.owners.fill(&[fill]).await.pop() {
                 // The partition was adopted since the hash was last compared. Only all rows
                 // together reveal the loss. A full hot tier does not keep the result of the
                 // comparison.

@@ -110,7 +110,13 @@ impl Tiers {
     /// Observes an owner before the database is asked. `None` if its partition had to be prepared
     /// first. Then the caller begins its attempt again.
     pub(crate) async fn observe(&self, owner: &Owner) -> Result<Option<Observed>, TierError> {
-        match self.hot.observe(std::slice::from_ref(owner)).await.pop() {
+        match self
+            .hot
+            .owners
+            .observe(std::slice::from_ref(owner))
+            .await
+            .pop()
+        {
             Some(Ok(observed)) => Ok(Some(observed)),
             Some(Err(error)) => self.prepare_after(error).await.map(|()| None),
             None => Ok(None),

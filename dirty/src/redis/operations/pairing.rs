@@ -1,10 +1,9 @@
 //! The database that the hot tier belongs to.
 
 use redis::Value;
-use storage_model::{LAYOUT, Partition, Timestamp, Token};
+use storage_model::{Timestamp, Token};
 
 use crate::redis::RedisStore;
-use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
@@ -52,41 +51,6 @@ impl RedisStore {
             reply::yes,
         )
         .await
-    }
-
-    /// Leaves layout 1, the only older one.
-    pub(in crate::redis) async fn leave_layout_1(
-        &self,
-        seen: &HotPairing,
-    ) -> Result<Vec<Partition>, HotError> {
-        let Some(paired) = seen.paired.filter(|paired| paired.layout == 1) else {
-            return Ok(Vec::new());
-        };
-        let partitions: Vec<_> = (0..paired.partitions).map(Partition).collect();
-        let marks = |partition: &Partition| {
-            let mut cmd = redis::cmd("EXISTS");
-            cmd.arg(&self.space.keys.maps_of_layout_1(*partition));
-            Command::read("leave_layout", self.space.slot(*partition), cmd)
-        };
-        let commands = partitions.iter().map(marks).collect();
-        let mut marked = Vec::new();
-        for (partition, maps) in partitions.iter().zip(
-            self.each("leave_layout", &partitions, commands, reply::number::<u32>)
-                .await,
-        ) {
-            marked.extend((maps? > 0).then_some(*partition));
-        }
-        if marked.is_empty() {
-            self.write_pairing(
-                seen,
-                &HotPaired {
-                    layout: LAYOUT,
-                    ..paired
-                },
-            )
-            .await?;
-        }
-        Ok(marked)
     }
 }
 

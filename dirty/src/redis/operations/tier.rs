@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{Partition, Timestamp};
+use storage_model::Timestamp;
 
 use crate::redis::RedisStore;
 use crate::redis::connections::slot::slot_of;
@@ -36,10 +36,6 @@ impl Tier for RedisStore {
 
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError> {
         self.write_pairing(seen, paired).await
-    }
-
-    async fn leave_layout(&self, seen: &HotPairing) -> Result<Vec<Partition>, HotError> {
-        self.leave_layout_1(seen).await
     }
 
     async fn check(&self) -> Result<(), HotError> {

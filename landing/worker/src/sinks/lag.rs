@@ -3,7 +3,7 @@
 use serde::Serialize;
 use storage_config::Settings;
 use storage_model::{Partition, SinkName};
-use storage_sql::{ColdError, ColdStore};
+use storage_sql::{Cold, ColdError};
 
 /// How far a sink is behind.
 #[derive(Debug, Serialize)]
@@ -19,32 +19,24 @@ pub struct Lag {
 ///
 /// # Errors
 /// The database is away.
-pub async fn all(
-    settings: &Settings,
-    cold: &dyn ColdStore,
-    partitions: u32,
-) -> Result<Vec<Lag>, ColdError> {
+pub async fn all(settings: &Settings, cold: &Cold, partitions: u32) -> Result<Vec<Lag>, ColdError> {
     let partitions: Vec<Partition> = (0..partitions).map(Partition).collect();
     let mut lags = Vec::new();
     for name in settings.sinks.keys() {
         lags.push(Lag {
             sink: name.to_string(),
             behind: behind(name, cold, &partitions).await?,
-            parked: cold.parked_count(name).await?,
+            parked: cold.sinks.parked_count(name).await?,
         });
     }
     Ok(lags)
 }
 
 /// The numbers of a partition have no gaps, so they count the events between two positions.
-async fn behind(
-    name: &SinkName,
-    cold: &dyn ColdStore,
-    partitions: &[Partition],
-) -> Result<u64, ColdError> {
+async fn behind(name: &SinkName, cold: &Cold, partitions: &[Partition]) -> Result<u64, ColdError> {
     // ORDER: the positions first. So no sink seems to be ahead.
-    let positions = cold.sink_positions(name, partitions).await?;
-    let feeds = cold.feeds(partitions).await?;
+    let positions = cold.sinks.sink_positions(name, partitions).await?;
+    let feeds = cold.events.feeds(partitions).await?;
     let mut behind = 0_u64;
     for (ends, position) in feeds.iter().zip(positions) {
         behind = behind.saturating_add(ends.last.number.saturating_sub(position.number));

@@ -26,7 +26,7 @@ pub(super) async fn cold_owners(place: &Place, count: usize) -> Result<Vec<ByteO
 /// Drops landed owners from Redis.
 pub(super) async fn chill(place: &Place, owners: &[ByteOwner]) -> Result<()> {
     let owners: Vec<Owner> = owners.iter().map(|owner| owner.owner().clone()).collect();
-    for evicted in place.storage.tiers().hot().evict(&owners).await {
+    for evicted in place.storage.tiers().hot().owners.evict(&owners).await {
         anyhow::ensure!(evicted? == Evicted::Gone, "an owner is still marked");
     }
     Ok(())

@@ -102,7 +102,7 @@ impl LagRig {
         let (begun, mut ages) = (Instant::now(), Vec::new());
         sleep(self.time / 4).await;
         while begun.elapsed() < self.time {
-            let backlog = Backlog::read(self.place.storage.tiers().hot().as_ref()).await?;
+            let backlog = Backlog::read(self.place.storage.tiers().hot()).await?;
             ages.push(u32::try_from(
                 backlog.oldest().unwrap_or_default().as_micros(),
             )?);

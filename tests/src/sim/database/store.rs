@@ -2,15 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
-    Batch, ColdError, ColdKind, ColdPairing, ColdStore, EventStore, Events, FeedEnds, Fence, Hook,
-    HookStore, HotTier, HotTierStore, LandError, Loaded, Pair, PartitionRecord, PurgedPage, Raise,
-    Raised, RangeStore, RowFault, RowKey, RowRange, SweepStore,
+    Batch, Cold, ColdError, ColdKind, ColdPairing, DatabaseStore, EventStore, Events, FeedEnds,
+    Fence, Hook, HookStore, HotTier, HotTierStore, LandError, LandStore, Loaded, Pair,
+    PartitionRecord, PartitionStore, PurgedPage, Raise, Raised, RangeStore, RowFault, RowKey,
+    RowRange, RowStore, SweepStore,
 };
 
 use super::server::Lockable;
@@ -39,6 +41,12 @@ impl ModelStore {
         }
     }
 
+    /// The parts of a store of one process.
+    #[must_use]
+    pub fn cold(way: Way) -> Cold {
+        Cold::of(&Arc::new(Self::new(way)))
+    }
+
     pub(super) async fn read(&self, point: &'static str) -> Result<(), ColdError> {
         if self.closed.load(Ordering::SeqCst) {
             return Err(unwell(point, "the store is closed"));
@@ -48,7 +56,7 @@ impl ModelStore {
 }
 
 #[async_trait]
-impl ColdStore for ModelStore {
+impl RowStore for ModelStore {
     async fn load(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Loaded>, ColdError> {
         if owners.is_empty() {
             return Ok(Vec::new());
@@ -90,6 +98,55 @@ impl ColdStore for ModelStore {
         Ok(rows.into_iter().rev().max_by_key(|row| row.version))
     }
 
+    async fn owners(
+        &self,
+        scope: &Scope,
+        logic_type: &str,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.read("owners").await?;
+        let wanted = |owner: &&Owner| {
+            (owner.app(), owner.region(), owner.logic_type())
+                == (scope.app(), scope.region(), logic_type)
+                && after.is_none_or(|after| *owner > after)
+        };
+        Ok(self.way.database.tables(|tables| {
+            tables
+                .living()
+                .filter(wanted)
+                .take(limit)
+                .cloned()
+                .collect()
+        }))
+    }
+
+    async fn all_owners(
+        &self,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>, ColdError> {
+        if limit == 0 {
+            return Ok(Vec::new());
+        }
+        self.read("owners").await?;
+        let wanted = |owner: &&Owner| after.is_none_or(|after| *owner > after);
+        Ok(self.way.database.tables(|tables| {
+            tables
+                .living()
+                .filter(wanted)
+                .take(limit)
+                .cloned()
+                .collect()
+        }))
+    }
+}
+
+#[async_trait]
+impl LandStore for ModelStore {
     async fn land(&self, batch: &Batch) -> Result<(), LandError> {
         if batch.fences.is_empty() && batch.rows.is_empty() {
             return Ok(());
@@ -191,52 +248,13 @@ impl ColdStore for ModelStore {
             .await?)
     }
 
-    async fn owners(
-        &self,
-        scope: &Scope,
-        logic_type: &str,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        if limit == 0 {
-            return Ok(Vec::new());
-        }
-        self.read("owners").await?;
-        let wanted = |owner: &&Owner| {
-            (owner.app(), owner.region(), owner.logic_type())
-                == (scope.app(), scope.region(), logic_type)
-                && after.is_none_or(|after| *owner > after)
-        };
-        Ok(self.way.database.tables(|tables| {
-            tables
-                .living()
-                .filter(wanted)
-                .take(limit)
-                .cloned()
-                .collect()
-        }))
+    fn value_bytes_max(&self) -> usize {
+        VALUE_BYTES_MAX
     }
+}
 
-    async fn all_owners(
-        &self,
-        after: Option<&Owner>,
-        limit: usize,
-    ) -> Result<Vec<Owner>, ColdError> {
-        if limit == 0 {
-            return Ok(Vec::new());
-        }
-        self.read("owners").await?;
-        let wanted = |owner: &&Owner| after.is_none_or(|after| *owner > after);
-        Ok(self.way.database.tables(|tables| {
-            tables
-                .living()
-                .filter(wanted)
-                .take(limit)
-                .cloned()
-                .collect()
-        }))
-    }
-
+#[async_trait]
+impl PartitionStore for ModelStore {
     async fn partitions(
         &self,
         partitions: &[Partition],
@@ -274,11 +292,10 @@ impl ColdStore for ModelStore {
             })
             .await
     }
+}
 
-    async fn forgets(&self) -> Result<Option<String>, ColdError> {
-        Ok(None)
-    }
-
+#[async_trait]
+impl DatabaseStore for ModelStore {
     async fn pairing(&self) -> Result<ColdPairing, ColdError> {
         self.read("pairing").await?;
         Ok(self.way.database.tables(|tables| tables.pairing.clone()))
@@ -302,8 +319,8 @@ impl ColdStore for ModelStore {
             .await
     }
 
-    fn value_bytes_max(&self) -> usize {
-        VALUE_BYTES_MAX
+    async fn forgets(&self) -> Result<Option<String>, ColdError> {
+        Ok(None)
     }
 
     async fn backup(&self, _: &Path) -> Result<(), ColdError> {

@@ -160,6 +160,7 @@ async fn rejected(arena: &Arena) -> Result<usize> {
         let page = arena
             .tiers
             .hot()
+            .marks
             .errors(Partition(partition), 0, 100)
             .await?;
         rejected += page

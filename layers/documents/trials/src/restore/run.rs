@@ -219,8 +219,8 @@ impl Trial<'_> {
         let file = self.folder.path().join(DATABASE);
         let copies = self.empty(COPIES)?;
         let sql = SqlSettings::new(ColdUrl::SqliteFile(file));
-        let file = storage_sql::open_for_reading(&sql).await?;
-        Ok(file.backup(&copies.join(DATABASE)).await?)
+        let file = storage_sql::Opening::new(&sql).for_reading().open().await?;
+        Ok(file.database.backup(&copies.join(DATABASE)).await?)
     }
 
     /// An empty folder.

@@ -65,7 +65,7 @@ impl Case for Master {
         let owner = storage.world("game", "eu")?.bytes().owner("player", "o")?;
         let partition = owner
             .owner()
-            .partition(storage.tiers().hot().partition_count());
+            .partition(storage.tiers().hot().partitions.partition_count());
         let key = format!("plain:{{{partition}}}");
         let Reply::Integer(slot) = cluster.node(0)?.call(&["CLUSTER", "KEYSLOT", &key]).await?
         else {

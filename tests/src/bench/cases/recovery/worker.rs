@@ -61,7 +61,7 @@ impl Case for Worker {
 
 impl WorkerRig {
     async fn backlog(&self) -> Result<Backlog> {
-        Ok(Backlog::read(self.place.storage.tiers().hot().as_ref()).await?)
+        Ok(Backlog::read(self.place.storage.tiers().hot()).await?)
     }
 
     /// Waits until each worker holds its half of the partitions.
