@@ -361,7 +361,7 @@ fn threadless(error: std::io::Error) -> Error {
 /// and writes fail until it has room.
 async fn compare(tiers: &Tiers) -> Result<()> {
     if tiers.is_read_only() {
-        return Ok(tiers.compare_pairing().await?);
+        return tiers.compare_pairing().await.map_err(Error::of_tiers);
     }
     tiers.hot().tier.check().await?;
     match tiers.compare_patiently().await {
@@ -373,7 +373,7 @@ async fn compare(tiers: &Tiers) -> Result<()> {
                     .pairing()
                     .await
                     .is_ok_and(|pairing| pairing.hot.is_some()) => {}
-        belong => belong?,
+        belong => belong.map_err(Error::of_tiers)?,
     }
     tiers.warn_if_forgetful().await;
     Ok(())

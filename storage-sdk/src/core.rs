@@ -364,7 +364,9 @@ impl Core {
             } else {
                 Outcome::NotApplied
             };
-            return Err(Error::from(why).with_outcome(outcome).of(&mutation.owner));
+            return Err(Error::of_tiers(why)
+                .with_outcome(outcome)
+                .of(&mutation.owner));
         }
         let fits = self
             .limits
@@ -407,7 +409,7 @@ impl Core {
         }
         self.tiers
             .refusal()
-            .map_or(Ok(()), |why| Err(Error::from(why).of(owner)))
+            .map_or(Ok(()), |why| Err(Error::of_tiers(why).of(owner)))
     }
 
     fn generation(&self, mutation: &Mutation) -> Epoch {

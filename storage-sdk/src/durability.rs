@@ -90,7 +90,7 @@ impl Core {
                 .within(within, async move { tiers.flush(&its).await })
                 .await
             {
-                Ok(flushed) => flushed.map_err(Error::from),
+                Ok(flushed) => flushed.map_err(Error::of_tiers),
                 Err(late) => Err(Error::new(
                     Kind::Timeout,
                     format!("not in the database {late}; it lands later"),
@@ -121,7 +121,7 @@ impl Core {
         let error = match flushed {
             Ok(Ok(true)) => return Ok(()),
             Ok(Ok(false)) => Error::forgotten().with_outcome(Outcome::Unknown).reread(),
-            Ok(Err(error)) => Error::from(error).with_outcome(Outcome::Applied),
+            Ok(Err(error)) => Error::of_tiers(error).with_outcome(Outcome::Applied),
             Err(late) => {
                 let message = format!("not in the database {late}; it lands later");
                 Error::new(Kind::Timeout, message).with_outcome(Outcome::Applied)

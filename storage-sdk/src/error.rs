@@ -455,8 +455,9 @@ impl From<ColdError> for Error {
     }
 }
 
-impl From<TierError> for Error {
-    fn from(error: TierError) -> Self {
+impl Error {
+    /// The failure of both tiers together. No `From`, since a caller of the SDK never meets that type.
+    pub(crate) fn of_tiers(error: TierError) -> Self {
         match error {
             TierError::Hot(error) => error.into(),
             TierError::Cold(error) => error.into(),

@@ -14,6 +14,7 @@
 //! | the number of partitions | [`ColdTier::partitions`] |
 //! | a change of the definitions of a hook | [`ColdTier::define`] |
 //! | the statements of a layer of this release | [`ColdTier::layers`] |
+//! | figures of a layer on the page of metrics | [`Storage::metrics_with`], [`Measure`] |
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,6 +25,8 @@ use tokio::time::{Instant, sleep};
 use crate::core::Shared;
 use crate::{Error, Kind, Result, Storage};
 
+pub use storage_dirty::HotError;
+pub use storage_metrics::{Measure, Page};
 pub use storage_model::{Cell, OWNERS_MAX, Row};
 #[cfg(feature = "toy")]
 pub use storage_sql::toy;

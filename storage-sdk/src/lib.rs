@@ -103,8 +103,9 @@ pub use write::Write;
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_model::{
-    Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, Limits, ManualClock, OpId, Outcome,
-    Owner, RandomIds, Retry, Scope, SeededIds, SystemClock, Timestamp, Version,
+    Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, LimitError, Limits, ManualClock,
+    NameError, OpId, Outcome, Owner, RandomIds, Retry, Scope, SeededIds, SystemClock, Timestamp,
+    Version,
 };
 pub use storage_sdk_derive::SaveObject;
 pub(crate) use storage_tiers::Home;

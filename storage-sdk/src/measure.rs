@@ -5,22 +5,20 @@ use storage_metrics::{Measure, Page, names};
 
 use crate::{Result, Stats, Storage};
 
-/// The figures of this process alone. Those of both tiers are the backlog's.
-impl Measure for Stats {
-    fn measure(&self, page: &mut Page) {
-        page.set(&names::BACKPRESSURE, self.backpressure_percent.into());
-        page.set(&names::HOT_HITS, self.hot_hits);
-        page.set(&names::HOT_MISSES, self.hot_misses);
-        page.set(&names::HOT_LOADS, self.hot_loads);
-        page.set(&names::FENCED_TRANSACTIONS, self.fence_mismatches);
-        page.set(&names::LANDED_ROWS, self.rows_landed);
-        page.set(&names::LANDED_MARKS, self.marks_landed);
-        page.set(&names::SESSIONS, self.sessions);
-        page.set(&names::SESSIONS_LOST, self.sessions_lost);
-        page.set(&names::SESSIONS_DROPPED, self.sessions_dropped);
-        page.set(&names::REPLACED, self.replaced.into());
-        page.set(&names::RESTARTS, self.background_restarts);
-    }
+/// Sets the figures of this process alone. Those of both tiers are the backlog's.
+fn set(page: &mut Page, stats: &Stats) {
+    page.set(&names::BACKPRESSURE, stats.backpressure_percent.into());
+    page.set(&names::HOT_HITS, stats.hot_hits);
+    page.set(&names::HOT_MISSES, stats.hot_misses);
+    page.set(&names::HOT_LOADS, stats.hot_loads);
+    page.set(&names::FENCED_TRANSACTIONS, stats.fence_mismatches);
+    page.set(&names::LANDED_ROWS, stats.rows_landed);
+    page.set(&names::LANDED_MARKS, stats.marks_landed);
+    page.set(&names::SESSIONS, stats.sessions);
+    page.set(&names::SESSIONS_LOST, stats.sessions_lost);
+    page.set(&names::SESSIONS_DROPPED, stats.sessions_dropped);
+    page.set(&names::REPLACED, stats.replaced.into());
+    page.set(&names::RESTARTS, stats.background_restarts);
 }
 
 impl Storage {
@@ -69,8 +67,7 @@ impl Storage {
                 hot.partitions.partition_count().into(),
             ),
         }
-        self.stats_of(&backlog.unwrap_or_default())
-            .measure(&mut page);
+        set(&mut page, &self.stats_of(&backlog.unwrap_or_default()));
         layers.iter().for_each(|layer| layer.measure(&mut page));
         Ok(page.text())
     }

@@ -283,7 +283,7 @@ impl Core {
                             Err(error) if error.database_takes_no_writes() => {
                                 return Ok(HotRead::default());
                             }
-                            prepared => prepared?,
+                            prepared => prepared.map_err(Error::of_tiers)?,
                         }
                     }
                     HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
@@ -316,14 +316,15 @@ impl Core {
         self.misses.fetch_add(1, Ordering::Relaxed);
         if !self.tiers.is_read_only() {
             let loaded = patiently(until, || self.load_cold(owner, fields, hot)).await;
-            match loaded.map_err(Error::from) {
+            match loaded.map_err(Error::of_tiers) {
                 Err(error) if error.kind() == Kind::Denied => {
                     tracing::debug!(%error, "an owner is read past the hot tier")
                 }
                 loaded => return loaded,
             }
         }
-        Ok(chosen(&self.tiers.glance(owner).await?, fields))
+        let seen = self.tiers.glance(owner).await.map_err(Error::of_tiers)?;
+        Ok(chosen(&seen, fields))
     }
 
     /// Hot-loads an owner. If the owner has too many rows, loads only the fields that were asked

@@ -257,12 +257,12 @@ impl Core {
     ) -> Result<T> {
         let late = self.tiers.home().run(async move { sleep(within).await });
         match select(pin!(step), pin!(late)).await {
-            Either::Left((done, _)) => Ok(done?),
+            Either::Left((done, _)) => done.map_err(Error::of_tiers),
             Either::Right((Ok(()), _)) => Err(Error::new(
                 Kind::Timeout,
                 "the call first needs data of the database, which has not answered in the time of the call; retry later",
             )),
-            Either::Right((Err(_), step)) => Ok(step.await?),
+            Either::Right((Err(_), step)) => step.await.map_err(Error::of_tiers),
         }
     }
 

@@ -44,7 +44,8 @@ pub(super) async fn notes(core: &Core, partition: Partition, after: Position) ->
     let hot = core.tiers.hot();
     match hot.feed.notes(partition, after, BOUND).await {
         Err(error) if matches!(error.kind, HotKind::Unprepared(_)) => {
-            core.tiers.prepare_for_call(partition).await?;
+            let prepared = core.tiers.prepare_for_call(partition).await;
+            prepared.map_err(Error::of_tiers)?;
             hot.feed
                 .notes(partition, after, BOUND)
                 .await

@@ -6,7 +6,7 @@ use std::time::Duration;
 use storage_dirty::{HotError, HotKind};
 use tokio::time::{Instant, sleep};
 
-use crate::Result;
+use crate::{Error, Result};
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN, patiently};
 
 /// Longer than any wait, and short enough for the clock.
@@ -34,7 +34,7 @@ impl Core {
                 _ if Instant::now() + pause >= until => return Err(error.into()),
                 HotKind::Unprepared(partition) => {
                     let prepared = || Box::pin(self.tiers.prepare_for_call(partition));
-                    patiently(until, prepared).await?;
+                    patiently(until, prepared).await.map_err(Error::of_tiers)?;
                 }
                 HotKind::Interrupted | HotKind::Unavailable | HotKind::NoWrites => {
                     sleep(pause).await;

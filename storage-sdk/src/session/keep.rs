@@ -88,14 +88,20 @@ pub(super) async fn begin(core: &Arc<Core>, until: Instant) -> Result<()> {
 /// Prepares all partitions. A connection that just broke is opened again first.
 async fn prepare(core: &Core, partitions: &[Partition]) -> Result<()> {
     for pause in [50, 100, 200] {
-        match core.tiers.prepare(partitions).await.map_err(Error::from) {
+        match core
+            .tiers
+            .prepare(partitions)
+            .await
+            .map_err(Error::of_tiers)
+        {
             Err(error) if matches!(error.kind(), Kind::HotUnavailable | Kind::Timeout) => {
                 sleep(Duration::from_millis(pause)).await;
             }
             done => return done,
         }
     }
-    Ok(core.tiers.prepare(partitions).await?)
+    let prepared = core.tiers.prepare(partitions).await;
+    prepared.map_err(Error::of_tiers)
 }
 
 /// The state of a holder's own beats.

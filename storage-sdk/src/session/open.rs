@@ -203,11 +203,14 @@ impl Opening<'_> {
         let load = if loading.others() < ALONE_MAX {
             None
         } else {
-            tiers.load(self.owner).await?
+            tiers.load(self.owner).await.map_err(Error::of_tiers)?
         };
         match load {
             Some(full) => Ok(full.load.clone()),
-            None => Ok(tiers.load_observed(self.owner, observed).await?),
+            None => {
+                let loaded = tiers.load_observed(self.owner, observed).await;
+                loaded.map_err(Error::of_tiers)
+            }
         }
     }
 
