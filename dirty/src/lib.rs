@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | [`store`] | [`Hot`]: the contract of every engine, the sum of eight traits |
 //! | [`owner`] | [`Owners`], [`Read`], [`Observed`], [`Load`], [`Mutated`]: one owner's data |
-//! | [`landing`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
+//! | [`marks`] | [`Marks`], [`Snapshot`], [`Page`], [`Collected`], [`Settle`], [`Reject`]: work on marks |
 //! | [`probation`](mod@probation) | [`Probations`], [`Probation`], [`Expire`]: landed marks that stay for a while |
 //! | [`partition`] | [`Partitions`], [`PartitionState`], [`Adopt`], [`PartitionPeek`]: record, lock and sizes |
 //! | [`feed`] | [`Feed`], [`Notes`]: notes on their way to the database |
@@ -31,8 +31,8 @@ pub mod feed;
 mod fuzz;
 pub mod holder;
 mod key;
-pub mod landing;
 pub mod mark;
+pub mod marks;
 pub mod memory;
 pub mod memory_use;
 pub mod open;
@@ -48,11 +48,11 @@ pub mod tier;
 pub use error::{HotError, HotKind};
 pub use feed::{Feed, Notes};
 pub use holder::{Adoption, Asked, Beats, Holders};
-pub use landing::{
+pub use mark::Mark;
+pub use marks::{
     Bound, Collected, Entry, ErrorEntry, Fault, LandedRow, Linked, Links, Map, Marked, Marks,
     Member, Page, Reject, Rejected, Settle, Settled, Snapshot, SnapshotId,
 };
-pub use mark::Mark;
 pub use memory::MemoryStore;
 pub use memory_use::{Evictions, MemoryUse};
 pub use open::{open, open_for_reading};

@@ -2,8 +2,9 @@
 //! that expires.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use storage_config::LandingSettings;
 use storage_dirty::{Hot, HotError, HotKind, Lock};
 use storage_model::Partition;
@@ -68,7 +69,7 @@ impl Claims {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     pub(crate) fn lock(&self) -> &Lock {

@@ -1,9 +1,10 @@
 //! Since when the windows of probation leave.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::Window;
 use storage_model::Partition;
 use tokio::time::Instant;
@@ -25,7 +26,7 @@ impl Expiring {
         window: Window,
         period: Duration,
     ) -> bool {
-        let mut since = self.since.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut since = locked(&self.since);
         let seen = since
             .entry(partition)
             .or_insert_with(|| (window, Instant::now()));

@@ -4,8 +4,9 @@
 //! A failed batch may have been too large for the time limit of an answer. So a database in trouble
 //! first gets small batches.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use storage_config::LandingSettings;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
@@ -83,7 +84,7 @@ impl Limiter {
     }
 
     fn batch(&self) -> MutexGuard<'_, Batch> {
-        self.batch.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.batch)
     }
 }
 

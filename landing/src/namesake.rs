@@ -1,9 +1,10 @@
 //! Notices another live worker of the same name. Two such workers want the same partitions, so they
 //! do not share the work.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::Hot;
 use storage_model::Partition;
 use tokio::time::Instant;
@@ -44,10 +45,7 @@ impl Namesakes {
             .flatten()
             .any(|peek| is_namesake(peek.holder))
         {
-            self.seen
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .warned = true;
+            locked(&self.seen).warned = true;
             tracing::error!(
                 worker = name,
                 "another live worker has this worker's name, and holds partitions of its share: give each worker a landing.worker_name of its own, or none"
@@ -57,7 +55,7 @@ impl Namesakes {
 
     /// Whether it is time to check the holders.
     fn is_due(&self, now: Instant, lock_ttl: Duration, refused: &[Partition]) -> bool {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = locked(&self.seen);
         if refused.is_empty() {
             *seen = Seen::default();
             return false;

@@ -1,9 +1,10 @@
 //! Notes on their way to the feed: the next ones of a partition, and those that have landed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::{Bound, HotError, Notes, SnapshotId};
 use storage_model::{Content, Epoch, Event, Owner, Partition, Position};
 use storage_tiers::TierError;
@@ -325,7 +326,7 @@ pub(crate) struct LandedNotes {
 impl LandedNotes {
     /// The partitions of these to ask about now. Each comes with whether it has a record.
     fn unasked(&self, quiet: &[(Partition, bool)]) -> Vec<Partition> {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = locked(&self.asked);
         let idle: BTreeSet<Partition> = quiet.iter().map(|(partition, _)| *partition).collect();
         for (at, (_, has_record)) in &mut *asked {
             // A partition with work has its record.
@@ -345,13 +346,13 @@ impl LandedNotes {
     }
 
     fn ask_again(&self) {
-        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut asked = locked(&self.asked);
         asked.clear();
     }
 
     /// Notes that the feed has this end now. Returns the last end that was seen a period ago.
     fn seen(&self, partition: Partition, end: End, period: Duration) -> Option<End> {
-        let mut all = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.seen);
         let seen = all.entry(partition).or_default();
         if seen.back().is_none_or(|(_, last)| *last != end) {
             seen.push_back((Instant::now(), end));

@@ -2,9 +2,10 @@
 //! and ending probations.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
 use storage_model::{Field, Owner, Partition, Timestamp};
 use tokio::time::Instant;
@@ -114,10 +115,10 @@ impl Worker {
 
     /// Compares the tiers at intervals, before anything lands.
     async fn compare(&self) -> Result<(), TierError> {
-        let last = *self.compared.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = *locked(&self.compared);
         if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {
             self.tiers.compare_tiers().await?;
-            *self.compared.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+            *locked(&self.compared) = Some(Instant::now());
         }
         Ok(())
     }
@@ -130,7 +131,7 @@ impl Worker {
 
     /// Whether work that was last done at a time is due again.
     pub(crate) fn is_due(&self, last: &Mutex<Option<Instant>>, every: Duration) -> bool {
-        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(last);
         let due = last.is_none_or(|last| last.elapsed() >= every);
         if due {
             *last = Some(Instant::now());

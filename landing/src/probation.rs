@@ -1,9 +1,9 @@
 //! The probation of landed marks (H33). It ends when the database has kept its commits. It is
 //! undone if the database may have lost them.
 
-use std::sync::PoisonError;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::{Expire, Map, Probation, Window};
 use storage_model::Partition;
 use tokio::time::Instant;
@@ -22,7 +22,7 @@ impl Worker {
     /// Whether partitions with marks on probation are due for another look.
     pub(crate) fn probation_is_due(&self) -> bool {
         let rhythm = LOOK_MAX.min(self.tiers.probation() / LOOKS);
-        let mut last = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = locked(&self.looked);
         let due = last.is_none_or(|last| last.elapsed() >= rhythm);
         if due {
             *last = Some(Instant::now());

@@ -1,8 +1,9 @@
 //! Whether a worker's loop moves.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use tokio::time::Instant;
 
 /// When the loop last began a pass or a batch.
@@ -17,13 +18,10 @@ impl Default for Pulse {
 
 impl Pulse {
     pub(crate) fn beat(&self) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        *locked(&self.0) = Instant::now();
     }
 
     pub(crate) fn age(&self) -> Duration {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .elapsed()
+        locked(&self.0).elapsed()
     }
 }

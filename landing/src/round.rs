@@ -1,8 +1,9 @@
 //! The partitions that wait in one pass, and the failures of single ones.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use storage_coalesce::locked;
 use storage_model::Partition;
 use storage_tiers::TierError;
 
@@ -34,18 +35,12 @@ impl Round {
     }
 
     pub(crate) fn next(&self) -> Option<Waiting> {
-        self.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop_front()
+        locked(&self.queue).pop_front()
     }
 
     /// Takes a partition out of the queue.
     pub(crate) fn leave(&self, partition: Partition) {
-        self.queue
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .retain(|waiting| waiting.partition != partition);
+        locked(&self.queue).retain(|waiting| waiting.partition != partition);
     }
 
     /// Skips the failed partitions, if the failure concerns only them.
@@ -55,10 +50,7 @@ impl Round {
     ) -> Result<T, TierError> {
         match result {
             Err(error) if is_confined(&error) => {
-                self.failed
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .get_or_insert(error);
+                locked(&self.failed).get_or_insert(error);
                 Ok(T::default())
             }
             other => other,
@@ -68,10 +60,6 @@ impl Round {
     /// # Errors
     /// The first failure of a partition that was skipped.
     pub(crate) fn end(&self) -> Result<(), TierError> {
-        self.failed
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .map_or(Ok(()), Err)
+        locked(&self.failed).take().map_or(Ok(()), Err)
     }
 }

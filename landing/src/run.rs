@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_config::{LandingSettings, SessionSettings};
 use storage_dirty::Lock;
 use storage_model::{Ids, SinkName};
@@ -142,11 +143,7 @@ impl LandingWorker {
     fn note_pass(&self, ended: Result<(), &TierError>) {
         self.worker.tiers.note_landing(ended);
         let stuck = ended.err().filter(|error| error.is_for_operator()).cloned();
-        *self
-            .worker
-            .stuck
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = stuck;
+        *locked(&self.worker.stuck) = stuck;
     }
 
     /// The worker's tiers.

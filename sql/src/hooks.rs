@@ -6,9 +6,10 @@
 //! or by earlier definitions than those of the database.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use async_trait::async_trait;
+use storage_coalesce::locked;
 use storage_model::Partition;
 
 use crate::engine::{Arg, Database, Engine, Exec, Fault, Record, Session, Statement, statement};
@@ -118,7 +119,7 @@ impl<S: Session> Hooks<S> {
     }
 
     fn slot(&self) -> MutexGuard<'_, Option<Known<S>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.known)
     }
 
     fn built_in(&self, name: &str) -> Option<&Arc<dyn Derive<S>>> {

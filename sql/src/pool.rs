@@ -2,9 +2,10 @@
 //! connection is thrown away unless it is known to be good.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use storage_coalesce::locked;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::exec::{Exec, Shared};
@@ -155,7 +156,7 @@ impl<E: Engine> Pool<E> {
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<Idle<E::Session>>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.idle)
     }
 }
 

@@ -4,10 +4,11 @@
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use storage_coalesce::locked;
 use storage_landing::LandingWorker;
 use storage_tiers::Tiers;
 use tokio::sync::watch;
@@ -81,10 +82,7 @@ impl Background {
         };
         {
             let home = upkeep.tiers.home().handle();
-            let mut tasks = background
-                .tasks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut tasks = locked(&background.tasks);
             let held = upkeep.clone();
             tasks.spawn_on(
                 part("maintenance").keep(move |ended| until(ended, maintain(held.clone()))),
@@ -128,7 +126,7 @@ impl Background {
             stopped: self.stop.subscribe(),
             restarts,
         };
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = locked(&self.tasks);
         tasks.spawn_on(
             part.keep(move |ended| until(ended, work())),
             &tiers.home().handle(),
@@ -153,8 +151,7 @@ impl Background {
     /// Ends the tasks, in an orderly way until `deadline`.
     pub(crate) async fn stop(&self, deadline: Instant) {
         let _ = self.stop.send(true);
-        let mut tasks =
-            std::mem::take(&mut *self.tasks.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut tasks = std::mem::take(&mut *locked(&self.tasks));
         while let Ok(Some(_)) = timeout_at(deadline, tasks.join_next()).await {}
     }
 }

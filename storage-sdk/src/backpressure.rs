@@ -1,9 +1,10 @@
 //! Back-pressure: writes wait or fail while too much waits to be landed.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_config::BackpressureSettings;
 use storage_dirty::{Hot, MemoryUse};
 use storage_landing::{Backlog, BackpressureLevel};
@@ -67,11 +68,7 @@ impl Backpressure {
             return Err(ended(repeat));
         }
         if percent >= REFUSED && !repeat {
-            let reason = self
-                .reason
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .clone();
+            let reason = locked(&self.reason).clone();
             let message = format!("writes are refused: {reason}");
             return Err(Error::overloaded(message, self.settings.interval));
         }
@@ -103,7 +100,7 @@ impl Backpressure {
                 State::Refused => tracing::error!(reason, "writes are refused"),
             }
         }
-        *self.reason.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        *locked(&self.reason) = reason;
     }
 
     /// Looks once.
@@ -118,10 +115,7 @@ impl Backpressure {
         let Ok(memory) = hot.tier.memory().await else {
             return;
         };
-        let before = std::mem::replace(
-            &mut *self.memory.lock().unwrap_or_else(PoisonError::into_inner),
-            memory.clone(),
-        );
+        let before = std::mem::replace(&mut *locked(&self.memory), memory.clone());
         let level = BackpressureLevel::of(&self.settings, &backlog, &memory, &before);
         self.see(level);
     }

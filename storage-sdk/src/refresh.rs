@@ -1,10 +1,11 @@
 //! Keeps owners that are read in the hot tier. A read gives a clean owner its full time to live
 //! again, at most once in each interval.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::Owner;
 use tokio::time::Instant;
 
@@ -55,7 +56,7 @@ impl Refreshes {
         if same && now.saturating_sub(seen & 0xffff_ffff) < self.interval {
             return;
         }
-        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pending = locked(&self.pending);
         if pending.len() < PENDING_MAX {
             pending.push(owner.clone());
             slot.store((digest >> 32) << 32 | now, Ordering::Relaxed);
@@ -64,7 +65,7 @@ impl Refreshes {
 
     /// Takes the waiting owners.
     pub(crate) fn take(&self) -> Vec<Owner> {
-        std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *locked(&self.pending))
     }
 }
 

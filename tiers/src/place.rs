@@ -5,9 +5,10 @@
 //! from then on.
 
 use std::collections::BTreeSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::{HotPairing, PartitionState};
 use storage_model::sabotage::is_kept;
 use storage_model::{Epoch, HotId, Partition, Stamp, Timestamp};
@@ -62,17 +63,17 @@ impl Held {
 
 impl Places {
     fn known(&self) -> Option<Known> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = locked(&self.known);
         known.clone()
     }
 
     fn set(&self, known: Option<Known>) {
-        *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
+        *locked(&self.known) = known;
     }
 
     /// For how long the database has answered this process.
     pub(crate) fn watch(&self) -> MutexGuard<'_, Watch> {
-        self.watch.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.watch)
     }
 }
 

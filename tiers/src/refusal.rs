@@ -1,8 +1,9 @@
 //! Why writes fail: nothing would land them.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use storage_sql::ColdKind;
 
 use crate::{TierError, Tiers};
@@ -66,7 +67,7 @@ impl Refusals {
     }
 
     fn lock(&self) -> MutexGuard<'_, Why> {
-        self.why.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.why)
     }
 
     fn set(

@@ -1,8 +1,9 @@
 //! [`Tiers`]: both tiers, and the state of their partitions as this process knows it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_dirty::Hot;
 use storage_model::{Epoch, Ids, Partition, RandomIds};
 use storage_sql::Cold;
@@ -148,7 +149,7 @@ impl Tiers {
     #[must_use]
     pub fn noted(&self, partition: Partition) -> Noted {
         self.entry(partition)
-            .map(|noted| *noted.lock().unwrap_or_else(PoisonError::into_inner))
+            .map(|noted| *locked(noted))
             .unwrap_or_default()
     }
 
@@ -161,7 +162,7 @@ impl Tiers {
     /// Records the epoch and generation of a partition, as the hot tier reported them.
     pub fn note(&self, partition: Partition, epoch: Epoch, generation: Epoch) {
         if let Some(noted) = self.entry(partition) {
-            *noted.lock().unwrap_or_else(PoisonError::into_inner) = Noted { epoch, generation };
+            *locked(noted) = Noted { epoch, generation };
         }
     }
 

@@ -11,7 +11,7 @@
 //! | [`state`] | [`PartState`], [`Present`]: a partition's content, and a transition's inputs |
 //! | `hash` | owner hashes: cells, size, time to live |
 //! | `marker` | exist markers and negative answers |
-//! | `marks`, `numbered` | dirty map, snapshot, error map and marks on probation |
+//! | `maps`, `numbered` | dirty map, snapshot, error map and marks on probation |
 //! | `ops` | the replies of recent operations |
 //! | [`invariant`] | the invariants that must hold after every transition |
 //! | `room` | eviction of landed data when memory is short |
@@ -25,7 +25,7 @@
 //! | [`owner`] | [`Owners`](crate::Owners): evictions and times to live |
 //! | [`read`], [`observe`], [`fill`] | reads of owners, and the proof and the merge of a load |
 //! | [`writes`] | one mutation: its effect, computed first and then written |
-//! | [`landing`] | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
+//! | [`marks`] | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
 //! | [`reject`], [`probation`] | the error map, the probation of landed marks |
 //! | [`partition`], [`lock`] | [`Partitions`](crate::Partitions): records, sizes and locks |
 //! | [`feed`] | [`Feed`](crate::Feed): notes on their way to the database |
@@ -37,10 +37,10 @@ pub mod fill;
 mod hash;
 pub mod holder;
 pub mod invariant;
-pub mod landing;
 pub mod lock;
+mod maps;
 mod marker;
-mod marks;
+pub mod marks;
 mod numbered;
 pub mod observe;
 mod ops;

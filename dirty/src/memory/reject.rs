@@ -4,7 +4,7 @@ use storage_model::sabotage::is_kept;
 use storage_model::{Owner, Partition, Timestamp};
 
 use super::lock::require;
-use super::marks::ErrorMark;
+use super::maps::ErrorMark;
 use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Reject, Rejected};

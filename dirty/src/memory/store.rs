@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_config::{HotSettings, HotUrl, RedisSettings};
 use storage_model::{Clock, Owner, Partition, RandomIds, SystemClock, Timestamp, Token};
 
@@ -128,7 +129,7 @@ impl MemoryStore {
         let evicts = || {
             self.parts
                 .iter()
-                .any(|part| lock(part).hashes.coldest(None).is_some())
+                .any(|part| locked(part).hashes.coldest(None).is_some())
         };
         let bytes = |bytes: usize| u64::try_from(bytes).unwrap_or(u64::MAX);
         (limit < usize::MAX && !evicts()).then(|| MemoryUse {
@@ -173,8 +174,8 @@ impl MemoryStore {
         parts
             .iter_mut()
             .for_each(|part| **part = PartState::new(part.incarnation.clone()));
-        lock(&self.workers).clear();
-        *lock(&self.paired) = None;
+        locked(&self.workers).clear();
+        *locked(&self.paired) = None;
         self.bytes.store(0, Ordering::Relaxed);
     }
 
@@ -261,7 +262,7 @@ impl MemoryStore {
         let part = usize::try_from(partition.0)
             .ok()
             .and_then(|index| self.parts.get(index));
-        part.map(lock).ok_or_else(|| {
+        part.map(locked).ok_or_else(|| {
             let message = format!(
                 "there is no partition {partition}; the store has {} partitions",
                 self.partitions
@@ -272,7 +273,7 @@ impl MemoryStore {
 
     // Always in the same order, so that two such calls can't wait for each other.
     fn all(&self) -> Vec<MutexGuard<'_, PartState>> {
-        self.parts.iter().map(lock).collect()
+        self.parts.iter().map(locked).collect()
     }
 
     fn next_incarnation(&self) -> Arc<str> {
@@ -282,9 +283,4 @@ impl MemoryStore {
 
 fn incarnation(number: u64) -> Arc<str> {
     Arc::from(format!("memory-{number}"))
-}
-
-/// A transition that panics is a bug. The store stays usable after it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use async_trait::async_trait;
 use storage_model::Timestamp;
 
-use super::store::{MemoryStore, lock};
+use super::store::MemoryStore;
 use crate::{HotError, HotPaired, HotPairing, MemoryUse, Tier};
+use storage_coalesce::locked;
 
 #[async_trait]
 impl Tier for MemoryStore {
@@ -36,14 +37,14 @@ impl Tier for MemoryStore {
 
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError> {
         let now = self.now();
-        let mut workers = lock(&self.workers);
+        let mut workers = locked(&self.workers);
         workers.retain(|_, end| *end > now);
         workers.insert(worker.to_owned(), now.plus(ttl));
         Ok(workers.keys().cloned().collect())
     }
 
     async fn retire(&self, worker: &str) -> Result<(), HotError> {
-        lock(&self.workers).remove(worker);
+        locked(&self.workers).remove(worker);
         Ok(())
     }
 }

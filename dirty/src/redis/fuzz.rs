@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use redis::{RedisError, Value};
 use storage_model::{Epoch, Field, Partition, Version};
 
-use super::operations::{fill, landing, observe, partition, read, reject};
+use super::operations::{fill, marks, observe, partition, read, reject};
 use super::{reply, writes};
 use crate::fuzz::inputs;
 use crate::redis::connections::server::ServerInfo;
@@ -96,14 +96,14 @@ proptest! {
         }
         let _ = (writes::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
         let _ = (observe::record_of(value.clone()), observe::marker_of(value.clone(), Epoch(7)));
-        let _ = (landing::snapshot_of(value.clone()), landing::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
+        let _ = (marks::snapshot_of(value.clone()), marks::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));
     }
 
     #[test]
     fn no_entry_of_a_map_makes_a_decoder_panic(name in bytes(), value in prop::collection::vec(bytes(), 0..9)) {
         let (name, value) = (Bytes::from(name), Bytes::from(value.join(&b' ')));
-        prop_assert!(landing::entry_of(name.clone(), value.clone()).version <= Version::MAX);
+        prop_assert!(marks::entry_of(name.clone(), value.clone()).version <= Version::MAX);
         let lines = reject::error_entries_of(name.clone(), value.clone());
         prop_assert!(lines.iter().all(|line| line.version <= Version::MAX));
         prop_assert!(reject::refused_of(name, value).version <= Version::MAX);

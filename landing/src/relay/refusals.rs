@@ -1,8 +1,9 @@
 //! When an event that a sink refuses is at fault itself: beside an event that the sink takes.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use storage_model::{Partition, Position};
 
 /// The most events that are tried alone while the sink takes none.
@@ -58,7 +59,7 @@ impl Refusals {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

@@ -2,9 +2,10 @@
 //! the receiver asks, and longer after each failure.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::Partition;
 use tokio::time::Instant;
 
@@ -21,7 +22,7 @@ struct Rest {
 impl Rests {
     /// Whether a partition rests now.
     pub(super) fn is_resting(&self, partition: Partition, now: Instant) -> bool {
-        let rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let rests = locked(&self.0);
         rests.get(&partition).is_some_and(|rest| now < rest.until)
     }
 
@@ -34,7 +35,7 @@ impl Rests {
         (min, max): (Duration, Duration),
         now: Instant,
     ) -> bool {
-        let mut rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rests = locked(&self.0);
         let failures = rests.get(&partition).map_or(0, |rest| rest.failures);
         let own = min.saturating_mul(1 << failures.min(20)).min(max);
         let rest = Rest {
@@ -47,7 +48,7 @@ impl Rests {
 
     /// The sink took all events of a partition.
     pub(super) fn end(&self, partition: Partition) {
-        let mut rests = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rests = locked(&self.0);
         rests.remove(&partition);
     }
 }

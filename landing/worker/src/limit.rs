@@ -3,9 +3,10 @@
 
 use std::io::Write as _;
 use std::str::FromStr;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{self, Exit};
@@ -107,7 +108,7 @@ pub fn enough_threads() -> anyhow::Result<()> {
     let done = Arc::new((Mutex::new(false), Condvar::new()));
     let wait = |done: Arc<(Mutex<bool>, Condvar)>| {
         let (flag, changed) = &*done;
-        let held = flag.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = locked(flag);
         drop(changed.wait_while(held, |done| !*done));
     };
     // All of them live at once.
@@ -117,7 +118,7 @@ pub fn enough_threads() -> anyhow::Result<()> {
             std::thread::Builder::new().spawn(move || wait(done))
         })
         .collect();
-    *done.0.lock().unwrap_or_else(PoisonError::into_inner) = true;
+    *locked(&done.0) = true;
     done.1.notify_all();
     threads.map(drop).map_err(|error| {
         let message = format!(

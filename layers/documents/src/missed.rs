@@ -5,9 +5,10 @@
 //! bound: a follower whose page was dropped meanwhile reads it again.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_sdk::feed::{Cursor, Event as Told, Partition, Position};
 use tokio::sync::Semaphore;
 use tokio::time::sleep;
@@ -115,7 +116,7 @@ impl Pages {
     }
 
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.kept)
     }
 }
 

@@ -9,11 +9,12 @@ mod setup;
 
 use std::fmt;
 use std::path::Path;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions, Connection};
+use storage_coalesce::locked;
 use storage_config::SqlSettings;
 use tokio::sync::OnceCell;
 
@@ -84,7 +85,7 @@ impl Sqlite {
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, Option<Hold>> {
-        self.hold.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.hold)
     }
 
     /// Distinguishes a file that can't be opened because of wrong settings from one that can't be

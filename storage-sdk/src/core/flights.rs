@@ -3,9 +3,10 @@
 
 use std::collections::VecDeque;
 use std::future::Future;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
+use storage_coalesce::locked;
 use storage_model::{Attempt, Epoch, Mutation, OpId, Outcome, Owner};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -85,7 +86,7 @@ impl Drop for Flight<'_> {
 impl Flights {
     /// The first call under an id counts, because the write may have been applied from then on.
     fn remember(&self, unknown: Unknown) {
-        let mut list = self.unknown.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut list = locked(&self.unknown);
         if list.iter().any(|known| known.id == unknown.id) {
             return;
         }
@@ -164,11 +165,7 @@ impl Core {
         if repeat.attempt != Attempt::RetryNamed {
             return None;
         }
-        let list = self
-            .flights
-            .unknown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let list = locked(&self.flights.unknown);
         list.iter()
             .find(|unknown| unknown.id == repeat.id)
             .map(|unknown| unknown.generation)
@@ -192,11 +189,7 @@ impl Core {
                 break;
             }
         }
-        let unknown = self
-            .flights
-            .unknown
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let unknown = locked(&self.flights.unknown);
         let unknown = unknown
             .iter()
             .map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id)))

@@ -2,9 +2,10 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::Timestamp;
 use tokio::time::{Instant, timeout};
 
@@ -22,12 +23,12 @@ impl HotTime {
     }
 
     fn now(&self) -> Timestamp {
-        let (then, time) = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (then, time) = *locked(&self.0);
         time.plus(then.elapsed())
     }
 
     fn set(&self, asked: Instant, time: Timestamp) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = (asked, time);
+        *locked(&self.0) = (asked, time);
     }
 }
 

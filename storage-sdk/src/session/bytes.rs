@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::{Bytes, Change, Field, Version};
 
 use super::content::{Content, Copied, Left};
@@ -64,7 +65,7 @@ impl Fields {
     }
 
     fn lock(&self) -> MutexGuard<'_, Edited> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

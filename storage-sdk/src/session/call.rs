@@ -6,8 +6,8 @@ use std::time::Duration;
 use storage_dirty::{HotError, HotKind};
 use tokio::time::{Instant, sleep};
 
-use crate::{Error, Result};
 use crate::core::{Core, REPEAT_MAX, REPEAT_MIN, patiently};
+use crate::{Error, Result};
 
 /// Longer than any wait, and short enough for the clock.
 const FOREVER: Duration = Duration::from_hours(24 * 365);

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use futures::stream;
+use storage_coalesce::locked;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
@@ -246,7 +247,7 @@ enum Found<T: SaveObject + Send + Sync + 'static> {
 
 impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
     fn entries(&self) -> MutexGuard<'_, Entries<T>> {
-        self.entries.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.entries)
     }
 
     fn look(self: &Arc<Self>, id: &str) -> Result<Found<T>> {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_config::{SessionSettings, process_name};
 use storage_model::{OpId, Partition};
 use tokio::sync::Notify;
@@ -102,7 +103,7 @@ impl Holder {
     }
 
     fn sessions(&self) -> MutexGuard<'_, BTreeMap<OpId, Weak<Hold>>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.sessions)
     }
 
     /// Whether the caller must start the tasks of the holder.

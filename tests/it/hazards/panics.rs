@@ -1,11 +1,12 @@
 //! A panic in a background task of a storage (H49).
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
+use storage_coalesce::locked;
 use storage_config::Settings;
 use storage_dirty::redis::Hooks;
 use storage_dirty::redis::{Broken, Intercept};
@@ -32,10 +33,7 @@ impl Once {
 
     /// The places where it panicked.
     fn places(&self) -> Vec<String> {
-        self.places
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.places).clone()
     }
 
     #[expect(clippy::panic, reason = "it is for that")]
@@ -44,7 +42,7 @@ impl Once {
             return;
         }
         {
-            let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut places = locked(&self.places);
             if places.contains(&place) {
                 return;
             }

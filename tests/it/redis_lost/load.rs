@@ -2,10 +2,11 @@
 //! never read older, and never overwritten from an older base.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use storage_coalesce::locked;
 use storage_sdk::ByteOwner;
 use storage_tests::{Stack, rows, until};
 use tokio::task::JoinSet;
@@ -184,8 +185,4 @@ async fn see(database: &str, landed: &Mutex<Vec<Landed>>) -> Result<()> {
         *before = now;
     }
     Ok(())
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -13,6 +13,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use storage_coalesce::locked;
 use storage_landing::{Sink, SinkError};
 use storage_model::{Event, Partition};
 use tokio::net::TcpListener;
@@ -35,15 +36,12 @@ impl Memory {
 
     pub(super) fn refuse(&self, bodies: &[&str]) {
         let bodies = bodies.iter().map(|body| (*body).to_owned()).collect();
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = bodies;
+        *locked(&self.refused) = bodies;
     }
 
     /// The events as they came.
     pub(super) fn taken(&self) -> BTreeMap<Partition, Vec<Event>> {
-        self.taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.taken).clone()
     }
 
     /// The events without repeats. A repeat may come only as a part that begins anew.
@@ -66,11 +64,11 @@ impl Sink for Memory {
         if self.away.load(Ordering::SeqCst) {
             return Err(SinkError::unavailable("gone for lunch"));
         }
-        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let refused = locked(&self.refused);
         if events.iter().any(|event| refused.contains(&text(event))) {
             return Err(SinkError::rejected("not this one"));
         }
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = locked(&self.taken);
         taken
             .entry(partition)
             .or_default()
@@ -141,19 +139,16 @@ impl Service {
     }
 
     pub(crate) fn answer(&self, answer: Option<Answer>) {
-        *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = answer;
+        *locked(&self.answer) = answer;
     }
 
     /// Refuses the batches with an event of this body.
     pub(crate) fn refuse(&self, body: Option<&str>) {
-        *self.refused.lock().unwrap_or_else(PoisonError::into_inner) = body.map(str::to_owned);
+        *locked(&self.refused) = body.map(str::to_owned);
     }
 
     pub(crate) fn calls(&self) -> Vec<Call> {
-        self.calls
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.calls).clone()
     }
 
     /// The events of all calls.
@@ -166,22 +161,14 @@ impl Service {
 }
 
 async fn take(State(service): State<Arc<Service>>, headers: HeaderMap, body: Bytes) -> Response {
-    let answer = service
-        .answer
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let answer = locked(&service.answer).clone();
     if let Some((status, headers)) = answer {
         return (status, axum::response::AppendHeaders(headers)).into_response();
     }
     let Ok(events) = serde_json::from_slice::<Vec<serde_json::Value>>(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
-    let refused = service
-        .refused
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let refused = locked(&service.refused).clone();
     if let Some(refused) = refused
         && events.iter().any(|event| event["body"] == refused.as_str())
     {
@@ -198,10 +185,6 @@ async fn take(State(service): State<Arc<Service>>, headers: HeaderMap, body: Byt
         agent: header("user-agent"),
         events,
     };
-    service
-        .calls
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .push(call);
+    locked(&service.calls).push(call);
     StatusCode::NO_CONTENT.into_response()
 }

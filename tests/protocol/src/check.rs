@@ -1,7 +1,7 @@
 //! The conditions that hold in every state.
 
 use storage_dirty::Map;
-use storage_dirty::memory::{invariant, landing};
+use storage_dirty::memory::{invariant, marks};
 
 use crate::names::PARTITION;
 use crate::truth::is_same;
@@ -26,7 +26,7 @@ fn of_marks(world: &World) -> Option<String> {
     ];
     let marks: Vec<_> = maps
         .into_iter()
-        .flat_map(|map| landing::scan(&world.hot, map, 0, usize::MAX).entries)
+        .flat_map(|map| marks::scan(&world.hot, map, 0, usize::MAX).entries)
         .filter_map(|entry| entry.mark)
         .collect();
     let read = if marks.is_empty() {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, owner};
+use storage_dirty::memory::{marks, owner};
 use storage_dirty::{Collected, HotRead, LandedRow, Settle, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row, Version};
@@ -76,7 +76,7 @@ pub(super) fn steps(bounds: &Bounds, world: &World, take: Take<'_>) {
                 (settle.marks, settle.snapshot) = (settle::all_of(world), settle::number(world));
             }
             let present = next.present();
-            let allowed = landing::settle(next.hot(), &present, &settle).is_ok();
+            let allowed = marks::settle(next.hot(), &present, &settle).is_ok();
             to(
                 if allowed { "settles" } else { "may not settle" },
                 next,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, partition};
+use storage_dirty::memory::{marks, partition};
 use storage_dirty::{Bound, Collected, Fields, HotRead, Linked, SnapshotId};
 use storage_model::sabotage::broken;
 use storage_model::{Field, Owner, Row};
@@ -25,7 +25,7 @@ pub(super) fn read(
     wanted: &[(Owner, Vec<Field>)],
     known: Option<SnapshotId>,
 ) -> Option<Arc<Values>> {
-    let read = landing::collect(&world.hot, PARTITION, wanted, known).ok()?;
+    let read = marks::collect(&world.hot, PARTITION, wanted, known).ok()?;
     Some(Arc::new(Values {
         read,
         server: world.replaced,
@@ -41,7 +41,7 @@ pub(super) fn checked(
     known: Option<SnapshotId>,
     values: &Values,
 ) -> Option<Collected> {
-    let later = landing::collect(&world.hot, PARTITION, wanted, known)
+    let later = marks::collect(&world.hot, PARTITION, wanted, known)
         .ok()
         .filter(|_| values.server == world.replaced)?;
     partition::collects(world.hot());
@@ -71,7 +71,7 @@ pub(super) fn whole(world: &mut World, wanted: &[(Owner, Vec<Field>)]) -> Option
         bytes: usize::MAX,
     };
     let present = world.present();
-    let linked = landing::collect_linked(&world.hot, &present, PARTITION, &wanted, bound, true);
+    let linked = marks::collect_linked(&world.hot, &present, PARTITION, &wanted, bound, true);
     let Ok(Linked::Closed(collected, members)) = linked else {
         return None;
     };

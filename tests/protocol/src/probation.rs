@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{landing, probation};
+use storage_dirty::memory::{marks, probation};
 use storage_dirty::{Expire, Map, Probation, Window};
 use storage_model::sabotage::broken;
 
@@ -15,7 +15,7 @@ impl Working<'_, '_> {
     pub(super) fn begin_probation(&mut self) {
         let mut next = self.world.clone();
         let present = next.present();
-        let expiring = !landing::scan(&next.hot, Map::Expiring, 0, 1)
+        let expiring = !marks::scan(&next.hot, Map::Expiring, 0, 1)
             .entries
             .is_empty();
         if (expiring && !next.cold.has_kept() && !broken("H33-hasty"))
@@ -38,7 +38,7 @@ impl Working<'_, '_> {
 
     pub(super) fn verify(&mut self, window: Window) {
         if self.world.is_prepared(self.bounds) || broken("H33-unasked") {
-            let entries = landing::scan(&self.world.hot, Map::Expiring, 0, usize::MAX).entries;
+            let entries = marks::scan(&self.world.hot, Map::Expiring, 0, usize::MAX).entries;
             let expire = Expire {
                 partition: PARTITION,
                 lock: lock(),
@@ -68,7 +68,7 @@ impl Working<'_, '_> {
         let mut next = self.world.clone();
         let present = next.present();
         for map in [Map::Expiring, Map::Landed] {
-            let entries = landing::scan(&next.hot, map, 0, usize::MAX).entries;
+            let entries = marks::scan(&next.hot, map, 0, usize::MAX).entries;
             if probation::requeue(next.hot(), &present, PARTITION, &lock(), &entries).is_err() {
                 return;
             }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, observe, reject};
+use storage_dirty::memory::{self, observe, reject};
 use storage_dirty::{Collected, Entry, LandedRow, Map, Reject, Settle, Snapshot, SnapshotId};
 use storage_landing::marks::{self, Faults};
 use storage_model::Version;
@@ -72,7 +72,7 @@ impl Working<'_, '_> {
             probation,
         };
         let present = next.present();
-        match landing::settle(next.hot(), &present, &settle) {
+        match memory::marks::settle(next.hot(), &present, &settle) {
             Err(_) => self.to("may not settle", next, Worker::Idle),
             Ok(_) => match kept(&next, &settle.rows) {
                 Some(wrong) => self.wrong("settles", wrong),
@@ -98,7 +98,7 @@ impl Working<'_, '_> {
             rows: Vec::new(),
             probation: false,
         };
-        let _ = landing::settle(next.hot(), &present, &settle);
+        let _ = memory::marks::settle(next.hot(), &present, &settle);
         self.to("settles", next, Worker::Commit(Arc::clone(batch)));
     }
 
@@ -154,7 +154,7 @@ fn kept(world: &World, rows: &[LandedRow]) -> Option<String> {
 
 /// Every entry of the snapshot, to be settled without a check.
 pub(super) fn all_of(world: &World) -> Vec<Entry> {
-    landing::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries
+    memory::marks::scan(&world.hot, Map::Snapshot, 0, usize::MAX).entries
 }
 
 /// Settles every entry of the snapshot, landed or not.
@@ -175,13 +175,13 @@ pub(super) fn all(world: &mut World) {
         rows: Vec::new(),
         probation: false,
     };
-    let _ = landing::settle(world.hot(), &present, &settle);
+    let _ = memory::marks::settle(world.hot(), &present, &settle);
 }
 
 /// The number of the present snapshot.
 pub(super) fn number(world: &World) -> SnapshotId {
     let present = world.present();
-    match landing::snapshot(world.clone().hot(), &present, PARTITION, &lock()) {
+    match memory::marks::snapshot(world.clone().hot(), &present, PARTITION, &lock()) {
         Ok(Snapshot::Leftover(number)) => number,
         _ => SnapshotId::default(),
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_dirty::memory::{landing, lock as lease, partition, reject};
+use storage_dirty::memory::{self, lock as lease, partition, reject};
 use storage_dirty::{Collected, Entry, Expire, Map, Mark, Reject, Snapshot, SnapshotId, Window};
 use storage_landing::marks::{self, Part, Rows};
 use storage_model::sabotage::broken;
@@ -155,7 +155,7 @@ impl Working<'_, '_> {
             if broken("R4-overwrite") {
                 settle::all(&mut next); // the rest disappears, as under a rename
             }
-            match landing::snapshot(next.hot(), &present, PARTITION, &lock()) {
+            match memory::marks::snapshot(next.hot(), &present, PARTITION, &lock()) {
                 Ok(Snapshot::Taken(number)) => {
                     self.to("takes a snapshot", next, Worker::Scan(number))
                 }
@@ -210,7 +210,7 @@ impl Working<'_, '_> {
     }
 
     fn scan(&mut self, snapshot: SnapshotId) {
-        let page = landing::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
+        let page = memory::marks::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
         let part = Part {
             partition: PARTITION,
             snapshot,

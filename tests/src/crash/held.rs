@@ -2,11 +2,11 @@
 //! gets them.
 
 use std::collections::BTreeMap;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use storage_coalesce::locked;
 use storage_model::{Change, Field, Partition, Version};
 use storage_sdk::{Ack, Autosave, ByteSession, Error, Kind, OnConflict, SessionOptions};
 
@@ -65,7 +65,7 @@ impl Play<'_> {
 
     /// Keeps a session from the part before points are counted for the part after it.
     pub fn keep(&self, held: Held) {
-        *self.kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
+        *locked(&self.kept) = Some(held);
     }
 
     /// The session that was kept.
@@ -73,11 +73,7 @@ impl Play<'_> {
     /// # Errors
     /// No session was kept.
     pub fn kept(&self) -> Result<Held> {
-        self.kept
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take()
-            .context("no session was kept")
+        locked(&self.kept).take().context("no session was kept")
     }
 
     /// Lets the graces of all partitions pass.

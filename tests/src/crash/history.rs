@@ -1,10 +1,11 @@
 //! The answers to clients, and the data that the tiers must hold after them.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use bytes::Bytes;
+use storage_coalesce::locked;
 use storage_model::{Change, Field, Outcome, Version};
 use storage_sdk::Error;
 
@@ -34,19 +35,19 @@ pub type Answer = (Version, Vec<i64>);
 
 impl History {
     fn owners(&self) -> MutexGuard<'_, BTreeMap<Part, Possible>> {
-        self.owners.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.owners)
     }
 
     /// Records an answer to a client of a layer, in the layer's own words.
     pub fn answered(&self, answer: String) {
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut answers = locked(&self.answers);
         answers.push(answer);
     }
 
     /// The answers to clients of a layer.
     #[must_use]
     pub fn answers(&self) -> Vec<String> {
-        let answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let answers = locked(&self.answers);
         answers.clone()
     }
 

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
+use storage_coalesce::locked;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
@@ -95,11 +96,7 @@ impl Proxy {
 
     /// Like [`lose_every`](Self::lose_every), for requests that contain these bytes.
     pub fn lose_every_reply_to(&self, nth: u64, request: &'static [u8]) {
-        *self
-            .shared
-            .lose_to
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = (nth > 0).then_some((request, nth));
+        *locked(&self.shared.lose_to) = (nth > 0).then_some((request, nth));
     }
 
     /// Holds back all bytes of the connections that are open now, in both directions. Later
@@ -162,12 +159,7 @@ impl Link {
         if self.answered.swap(false, Ordering::SeqCst) {
             self.shared.rounds.fetch_add(1, Ordering::SeqCst);
         }
-        let Some((wanted, nth)) = *self
-            .shared
-            .lose_to
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-        else {
+        let Some((wanted, nth)) = *locked(&self.shared.lose_to) else {
             return;
         };
         if request.windows(wanted.len()).any(|bytes| bytes == wanted) {

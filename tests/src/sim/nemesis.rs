@@ -1,8 +1,9 @@
 //! Faults of servers and processes from outside, and their repair.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 
@@ -29,10 +30,6 @@ pub struct Nemesis {
     /// How far Redis' clock is ahead of the right time, and the farthest that it ever was, in
     /// milliseconds.
     skew: Mutex<(i64, i64)>,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Nemesis {

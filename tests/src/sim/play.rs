@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, IntoFuture as _};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_sdk::{
     Ack, Bulk, ByteOwner, Counters, Durability, Error, Kind, OpId, Outcome, Part, Record, Retry,
     Storage, Version, Write,
@@ -134,7 +135,7 @@ impl Player {
 pub(super) async fn server(games: &Games, number: u64) -> (Arc<Process>, Storage) {
     loop {
         {
-            let games = games.lock().unwrap_or_else(PoisonError::into_inner);
+            let games = locked(games);
             let mine = usize::try_from(number).unwrap_or_default() % games.len().max(1);
             if let Some(game) = games.get(mine)
                 && let Some(storage) = game.storage()

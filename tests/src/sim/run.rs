@@ -1,8 +1,9 @@
 //! One seed, from its beginning to a verdict.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_landing::Backlog;
 use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
@@ -157,7 +158,7 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
             .database
             .tables(|tables| world.history.check_rows(tables));
         look(world).await?;
-        let workers = std::mem::take(&mut *workers.lock().unwrap_or_else(PoisonError::into_inner));
+        let workers = std::mem::take(&mut *locked(&workers));
         end(world, workers).await?;
     }
     Ok(())

@@ -1,10 +1,11 @@
 //! The whole system of one seed: models of both servers, game servers and workers.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Result;
+use storage_coalesce::locked;
 use storage_config::{
     HotSettings, HotUrl, LandingSettings, Login, Node, RedisSettings, SessionSettings, Settings,
 };
@@ -213,7 +214,7 @@ impl World {
             loop {
                 match world.storage(&of).await {
                     Ok(storage) => {
-                        *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(storage);
+                        *locked(&slot) = Some(storage);
                         return;
                     }
                     Err(_) => sleep(Duration::from_millis(50)).await,
@@ -281,21 +282,14 @@ impl Game {
     /// The storage, if it is open.
     #[must_use]
     pub fn storage(&self) -> Option<Storage> {
-        self.storage
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        locked(&self.storage).clone()
     }
 
     /// Ends the process at once.
     pub fn kill(&self) {
         self.process.kill();
         self.task.abort();
-        let killed = self
-            .storage
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let killed = locked(&self.storage).take();
         drop(killed);
     }
 }

@@ -1,11 +1,12 @@
 //! The place of a run: servers, links between everything, game servers and landing workers.
 
 use std::path::Path;
+use std::sync::Mutex as StdMutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex as StdMutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use sqlx::Executor as _;
+use storage_coalesce::locked;
 use storage_config::Settings;
 use storage_landing::Backlog;
 use storage_model::SystemClock;
@@ -265,10 +266,7 @@ impl Arena {
 
     /// Records that the hot tier came back older.
     pub fn rewound(&self, rewind: Rewind) {
-        self.rewinds
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(rewind);
+        locked(&self.rewinds).push(rewind);
     }
 
     /// The time after its last sign of life in which a write may still be applied: its deadline,

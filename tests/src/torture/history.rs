@@ -7,11 +7,12 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, Result};
 use serde::{Deserialize, Serialize};
+use storage_coalesce::locked;
 
 use super::moment::{Micros, now};
 
@@ -154,11 +155,7 @@ impl Log {
     fn write(&self, line: &Line) -> Result<()> {
         let mut text = serde_json::to_vec(line)?;
         text.push(b'\n');
-        Ok(self
-            .file
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .write_all(&text)?)
+        Ok(locked(&self.file).write_all(&text)?)
     }
 
     /// Records that an operation is about to be sent. Returns its number.

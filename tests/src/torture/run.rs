@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::PoisonError;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use rand::rngs::StdRng;
+use storage_coalesce::locked;
 use tokio::sync::oneshot;
 use tokio::time::sleep;
 
@@ -99,11 +99,7 @@ async fn on_servers(args: &Args, exe: &Path) -> Result<Report> {
             )
         }
     };
-    let mut rewinds = arena
-        .rewinds
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
-        .clone();
+    let mut rewinds = locked(&arena.rewinds).clone();
     rewinds.sort_by_key(|rewind| rewind.down);
     let plan: Vec<Planned> = plans.concat();
     let mut report = begin(args, &operations, flaws);

@@ -3,10 +3,11 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use redis::AsyncConnectionConfig;
+use storage_coalesce::locked;
 use storage_config::RedisSettings;
 use storage_model::{Ids, Intercept, Partition};
 
@@ -115,9 +116,4 @@ impl Common {
             .saturating_add(self.connect_timeout)
             .saturating_add(self.response_timeout)
     }
-}
-
-/// Locks a mutex, even a poisoned one. The guarded value is replaced as a whole, never in part.
-pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,7 +17,7 @@ use storage_model::Durability;
 
 use super::address;
 use super::barrier::Waiting;
-use super::common::{Common, locked};
+use super::common::Common;
 use super::lane::{Lane, Passage, Ready};
 use super::rights::Rights;
 use super::server::ServerInfo;
@@ -25,6 +25,7 @@ use super::transport::{Answer, Command, Under};
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
+use storage_coalesce::locked;
 
 /// How many connections there are for writes that wait, beside those that all calls share.
 const WAITING: usize = 2;

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use storage_model::{Epoch, Partition, tries};
 
-use super::common::locked;
 use super::transport::{Answer, Command, Under};
 use crate::redis::RedisStore;
 use crate::redis::error::Failure;
 use crate::redis::operations::partition::state_of;
 use crate::redis::scripts;
 use crate::{PartitionRecord, PartitionState};
+use storage_coalesce::locked;
 
 /// For each partition the number of the incarnation that it was last verified under. It is 0 at
 /// first, and after an adoption. `verify` writes it. Every call that relies on the server's memory

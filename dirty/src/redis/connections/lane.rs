@@ -10,8 +10,8 @@ use storage_coalesce::SingleFlight;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::common::locked;
 use crate::redis::error::Failure;
+use storage_coalesce::locked;
 
 /// A place for one connection.
 #[derive(Default)]

@@ -6,10 +6,10 @@ use std::sync::Mutex;
 
 use redis::{ServerError, Value};
 
-use super::common::locked;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts::SCRIPTS;
+use storage_coalesce::locked;
 
 /// If the user lacks the right for one of these commands, no script of a write changes anything.
 const BEFORE_ALL_WRITES: [&str; 4] = ["TIME", "INFO", "HMGET", "HSET"];

@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::HotError;
 use crate::redis::RedisStore;
-use crate::redis::connections::common::locked;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
+use storage_coalesce::locked;
 
 /// A store that made no call for so long is gone. It is twice as long as a copy of a call may be
 /// under way until its deadline.

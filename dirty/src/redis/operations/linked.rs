@@ -6,7 +6,7 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{Epoch, Field, Owner, Position};
 
-use super::landing::{entry_of, readable};
+use super::marks::{entry_of, readable};
 use super::read;
 use crate::redis::error::Failure;
 use crate::redis::reply;

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `owner` | [`Owners`](crate::Owners): leases, evictions, times to live |
 //! | `read`, `observe`, `fill`, `fill_parts` | reads of owners, and the proof and the fill of a load |
-//! | `landing`, `linked` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
+//! | `marks`, `linked` | [`Marks`](crate::Marks): snapshots, pages, collection, settling |
 //! | `reject`, `probation` | the error map, the probation of landed marks |
 //! | `partition` | [`Partitions`](crate::Partitions): records, locks and sizes |
 //! | `forget` | numbered calls of stores that are gone |
@@ -17,8 +17,8 @@ pub(in crate::redis) mod fill;
 pub(in crate::redis) mod fill_parts;
 pub(in crate::redis) mod forget;
 mod holder;
-pub(in crate::redis) mod landing;
 mod linked;
+pub(in crate::redis) mod marks;
 pub(in crate::redis) mod observe;
 mod owner;
 mod pairing;

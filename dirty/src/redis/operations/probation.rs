@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Partition};
 
-use super::landing::{MARKS_MAX, of_entry};
+use super::marks::{MARKS_MAX, of_entry};
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;

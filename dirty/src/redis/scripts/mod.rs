@@ -17,18 +17,18 @@ use crate::redis::connections::transport::Command;
 use crate::{Adopt, HotPaired, HotPairing, Load, Marker, key};
 
 mod feed;
-mod landing;
 mod lock;
+mod marks;
 mod probation;
 #[cfg(any(test, feature = "sabotage"))]
 mod sabotage;
 mod session;
 
 pub(crate) use feed::{read_notes, resync, trim_notes};
-pub(crate) use landing::{
+pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
+pub(crate) use marks::{
     Head, MarkRef, RowRef, collect_linked, end_collect, links, reject, settle, snapshot, tear,
 };
-pub(crate) use lock::{announce, holder_of, lock, renew, unlock};
 pub(crate) use probation::{expire, probation, requeue};
 pub(crate) use session::{
     LapseStep, ask_session, asked, beat, claim_session, close_session, end_grace, forget_lapsed,

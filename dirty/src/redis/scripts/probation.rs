@@ -2,8 +2,8 @@
 
 use storage_model::Partition;
 
-use super::landing::keys;
 use super::lock::lock_value;
+use super::marks::keys;
 use super::{Head, MarkRef, SCRIPTS, Space, millis};
 use crate::redis::connections::transport::Command;
 use crate::{Lock, Window};

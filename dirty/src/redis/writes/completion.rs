@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use tokio::sync::oneshot;
 
-use crate::redis::connections::common::locked;
 use crate::redis::connections::transport::Answer;
 use crate::redis::error::Failure;
+use storage_coalesce::locked;
 
 /// The way of a write's answer to its caller. If it is dropped without an answer, the caller learns
 /// that the answer is lost, or that the write was not sent.

@@ -24,11 +24,11 @@ use super::calls::{Calls, Fate};
 use super::completion::{Reply, told};
 use super::is_unknown;
 use crate::redis::RedisStore;
-use crate::redis::connections::common::locked;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
+use storage_coalesce::locked;
 
 /// About the most owners of one call, and about the most bytes of its values and notes. The server
 /// does nothing else during a call. The last write of a call can exceed both.

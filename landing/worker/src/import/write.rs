@@ -1,9 +1,10 @@
 //! Writes the owner of one line. The limits divide the fields into calls, and each call is repeated
 //! until its outcome is known.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::{Limits, Version};
 use storage_sdk::{
     ByteOwner, Bytes, Error, Field, Kind, OpId, Outcome, Owner, Retry, Storage, Write,
@@ -236,7 +237,7 @@ impl Writer {
 
     /// Reports at intervals why the import waits.
     fn say(&self, error: &Error) {
-        let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut said = locked(&self.said);
         if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
             *said = Some(Instant::now());
             tracing::warn!("the import waits: {error}");

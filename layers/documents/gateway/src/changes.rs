@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::content::json;
 use crate::parameters::{Parameters, PathText, cursor, is_place};
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// The longest wait for a change, in seconds.
 const WAIT_MAX: usize = 60;

@@ -19,7 +19,7 @@ use crate::headers::{self, Head, conditions};
 use crate::parameters::{Parameters, PathText};
 use crate::prefer::{APPLIED, Return};
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 use crate::{accept, list, methods};
 
 /// The header of the revision.

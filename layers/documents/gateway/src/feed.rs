@@ -1,7 +1,7 @@
 //! The live feed as server-sent events.
 
 use std::convert::Infallible;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::Duration;
 
 use axum::extract::{RawQuery, State};
@@ -9,6 +9,7 @@ use axum::http::{HeaderMap, HeaderName};
 use axum::response::IntoResponse;
 use axum::response::sse::{Event as Line, KeepAlive, Sse};
 use futures::StreamExt as _;
+use storage_coalesce::locked;
 use storage_documents::filter::Filter;
 use storage_sdk::feed::{Cursor, Event as Told, Live, LiveEvent};
 use storage_sdk::layer::ColdTier;
@@ -21,7 +22,7 @@ use crate::follower::Follower;
 use crate::headers;
 use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 use crate::window::{EVENTS_MAX, Window};
 
 /// A comment keeps the connection alive while nothing changes.
@@ -186,7 +187,7 @@ impl Hub {
     }
 
     fn tail(&self) -> MutexGuard<'_, Tail> {
-        self.tail.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.tail)
     }
 
     /// Takes part: events from now on are told.

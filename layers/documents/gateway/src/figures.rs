@@ -10,7 +10,8 @@ use storage_metrics::{Durations, Measure, Page, names};
 use tokio::time::Instant;
 
 use crate::problem::Problem;
-use crate::routes::{PREFIX, Shared};
+use crate::routes::PREFIX;
+use crate::shared::Shared;
 
 /// The media type of the page.
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::feed::{Hub, Seat, Spread};
 use crate::parameters::cursor;
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// An id of at most so many bytes comes with each event.
 const SHORT_ID: usize = 256;

@@ -14,7 +14,7 @@ use hyper::service::Service as _;
 use hyper_util::service::TowerToHyperService;
 
 use crate::encoding::{Packing, packing, vary, weaken};
-use crate::routes::Shared;
+use crate::shared::Shared;
 use crate::{body, proxies, requests};
 
 /// The resources with all that surrounds them. Cheap to clone.

@@ -5,7 +5,7 @@
 //! | [`args`] | the options of the program |
 //! | [`serve`] | [`Gateway`](serve::Gateway): the address, the tasks, the orderly end |
 //! | [`limits`] | the threads and files that the system gives |
-//! | `connections`, `activity` | connections: how many there are, and when one ends |
+//! | `connections`, `activity`, `outlet` | connections: how many there are, when one ends, and what waits for its client |
 //! | `strangers` | connections without a known caller, which end first |
 //! | `tls` | TLS by the gateway itself |
 //! | [`browsers`], [`tickets`] | pages of other origins, and their way to the live feed |
@@ -13,6 +13,7 @@
 //! | `front` | what surrounds the resources |
 //! | `requests` | the id of each request |
 //! | [`routes`] | the resources, and who may use them |
+//! | [`shared`] | what all requests share |
 //! | [`content`] | the methods of `/content/{path}` |
 //! | `batch` | several requests in one |
 //! | `methods` | the methods of documents, collections and items |
@@ -59,6 +60,7 @@ pub mod proxies;
 mod requests;
 pub mod routes;
 pub mod serve;
+pub mod shared;
 mod strangers;
 mod sweep;
 pub mod tickets;

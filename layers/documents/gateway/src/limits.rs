@@ -1,9 +1,10 @@
 //! What the system gives this process: threads and open files.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Context as _;
 use rustix::process::{Resource, getrlimit};
+use storage_coalesce::locked;
 
 /// Threads of the program beside those that poll: for names, files and the storage.
 const SPARE_THREADS: usize = 6;
@@ -22,7 +23,7 @@ pub fn enough_threads() -> anyhow::Result<()> {
     let needed = SPARE_THREADS + cores * POLLING;
     let gate = Arc::new(Mutex::new(()));
     // Behind the closed gate all of them live at once.
-    let closed = gate.lock().unwrap_or_else(PoisonError::into_inner);
+    let closed = locked(&gate);
     let threads: Result<Vec<_>, _> = (0..needed)
         .map(|_| {
             let gate = Arc::clone(&gate);

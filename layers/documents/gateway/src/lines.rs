@@ -15,7 +15,7 @@ use storage_documents::{Documents, Error};
 use crate::content::json;
 use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// The type of lines of JSON.
 const LINES: &str = "application/x-ndjson";

@@ -15,7 +15,7 @@ use crate::headers::conditions_of_list;
 use crate::parameters::Parameters;
 use crate::prefer::{APPLIED, Preferences};
 use crate::problem::Problem;
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// The headers that a list depends on.
 const VARY: HeaderValue = HeaderValue::from_static("accept, prefer");

@@ -6,7 +6,7 @@ use axum::http::StatusCode;
 use axum::response::Response;
 
 use crate::content::json;
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// The description. A change of the routes, of their headers or of the problems changes this file,
 /// too.

@@ -1,9 +1,8 @@
 //! The resources, and who may use them.
 
-use std::ops::Deref;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
@@ -12,25 +11,17 @@ use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
-use storage_documents::Documents;
-use storage_sdk::Ids;
-use tokio::sync::Semaphore;
 
 use crate::batch::{self, Batches};
 use crate::browsers::{self, Origin};
-use crate::feed::Hub;
-use crate::figures::Figures;
-use crate::landed::LandedEnd;
 use crate::problem::{self, Problem};
-use crate::proxies::PublicUrl;
+use crate::shared::{KEYED_MAX, Shared};
 use crate::strangers::Name;
-use crate::tickets::{self, Tickets};
+use crate::tickets;
 use crate::{
     activity, changes, content, encoding, feed, figures, headers, lines, methods, openapi,
 };
 
-/// The most calls with a key at the same time.
-pub const KEYED_MAX: u16 = 4_096;
 /// The time of a request. Longer than any wait that a request can ask for: up to 60 s for its change,
 /// and as long for its event.
 pub(crate) const TIME: Duration = Duration::from_secs(150);
@@ -42,53 +33,6 @@ pub(crate) const FEED: &str = "/hyper-storage/feed";
 pub(crate) const CONTENT: &str = "/hyper-storage/content/{*path}";
 /// The path of batches.
 pub(crate) const BATCH: &str = "/hyper-storage/batch";
-
-/// The parts that all requests share. Each request makes several copies, so a copy is one counter.
-#[derive(Debug, Clone)]
-pub struct Shared(Arc<Parts>);
-
-impl Shared {
-    /// Shares these parts.
-    #[must_use]
-    pub fn new(parts: Parts) -> Self {
-        Self(Arc::new(parts))
-    }
-}
-
-impl Deref for Shared {
-    type Target = Parts;
-
-    fn deref(&self) -> &Parts {
-        &self.0
-    }
-}
-
-/// The parts of a gateway.
-#[derive(Debug)]
-pub struct Parts {
-    /// The documents.
-    pub documents: Documents,
-    /// The live feed.
-    pub hub: Hub,
-    /// The end of the landed feed.
-    pub landed: LandedEnd,
-    /// The token of callers.
-    pub token: Arc<str>,
-    /// The counters of the gateway.
-    pub figures: Figures,
-    /// The items of a page, unless a request says otherwise.
-    pub page_size: usize,
-    /// The tickets for the live feed.
-    pub tickets: Tickets,
-    /// Where callers reach the gateway.
-    pub public_url: PublicUrl,
-    /// The places of calls with a key. The end of the gateway waits for all of them.
-    pub keyed: Arc<Semaphore>,
-    /// The source of ids of requests.
-    pub ids: Arc<dyn Ids>,
-    /// Whether the gateway is to end soon, and asks for no more requests.
-    pub is_leaving: AtomicBool,
-}
 
 /// The router of all resources, for pages of these origins.
 pub fn router(shared: Shared, origins: &[Origin]) -> Router {

@@ -3,8 +3,9 @@
 //! one out.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use tokio::sync::Notify;
 
 use crate::activity::Held;
@@ -63,7 +64,7 @@ impl Strangers {
     }
 
     fn present(&self) -> MutexGuard<'_, Present> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.0)
     }
 }
 

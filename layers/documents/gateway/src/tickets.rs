@@ -6,7 +6,7 @@
 //! feed has ended.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -18,6 +18,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD as BASE64;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
+use storage_coalesce::locked;
 use storage_documents::Prefixes;
 use storage_sdk::{Clock, Ids, Timestamp};
 
@@ -25,7 +26,8 @@ use crate::body::read;
 use crate::content::json;
 use crate::parameters::Parameters;
 use crate::problem::{self, Problem};
-use crate::routes::{FEED, Shared};
+use crate::routes::FEED;
+use crate::shared::Shared;
 
 /// How long a ticket opens a feed.
 const OPENS_FOR: Duration = Duration::from_mins(1);
@@ -108,7 +110,7 @@ impl Tickets {
     }
 
     fn used(&self) -> MutexGuard<'_, HashMap<Signature, Use>> {
-        self.used.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.used)
     }
 
     /// A ticket for the feed below some prefixes, and the moment until which it opens one.
@@ -213,7 +215,7 @@ impl crate::activity::Held for Opened {}
 
 impl Drop for Opened {
     fn drop(&mut self) {
-        let mut used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut used = locked(&self.used);
         if let Some(one) = used.get_mut(&self.signature) {
             one.open = one.open.saturating_sub(1);
             one.ended = self.clock.now();

@@ -1,7 +1,7 @@
 //! TLS by the gateway itself, with a certificate that can be renewed while it serves.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -9,6 +9,7 @@ use rustls::ServerConfig;
 use rustls::crypto::ring;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use storage_coalesce::locked;
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
 
@@ -60,7 +61,7 @@ impl Tls {
 
     /// What takes the next connection. If the files have changed, it has the new certificate.
     pub(crate) fn acceptor(&self, now: Instant) -> TlsAcceptor {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.known);
         if now.duration_since(known.looked) >= LOOK_EVERY {
             known.looked = now;
             match self.renewed(&known.files) {

@@ -1,8 +1,9 @@
 //! The head of a collection, and where its items are.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use storage_coalesce::locked;
 use storage_sdk::{ByteOwner, Field, Owner, Part, Record, Version};
 
 use crate::history;
@@ -37,7 +38,7 @@ pub(crate) struct Generations(Mutex<HashMap<String, u64>>);
 
 impl Generations {
     fn hint(&self, collection: &str) -> u64 {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = locked(&self.0);
         known.get(collection).copied().unwrap_or(1)
     }
 
@@ -45,7 +46,7 @@ impl Generations {
         if self.hint(collection) == generation {
             return;
         }
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = locked(&self.0);
         if known.len() >= HINTS_MAX {
             known.clear();
         }

@@ -1,9 +1,10 @@
 //! Posts: new items and documents whose ids the storage gives.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_sdk::{Durability, Part, Timestamp};
 use tokio::sync::OwnedMutexGuard;
 
@@ -52,7 +53,7 @@ impl Turns {
     }
 
     fn of(&self, path: &Path) -> Arc<tokio::sync::Mutex<()>> {
-        let mut turns = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turns = locked(&self.0);
         if let Some(turn) = turns.get(path.as_str()).and_then(Weak::upgrade) {
             return turn;
         }

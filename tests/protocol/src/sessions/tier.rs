@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use storage_dirty::memory::{PartState, holder, landing, lock, partition, session};
+use storage_dirty::memory::{PartState, holder, lock, marks, partition, session};
 use storage_dirty::{Adopt, Claimed, Entry, Lock, Map, Mutated, Refusal, Settle};
 use storage_model::{Epoch, Timestamp};
 
@@ -25,15 +25,15 @@ impl World {
             &held,
             std::time::Duration::from_secs(1),
         );
-        let number = match landing::snapshot(self.part(), &present, PARTITION, &held).ok()? {
+        let number = match marks::snapshot(self.part(), &present, PARTITION, &held).ok()? {
             storage_dirty::Snapshot::Empty => return None,
             storage_dirty::Snapshot::Taken(number) | storage_dirty::Snapshot::Leftover(number) => {
                 number
             }
         };
-        let marks: Vec<Entry> = landing::scan(&self.hot.part, Map::Snapshot, 0, 10).entries;
+        let marks: Vec<Entry> = marks::scan(&self.hot.part, Map::Snapshot, 0, 10).entries;
         let collected =
-            landing::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])], None).ok()?;
+            marks::collect(&self.hot.part, PARTITION, &[(owner(), vec![field()])], None).ok()?;
         partition::collects(self.part());
         let read = collected.reads.first()?;
         if let Some(header) = read.header {
@@ -53,7 +53,7 @@ impl World {
             rows: Vec::new(),
             probation: false,
         };
-        landing::settle(self.part(), &present, &settle).ok()?;
+        marks::settle(self.part(), &present, &settle).ok()?;
         lock::unlock(self.part(), &present, &held);
         Some(())
     }

@@ -2,9 +2,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use storage_coalesce::locked;
 use storage_model::{Field, Owner, Partition, Row};
 use storage_sql::Batch;
 use tokio::sync::OwnedMutexGuard;
@@ -92,7 +93,7 @@ impl Database {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Reads the committed data.
@@ -175,13 +176,7 @@ impl Database {
 
     /// Waits for a lock.
     pub async fn lock(&self, what: Lockable) -> Held {
-        let lock = Arc::clone(
-            self.locks
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .entry(what)
-                .or_default(),
-        );
+        let lock = Arc::clone(locked(&self.locks).entry(what).or_default());
         lock.lock_owned().await
     }
 }

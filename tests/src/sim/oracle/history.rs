@@ -1,8 +1,9 @@
 //! All events, as the models report them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
+use storage_coalesce::locked;
 use storage_model::{Field, Owner};
 use storage_sql::Batch;
 
@@ -66,7 +67,7 @@ impl History {
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, Book> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.state)
     }
 
     /// Writes down an event of an owner.

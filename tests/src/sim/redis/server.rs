@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
+use storage_coalesce::locked;
 use storage_model::Clock;
 use tokio::sync::watch;
 use xxhash_rust::xxh3::xxh3_64;
@@ -85,7 +86,7 @@ impl Server {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = locked(&self.state);
         state
             .data
             .set_now(i64::try_from(self.clock.now().0).unwrap_or(i64::MAX));

@@ -20,7 +20,8 @@ use crate::content::{json, no_parameters};
 use crate::headers::{KEY, TTL, WAIT};
 use crate::problem::{self, Problem};
 use crate::requests::RequestId;
-use crate::routes::{CONTENT, Shared, TIME, no_resource};
+use crate::routes::{CONTENT, TIME, no_resource};
+use crate::shared::Shared;
 
 /// The most bytes of a batch.
 pub(crate) const BYTES_MAX: usize = 8 << 20;

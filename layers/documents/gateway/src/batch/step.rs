@@ -13,7 +13,7 @@ use crate::headers::{Head, KEY, TTL, WAIT};
 use crate::methods;
 use crate::prefer::Return;
 use crate::problem::{self, Problem};
-use crate::routes::Shared;
+use crate::shared::Shared;
 
 /// A change of the step, and the form of its answer.
 struct Wanted {

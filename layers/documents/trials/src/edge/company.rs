@@ -1,9 +1,10 @@
 //! All honest clients of a run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError};
 
 use anyhow::Result;
+use storage_coalesce::locked;
 use storage_tests::torture::oracle::Flaw;
 use tokio::task::JoinSet;
 
@@ -103,14 +104,12 @@ impl Company {
         }
         // ORDER: before the gateway ends, so no feed may end by itself.
         self.listeners.shutdown().await;
-        let take = |hearing: &Hearing| {
-            std::mem::take(&mut *hearing.lock().unwrap_or_else(PoisonError::into_inner))
-        };
+        let take = |hearing: &Hearing| std::mem::take(&mut *locked(hearing));
         let all = self.hearings.iter().chain([&self.quiet]);
         Ok((fared, all.map(take).collect()))
     }
 }
 
 fn look(hearing: &Hearing, at: impl Fn(&Heard) -> bool) -> bool {
-    at(&hearing.lock().unwrap_or_else(PoisonError::into_inner))
+    at(&locked(hearing))
 }

@@ -1,12 +1,13 @@
 //! An honest client that follows the live feed. It hears every change, or is told to read again.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use reqwest::{Client, Response};
 use serde::Deserialize;
+use storage_coalesce::locked;
 use storage_tests::torture::oracle::Flaw;
 use tokio::time::{sleep, timeout};
 
@@ -119,10 +120,6 @@ pub async fn follow(url: String, hearing: Hearing) -> Result<()> {
         source.breaks();
         sleep(AGAIN).await;
     }
-}
-
-fn locked(hearing: &Hearing) -> MutexGuard<'_, Heard> {
-    hearing.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Opens the feed behind the last id.

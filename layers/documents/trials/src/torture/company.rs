@@ -1,11 +1,12 @@
 //! All that use the gateways during a run: clients, followers of the live feed, and a reader of the
 //! landed feed.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use anyhow::Result;
+use storage_coalesce::locked;
 use tokio::task::{JoinHandle, JoinSet};
 use tokio::time::{Instant, sleep};
 
@@ -85,7 +86,7 @@ impl Company {
     pub async fn end(mut self, told: &[Told]) -> Result<Vec<Vec<Heard>>> {
         let begun = Instant::now();
         let copy = |hearing: &Hearing| {
-            let heard = hearing.lock().unwrap_or_else(PoisonError::into_inner);
+            let heard = locked(hearing);
             heard.clone()
         };
         let mut all: Vec<_> = self.heard.iter().map(copy).collect();

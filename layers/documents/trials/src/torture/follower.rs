@@ -2,12 +2,13 @@
 //! an `EventSource` does: behind the last event that it was told whole. Now and then it begins anew.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
+use storage_coalesce::locked;
 use tokio::time::{sleep, timeout};
 
 use super::client::Client;
@@ -105,7 +106,7 @@ impl Follower {
     }
 
     fn add(&self, heard: Heard) {
-        let mut all = self.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = locked(&self.heard);
         all.push(heard);
     }
 
@@ -196,10 +197,7 @@ mod tests {
         let mut follower = follower();
         follower.source.push(lines.as_bytes())?;
         while follower.take_line()? {}
-        let heard = follower
-            .heard
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let heard = locked(&follower.heard);
         Ok(heard.clone())
     }
 

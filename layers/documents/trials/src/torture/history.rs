@@ -3,11 +3,12 @@
 use std::fs::File;
 use std::io::Write as _;
 use std::path::Path;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Context as _, Result};
 use serde::Serialize;
+use storage_coalesce::locked;
 use storage_tests::torture::oracle::Flaw;
 
 /// The kind of a change.
@@ -62,10 +63,6 @@ pub struct History {
     flaws: Mutex<Vec<Flaw>>,
     reads: AtomicU64,
     repeats: AtomicU64,
-}
-
-fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl History {

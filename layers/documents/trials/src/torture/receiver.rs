@@ -1,7 +1,7 @@
 //! The receiver of the worker's sink. It is away for some time, again and again.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use anyhow::Result;
 use axum::Router;
@@ -9,6 +9,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::routing::post;
 use serde_json::Value;
+use storage_coalesce::locked;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -59,7 +60,7 @@ impl Receiver {
     }
 
     fn inner(&self) -> std::sync::MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+        locked(&self.inner)
     }
 
     /// Goes away, or comes back.
@@ -88,7 +89,7 @@ impl Drop for Receiver {
 
 async fn take(State(inner): State<Arc<Mutex<Inner>>>, body: String) -> StatusCode {
     let events: Vec<Value> = serde_json::from_str(&body).unwrap_or_default();
-    let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut inner = locked(&inner);
     if inner.is_away {
         inner.turned_away += 1;
         return StatusCode::SERVICE_UNAVAILABLE;
