@@ -1,7 +1,7 @@
 //! A layer that is as small as a layer can be: the best scores of all players.
 //!
 //! It shows what a layer with statements of its own adds to the core: this file and its statements, lines in
-//! [`registry`](crate::registry), and the re-export of its part in `storage_sdk::layer`. It has a table, a read,
+//! `registry`, and the re-export of its part in `storage_sdk::layer`. It has a table, a read,
 //! a hook that enters each score as it lands, and a step of a builder for scores that landed before the hook.
 //! In no release.
 

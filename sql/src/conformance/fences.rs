@@ -157,7 +157,7 @@ pub async fn a_database_that_goes_on_keeps_its_identity(h: &Harness) {
     }
 }
 
-/// Only [`Cold::raise`](crate::Cold::raise) makes records.
+/// Only [`PartitionStore::raise`](crate::PartitionStore::raise) makes records.
 pub async fn a_partition_without_a_record_is_fenced(h: &Harness) {
     let batch = Batch {
         whole: false,
