@@ -20,6 +20,14 @@
 //! | [`open`](mod@open) | opens the engine that the settings name |
 //! | [`error`] | [`HotError`]: how a caller can react to a failure |
 
+#![cfg_attr(
+    not(feature = "redis"),
+    allow(
+        dead_code,
+        reason = "the engine on Redis needs more of what both engines share"
+    )
+)]
+
 #[cfg(feature = "bench")]
 #[doc(hidden)]
 pub mod bench;
@@ -40,6 +48,7 @@ pub mod owner;
 pub mod pairing;
 pub mod partition;
 pub mod probation;
+#[cfg(feature = "redis")]
 pub mod redis;
 pub mod session;
 pub mod store;
@@ -62,6 +71,7 @@ pub use owner::{
 pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
 pub use probation::{Expire, Probation, Probations, Window};
+#[cfg(feature = "redis")]
 pub use redis::{EventStream, RedisStore};
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::Hot;

@@ -2,11 +2,16 @@
 
 use std::sync::Arc;
 
+#[cfg(feature = "redis")]
 use futures::FutureExt as _;
 use storage_config::{HotUrl, Settings};
 use storage_model::Clock;
 
-use crate::{Hot, HotError, MemoryStore, RedisStore};
+#[cfg(not(feature = "redis"))]
+use crate::HotKind;
+#[cfg(feature = "redis")]
+use crate::RedisStore;
+use crate::{Hot, HotError, MemoryStore};
 
 /// Opens the engine that `redis.url` names. Only the memory engine uses `clock`. Redis has its own.
 ///
@@ -42,6 +47,12 @@ async fn open_as(
         store.limit(hot.embedded_bytes_max);
         return Ok(Hot::of(&Arc::new(store)));
     }
+    open_redis(settings, read_only).await
+}
+
+#[cfg(feature = "redis")]
+async fn open_redis(settings: &Settings, read_only: bool) -> Result<Hot, HotError> {
+    let Settings { redis, hot, .. } = settings;
     // Boxed, so that the compilers of callers need not look into the driver's futures.
     let store = if read_only {
         RedisStore::open_for_reading(redis, hot).boxed().await?
@@ -49,4 +60,13 @@ async fn open_as(
         RedisStore::open(redis, hot).boxed().await?
     };
     Ok(Hot::of(&Arc::new(store)))
+}
+
+#[cfg(not(feature = "redis"))]
+async fn open_redis(settings: &Settings, _: bool) -> Result<Hot, HotError> {
+    let url = &settings.redis.url;
+    let message = format!(
+        "redis.url is {url}, and this program is built without Redis: turn on the feature `redis` of storage-sdk, or set `memory:`"
+    );
+    Err(HotError::not_applied(HotKind::Settings, "open", message))
 }

@@ -26,6 +26,13 @@
 //! | `toy` (feature) | a small layer, which shows what a layer adds |
 //! | `conformance` (feature) | the suite that every engine passes |
 
+#![cfg_attr(
+    not(all(feature = "mysql", feature = "sqlite")),
+    allow(dead_code, reason = "one engine needs less of what both share")
+)]
+#[cfg(not(any(feature = "mysql", feature = "sqlite")))]
+compile_error!("turn on an engine of the cold tier: the feature mysql or sqlite");
+
 mod access;
 pub mod batch;
 pub mod error;
@@ -52,6 +59,7 @@ mod fence;
 mod hooks;
 mod hot;
 mod land;
+#[cfg(feature = "mysql")]
 mod mysql;
 mod owners;
 pub mod pairing;
@@ -65,6 +73,7 @@ mod sabotage;
 mod session;
 mod sink;
 mod split;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod statement;
 mod sweep;

@@ -8,9 +8,11 @@ use tokio::runtime::Handle;
 
 use crate::access::Access;
 use crate::database::Database;
+#[cfg(feature = "mysql")]
 use crate::mysql::MySql;
 use crate::registry::{Layers, hooks, statements};
 use crate::session::Engine;
+#[cfg(feature = "sqlite")]
 use crate::sqlite::{Hold, Sqlite};
 use crate::{Cold, ColdError, ColdKind, SchemaState, schema};
 
@@ -26,7 +28,9 @@ pub struct Opening {
 
 /// A database of the engine in the URL.
 enum Opened {
+    #[cfg(feature = "mysql")]
     MySql(Database<MySql>),
+    #[cfg(feature = "sqlite")]
     Sqlite(Database<Sqlite>),
 }
 
@@ -90,7 +94,9 @@ impl Opening {
     /// The call can be dropped at any await. The next call completes a half-made schema.
     pub async fn open(self) -> Result<Cold, ColdError> {
         match self.opened()? {
+            #[cfg(feature = "mysql")]
             Opened::MySql(database) => Ok(cold_of(&checked(database).await?)),
+            #[cfg(feature = "sqlite")]
             Opened::Sqlite(database) => Ok(cold_of(&checked(database).await?)),
         }
     }
@@ -104,12 +110,17 @@ impl Opening {
     ///
     /// # Cancel safety
     /// As [`Opening::open`].
+    #[cfg_attr(
+        not(feature = "sqlite"),
+        expect(unused_variables, reason = "a file of SQLite alone can be taken over")
+    )]
     pub async fn open_alone(self, takes_over: bool) -> Result<Alone, ColdError> {
         let shared = |store| Alone {
             store,
             lacks_log: false,
         };
         match (&self.settings.url, self.opened()?) {
+            #[cfg(feature = "sqlite")]
             (ColdUrl::SqliteFile(path), Opened::Sqlite(database)) => {
                 // ORDER: before a connection makes a log.
                 let hold = Hold::take(path, takes_over)
@@ -122,7 +133,9 @@ impl Opening {
                     lacks_log,
                 })
             }
+            #[cfg(feature = "sqlite")]
             (_, Opened::Sqlite(database)) => Ok(shared(cold_of(&checked(database).await?))),
+            #[cfg(feature = "mysql")]
             (_, Opened::MySql(database)) => Ok(shared(cold_of(&checked(database).await?))),
         }
     }
@@ -133,13 +146,22 @@ impl Opening {
             .validate()
             .map_err(|error| ColdError::settings(error.to_string()))?;
         Ok(match &settings.url {
+            #[cfg(feature = "mysql")]
             ColdUrl::Mysql {
                 address, database, ..
             } => Opened::MySql(self.database(MySql::new(address, database, settings, access))),
+            #[cfg(feature = "sqlite")]
             ColdUrl::SqliteFile(path) => {
                 Opened::Sqlite(self.database(Sqlite::file(path, settings, access)))
             }
+            #[cfg(feature = "sqlite")]
             ColdUrl::SqliteMemory => Opened::Sqlite(self.database(Sqlite::memory(settings))),
+            #[cfg(not(all(feature = "mysql", feature = "sqlite")))]
+            url => {
+                return Err(ColdError::settings(format!(
+                    "sql.url is {url}, and this program is built without that engine: turn on the feature `mysql` or `sqlite` of storage-sdk"
+                )));
+            }
         })
     }
 
@@ -172,7 +194,11 @@ pub async fn open(settings: &SqlSettings) -> Result<Cold, ColdError> {
 /// holds changes that the file lacks.
 #[must_use]
 pub fn is_in_use(settings: &SqlSettings) -> bool {
-    matches!(&settings.url, ColdUrl::SqliteFile(path) if Hold::is_taken(path))
+    match &settings.url {
+        #[cfg(feature = "sqlite")]
+        ColdUrl::SqliteFile(path) => Hold::is_taken(path),
+        _ => false,
+    }
 }
 
 /// All parts of a database.
@@ -202,7 +228,9 @@ async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, C
 /// The call can be dropped at any await.
 pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
     match Opening::new(settings).opened()? {
+        #[cfg(feature = "mysql")]
         Opened::MySql(database) => schema::state(database.connections()).await,
+        #[cfg(feature = "sqlite")]
         Opened::Sqlite(database) => schema::state(database.connections()).await,
     }
 }
@@ -216,7 +244,9 @@ pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdErr
 /// The call can be dropped at any await.
 pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
     match Opening::new(settings).opened()? {
+        #[cfg(feature = "mysql")]
         Opened::MySql(database) => schema::pending(database.connections()).await,
+        #[cfg(feature = "sqlite")]
         Opened::Sqlite(database) => schema::pending(database.connections()).await,
     }
 }
@@ -231,7 +261,9 @@ pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdErro
 /// The call can be dropped at any await. The next call completes the work.
 pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
     match Opening::new(settings).opened()? {
+        #[cfg(feature = "mysql")]
         Opened::MySql(database) => schema::migrate(database.connections()).await,
+        #[cfg(feature = "sqlite")]
         Opened::Sqlite(database) => schema::migrate(database.connections()).await,
     }
 }
