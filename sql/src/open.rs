@@ -55,8 +55,8 @@ impl Opening {
         }
     }
 
-    /// Leaves an empty database as it is. [`DatabaseStore::pair`](crate::DatabaseStore::pair) creates the schema. So nothing is written
-    /// into a wrong database.
+    /// Leaves an empty database as it is. [`DatabaseStore::pair`](crate::DatabaseStore::pair) creates the
+    /// schema. So nothing is written into a wrong database.
     pub fn for_pairing(mut self) -> Self {
         self.access = Access::Pairs;
         self
@@ -204,7 +204,7 @@ pub fn is_in_use(settings: &SqlSettings) -> bool {
 /// All parts of a database.
 fn cold_of<E: Engine>(database: &Arc<Database<E>>) -> Cold {
     Cold {
-        layers: Layers::of(database),
+        layers: Arc::new(Layers::of(database)),
         ..Cold::of(database)
     }
 }

@@ -43,16 +43,22 @@ pub(crate) fn hooks<S: Session>() -> Vec<Arc<dyn Derive<S>>> {
     ]
 }
 
-/// The parts of layers. A database of another kind, such as a model for tests, may lack them.
-#[derive(Debug, Clone, Default)]
-#[non_exhaustive]
+/// The parts of layers. A database of another kind, such as a model for tests, may lack them. They are lent
+/// alone, since they work as long as the storage that they are of.
+#[derive(Debug, Default)]
 pub struct Layers {
-    /// The part of the toy layer.
     #[cfg(feature = "toy")]
-    pub toy: Option<Arc<dyn crate::toy::ToyStore>>,
+    toy: Option<Arc<dyn crate::toy::ToyStore>>,
 }
 
 impl Layers {
+    /// The part of the toy layer.
+    #[cfg(feature = "toy")]
+    #[must_use]
+    pub fn toy(&self) -> Option<&dyn crate::toy::ToyStore> {
+        self.toy.as_deref()
+    }
+
     /// The parts of all layers.
     #[cfg_attr(
         not(feature = "toy"),

@@ -50,7 +50,7 @@ pub struct Cold {
     /// The database as a whole.
     pub database: Arc<dyn DatabaseStore>,
     /// The parts of layers.
-    pub layers: Layers,
+    pub layers: Arc<Layers>,
 }
 
 impl Cold {
@@ -80,7 +80,7 @@ impl Cold {
             partitions: Arc::clone(database) as _,
             hot_tiers: Arc::clone(database) as _,
             database: Arc::clone(database) as _,
-            layers: Layers::default(),
+            layers: Arc::default(),
         }
     }
 }
@@ -141,7 +141,8 @@ pub trait LandStore: fmt::Debug + Send + Sync {
     /// owner it takes three cuts (H38).
     ///
     /// Fences are taken first, by ascending partition, then rows in key order. So overlapping calls
-    /// do not deadlock. Events are added and leads are kept between the two. The engine splits rows into statements by count and by bytes.
+    /// do not deadlock. Events are added and leads are kept between the two. The engine splits rows into
+    /// statements by count and by bytes.
     async fn land(&self, batch: &Batch) -> Result<(), LandError>;
 
     /// The most bytes of a value: the limit of the column, and half of the limit of one packet.

@@ -104,10 +104,12 @@ async fn enter<S: Session>(exec: &mut Exec<S>, rows: &[&Row]) -> Result<(), Faul
     Ok(())
 }
 
-/// The entry of a row. One without a number has the score 0, and so has a removed one.
+/// The entry of a row. One without a number has the score 0, and so has a removed one, whose row keeps its
+/// value.
 fn entry(row: &Row) -> [Arg<'_>; 3] {
-    let text = std::str::from_utf8(row.cell.value());
-    let score = text.ok().and_then(|text| text.parse().ok());
+    let value = Some(row.cell.value()).filter(|_| row.cell.is_del() == 0);
+    let text = value.and_then(|value| std::str::from_utf8(value).ok());
+    let score = text.and_then(|text| text.parse().ok());
     [
         row.owner.id().into(),
         Arg::Number(score.unwrap_or_default()),

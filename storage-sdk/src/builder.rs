@@ -83,7 +83,8 @@ impl StorageBuilder {
         self
     }
 
-    /// A cold tier that is already open. It replaces the cold tier of the settings.
+    /// A cold tier that is already open. It replaces the cold tier of the settings. Its connections stay
+    /// where they were opened.
     #[cfg(feature = "engines")]
     pub fn cold(mut self, cold: Cold) -> Self {
         self.cold = Some(cold);
@@ -139,8 +140,8 @@ impl StorageBuilder {
         self
     }
 
-    /// Whether the storage has a runtime and a thread of its own, for its background tasks and all
-    /// calls of the cold tier. Default: `true`.
+    /// Whether the storage has a runtime and a thread of its own, for its background tasks and for
+    /// the connections of the cold tier. Default: `true`.
     ///
     /// With `false`, this work runs on the runtime of its opener and its callers. A simulation with
     /// its own time and schedule needs that. Once the runtime that opened the storage has ended,
@@ -350,7 +351,7 @@ fn served(
     }
 }
 
-fn threadless(error: std::io::Error) -> Error {
+pub(crate) fn threadless(error: std::io::Error) -> Error {
     Error::new(
         Kind::Denied,
         format!("the system allows no thread for the storage's background tasks: {error}"),

@@ -6,9 +6,11 @@
 //!
 //! | need | item |
 //! | --- | --- |
+//! | the database alone, for a service that only reads | [`ColdTier::open`] |
 //! | rows of one logic type between two ids | [`ColdTier::rows`], [`RowRange`] |
 //! | fields of an owner as landed | [`ColdTier::fields`] |
 //! | how far the feed of a partition reaches, and its events | [`ColdTier::ends`], [`ColdTier::events`] |
+//! | following the events of chosen partitions | [`Changes::of`](crate::feed::Changes::of) |
 //! | waiting until a place of the feed has landed | [`ColdTier::has_landed`], [`ColdTier::until_landed`] |
 //! | notes that have not landed | [`Storage::unlanded`] |
 //! | the number of partitions | [`ColdTier::partitions`] |
@@ -20,17 +22,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{Cursor, Event, Field, Owner, Partition, Position};
+use storage_sql::{Cold, Opening};
 use tokio::time::{Instant, sleep};
 
+use crate::builder::threadless;
 use crate::core::Shared;
-use crate::{Error, Kind, Result, Storage};
+use crate::{Error, Home, Kind, Result, Settings, Storage};
 
-pub use storage_dirty::HotError;
+pub use storage_dirty::{HotError, HotKind};
 pub use storage_metrics::{Measure, Page};
 pub use storage_model::{Cell, OWNERS_MAX, Row};
 #[cfg(feature = "toy")]
 pub use storage_sql::toy;
-pub use storage_sql::{ColdError, FeedEnds, Layers, RowRange};
+pub use storage_sql::{ColdError, ColdKind, FeedEnds, Layers, RowRange};
 
 /// How often the database is asked while somebody waits for a place of the feed.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -65,30 +69,113 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// # Ok(()) }
 /// ```
 #[derive(Debug, Clone)]
-pub struct ColdTier {
-    core: Shared,
+pub struct ColdTier(Source);
+
+#[derive(Debug, Clone)]
+enum Source {
+    Storage(Shared),
+    Alone(Arc<Alone>),
+}
+
+/// A database without its hot tier.
+#[derive(Debug)]
+struct Alone {
+    // ORDER: before the runtime, in which its connections end.
+    cold: Cold,
+    partitions: u32,
+    home: Home,
 }
 
 impl ColdTier {
     /// The database of a storage.
     #[must_use]
     pub fn of(storage: &Storage) -> Self {
-        Self {
-            core: Arc::clone(&storage.core),
+        Self(Source::Storage(Arc::clone(&storage.core)))
+    }
+
+    /// The database of the settings alone, without its hot tier, for a service that only reads what has
+    /// landed. It never writes, and the database is told so. Of the settings, those of `sql` count.
+    /// Connections and time limits have a thread of their own, as those of a storage.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let folder = tempfile::tempdir()?;
+    /// # let file = folder.path().join("game.db");
+    /// use storage_sdk::layer::ColdTier;
+    /// use storage_sdk::{Field, Settings, Storage};
+    ///
+    /// let storage = Storage::embedded(&file).await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
+    /// ann.update([("level", "7")]).await?;
+    /// storage.close(std::time::Duration::from_secs(10)).await;
+    /// let cold = ColdTier::open(&Settings::embedded(&file)).await?;
+    /// let rows = cold.fields(ann.owner(), &[Field::new("level")?]).await?;
+    /// assert_eq!(rows[0].cell.value(), b"7");
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid`: the settings can't work, or the schema does not fit. `Denied`: an operator must act.
+    /// `ColdUnavailable`: the database is away. `Unpaired`: no game server or worker has used it yet.
+    ///
+    /// # Cancel safety
+    /// If the call is dropped, nothing is open.
+    pub async fn open(settings: &Settings) -> Result<Self> {
+        let home = Home::own().map_err(threadless)?;
+        let opening = Opening::new(&settings.sql).for_reading();
+        let cold = opening.at(home.handle()).open().await?;
+        let pairing = cold.database.pairing().await?;
+        let Some(partitions) = pairing.partitions else {
+            let message = format!(
+                "the database {} belongs to no hot tier yet: start a worker or a game server first",
+                pairing.address
+            );
+            return Err(Error::new(Kind::Unpaired, message));
+        };
+        Ok(Self(Source::Alone(Arc::new(Alone {
+            cold,
+            partitions,
+            home,
+        }))))
+    }
+
+    fn cold(&self) -> &Cold {
+        match &self.0 {
+            Source::Storage(core) => core.tiers.cold(),
+            Source::Alone(alone) => &alone.cold,
+        }
+    }
+
+    fn home(&self) -> &Home {
+        match &self.0 {
+            Source::Storage(core) => core.tiers.home(),
+            Source::Alone(alone) => &alone.home,
+        }
+    }
+
+    /// Carries out a call, unless the storage is closed.
+    async fn call<T>(&self, call: impl Future<Output = Result<T>>) -> Result<T> {
+        match &self.0 {
+            Source::Storage(core) => core.while_open(call).await,
+            Source::Alone(_) => call.await,
         }
     }
 
     /// The number of partitions: [`ByteOwner::partition`](crate::ByteOwner::partition) is below it.
     #[must_use]
     pub fn partitions(&self) -> u32 {
-        self.core.tiers.hot().partitions.partition_count()
+        match &self.0 {
+            Source::Storage(core) => core.tiers.hot().partitions.partition_count(),
+            Source::Alone(alone) => alone.partitions,
+        }
     }
 
-    /// The statements of layers, which stand in the package of all statements. A storage that was closed
-    /// answers them with an error.
+    /// The statements of layers, which stand in the package of all statements. They work as long as the
+    /// storage is open. A caller that stands still in the middle of one keeps its connection. So a layer
+    /// writes in tasks of its own.
     #[must_use]
     pub fn layers(&self) -> &Layers {
-        &self.core.tiers.cold().layers
+        &self.cold().layers
     }
 
     /// Rows of the owners between two ids, in the order of the ids or against it. Fields without a row
@@ -102,9 +189,9 @@ impl ColdTier {
     /// # Cancel safety
     /// Only reads.
     pub async fn rows(&self, range: &RowRange) -> Result<Vec<Row>> {
-        let cold = self.core.tiers.cold();
+        let cold = self.cold();
         let read = async { Ok(cold.ranges.between(range).await?) };
-        self.core.while_open(read).await
+        self.call(read).await
     }
 
     /// Fields of an owner as they have landed, each as a row. Fields without a row are left out.
@@ -115,9 +202,9 @@ impl ColdTier {
     /// # Cancel safety
     /// Only reads.
     pub async fn fields(&self, owner: &Owner, fields: &[Field]) -> Result<Vec<Row>> {
-        let cold = self.core.tiers.cold();
+        let cold = self.cold();
         let read = async { Ok(cold.rows.load_fields(owner, fields).await?) };
-        self.core.while_open(read).await
+        self.call(read).await
     }
 
     /// How far the feeds of these partitions reach, in their order.
@@ -128,9 +215,9 @@ impl ColdTier {
     /// # Cancel safety
     /// Only reads.
     pub async fn ends(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>> {
-        let cold = self.core.tiers.cold();
+        let cold = self.cold();
         let read = async { Ok(cold.events.feeds(partitions).await?) };
-        self.core.while_open(read).await
+        self.call(read).await
     }
 
     /// Up to `limit` landed events of a partition behind a place, in their order. Events that were dropped
@@ -147,9 +234,9 @@ impl ColdTier {
         after: Position,
         limit: usize,
     ) -> Result<Vec<Event>> {
-        let cold = self.core.tiers.cold();
+        let cold = self.cold();
         let read = async { Ok(cold.events.events(partition, after, limit).await?) };
-        self.core.while_open(read).await
+        self.call(read).await
     }
 
     /// Whether the feed has landed up to all places of a cursor.
@@ -193,13 +280,20 @@ impl ColdTier {
     /// that lacks a needed hook. The name has 1 to 64 bytes.
     ///
     /// # Errors
-    /// `Invalid`: the name is empty or too long. Otherwise as [`ColdTier::rows`].
+    /// `Invalid`: the name is empty or too long, or the database was opened alone. Otherwise as [`ColdTier::rows`].
     ///
     /// # Cancel safety
     /// A dropped call may have committed or not. A repeat counts one more change, which is harmless.
     pub async fn define(&self, hook: &str, is_needed: bool) -> Result<()> {
-        let cold = self.core.tiers.cold();
-        let defined = async { Ok(cold.hooks.define(hook, is_needed).await?) };
-        self.core.while_open(defined).await
+        let (hooks, hook) = (Arc::clone(&self.cold().hooks), hook.to_owned());
+        // A task does it. A caller that stands still would keep a transaction open, and SQLite has one writer.
+        let define = async move { hooks.define(&hook, is_needed).await };
+        let defined = self.home().run(define);
+        self.call(async { Ok(defined.await.map_err(ended)??) })
+            .await
     }
+}
+
+fn ended(ended: storage_tiers::home::Ended) -> Error {
+    Error::new(Kind::Closed, ended.to_string())
 }

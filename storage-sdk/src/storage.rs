@@ -20,8 +20,8 @@ use crate::{Closed, Result, World, unheard};
 /// Cheap to clone. A process needs one.
 ///
 /// A storage works from any tokio runtime, and from several at a time. It also works after the
-/// runtime that opened it has ended. Its background tasks and all calls of the database run on a
-/// thread of their own. This thread ends with the last handle: a storage, a world or an owner. A
+/// runtime that opened it has ended. Its background tasks and the connections to the database
+/// have a thread of their own. This thread ends with the last handle: a storage, a world or an owner. A
 /// connection to Redis ends with the runtime that opened it, and the next call opens another one.
 #[derive(Debug, Clone)]
 pub struct Storage {

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use storage_sdk::layer::{ColdTier, RowRange, toy};
-use storage_sdk::{Durability, Field, Storage, World};
-use storage_tests::Stack;
+use storage_sdk::feed::{Content, Cursor, Partition, Position};
+use storage_sdk::layer::{ColdTier, Row, RowRange, toy};
+use storage_sdk::{ByteOwner, Durability, Field, Kind, Storage, World};
+use storage_tests::{Stack, bounded};
 
 const LONG: Duration = Duration::from_secs(30);
 /// The rows of one step of the builder.
@@ -26,7 +27,7 @@ impl Toy {
     }
 
     fn part(&self) -> Result<&dyn toy::ToyStore> {
-        let part = self.cold.layers().toy.as_deref();
+        let part = self.cold.layers().toy();
         part.context("the database has no toy layer")
     }
 
@@ -34,6 +35,15 @@ impl Toy {
     async fn begin(&self) -> Result<()> {
         self.part()?.create().await?;
         self.cold.define(toy::HOOK, true).await?;
+        for rows in self.steps().await? {
+            self.part()?.build(&rows).await?;
+        }
+        Ok(())
+    }
+
+    /// What the builder reads now, step by step.
+    async fn steps(&self) -> Result<Vec<Vec<Row>>> {
+        let mut steps = Vec::new();
         let mut range = RowRange {
             scope: self.world.scope().clone(),
             logic_type: toy::LOGIC_TYPE.to_owned(),
@@ -46,12 +56,13 @@ impl Toy {
         };
         loop {
             let rows = self.cold.rows(&range).await?;
-            self.part()?.build(&rows).await?;
-            let Some(last) = rows.get(STEP - 1) else {
-                return Ok(());
+            let last = rows.get(STEP - 1).map(|row| row.owner.id().to_owned());
+            steps.push(rows);
+            let Some(last) = last else {
+                return Ok(steps);
             };
             // The least text behind the id.
-            range.from = format!("{}\0", last.owner.id());
+            range.from = format!("{last}\0");
         }
     }
 
@@ -77,13 +88,21 @@ async fn plays(storage: &Storage) -> Result<()> {
     let best = |of: [(&str, u64); 3]| of.map(|(id, score)| (id.to_owned(), score)).to_vec();
     assert_eq!(toy.best().await?, best([("bo", 9), ("cy", 5), ("ann", 3)]));
     // From now on, each landing enters them.
+    let late = toy.steps().await?;
     toy.score("bo", 4).await?;
     toy.score("flo", 7).await?;
     let expected = best([("flo", 7), ("cy", 5), ("bo", 4)]);
     assert_eq!(toy.best().await?, expected);
     // A builder that is late changes nothing.
-    toy.begin().await?;
+    for rows in late {
+        toy.part()?.build(&rows).await?;
+    }
     assert_eq!(toy.best().await?, expected);
+    // A score that is removed counts nothing.
+    let flo = toy.world.bytes().owner(toy::LOGIC_TYPE, "flo")?;
+    let landed = Durability::Landed { timeout: LONG };
+    flo.remove([toy::FIELD]).durability(landed).await?;
+    assert_eq!(toy.best().await?, best([("cy", 5), ("bo", 4), ("ann", 3)]));
     Ok(())
 }
 
@@ -105,5 +124,96 @@ async fn a_layer_with_a_table_a_read_a_hook_and_a_builder_stands_in_the_embedded
     assert_eq!(report.unlanded, Some(0));
     let toy = Toy::of(&Storage::embedded(folder.path().join("game.db")).await?)?;
     assert_eq!(toy.best().await?.len(), 3, "the table stays");
+    Ok(())
+}
+
+/// A service that only reads has the database alone, while the hot tier is used by others.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_opened_alone_reads_what_has_landed_and_writes_nothing() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    let toy = Toy::of(&stack.storage)?;
+    toy.score("ann", 3).await?;
+    let owner = toy.world.bytes().owner(toy::LOGIC_TYPE, "ann")?;
+    let write = owner.incr(toy::FIELD, 4).note("up");
+    write
+        .durability(Durability::Landed { timeout: LONG })
+        .await?;
+    // The row has landed, and the note follows.
+    let mut changes = stack.storage.changes(Cursor::default());
+    bounded("the note has landed", async { Ok(changes.next().await?) }).await?;
+    worker.stop().await?;
+
+    let mut settings = stack.settings.clone();
+    settings.redis.url = "redis://nobody.invalid:1".parse()?;
+    // Connections and time limits live on after the runtime of the opener.
+    let opener = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async { Ok::<_, anyhow::Error>(ColdTier::open(&settings).await?) })
+    });
+    let cold = opener
+        .join()
+        .map_err(|_| anyhow::anyhow!("the opener panicked"))??;
+    assert_eq!(cold.partitions(), ColdTier::of(&stack.storage).partitions());
+    let rows = cold
+        .fields(owner.owner(), &[Field::new(toy::FIELD)?])
+        .await?;
+    assert_eq!(rows[0].cell.value(), b"7");
+    let end = stack.storage.feed_end().await?;
+    assert!(cold.has_landed(&end).await?);
+    let events = cold.events(owner.partition(), Position::ZERO, 9).await?;
+    assert_eq!(events.len(), 1);
+    let refused = cold.define(toy::HOOK, true).await.unwrap_err();
+    assert!(
+        refused.to_string().contains("for reading only"),
+        "{refused}"
+    );
+    Ok(())
+}
+
+/// Readers of chosen partitions share the feed.
+#[tokio::test(flavor = "multi_thread")]
+async fn readers_of_chosen_partitions_get_each_event_once_together() -> Result<()> {
+    let storage = Storage::in_memory().await?;
+    let toy = Toy::of(&storage)?;
+    let (mut told, mut owners, mut before) = (Vec::new(), Vec::new(), 0);
+    for number in 0..40 {
+        let id = format!("player-{number}");
+        let owner = toy.world.bytes().owner(toy::LOGIC_TYPE, &id)?;
+        owner.update([(toy::FIELD, "1")]).note("up").await?;
+        owners.push(owner);
+    }
+    let count = toy.cold.partitions();
+    for odd in [0, 1] {
+        let chosen = (0..count)
+            .filter(|partition| partition % 2 == odd)
+            .map(Partition);
+        let mut changes = storage.changes(Cursor::default()).of(chosen);
+        let is_chosen = |owner: &&ByteOwner| owner.partition().0 % 2 == odd;
+        let most = owners.iter().filter(is_chosen).count();
+        while told.len() < before + most {
+            let events = bounded("events", async { Ok(changes.next().await?) }).await?;
+            for event in events {
+                assert_eq!(event.partition.0 % 2, odd);
+                if let Content::Note(note) = &event.content {
+                    told.push(note.owner.id().to_owned());
+                }
+            }
+        }
+        before = told.len();
+    }
+    let mut expected: Vec<&str> = owners.iter().map(|owner| owner.owner().id()).collect();
+    expected.sort_unstable();
+    told.sort();
+    assert_eq!(told, expected);
+    let mut beyond = storage.changes(Cursor::default()).of([Partition(count)]);
+    let refused = beyond.try_next().await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Invalid);
+    assert!(
+        refused.to_string().contains(&format!("there are {count}")),
+        "{refused}"
+    );
     Ok(())
 }

@@ -24,7 +24,7 @@ pub struct Tiers {
     pub(crate) flushes: Flushes,
     /// The partitions that callers wait for.
     pub(crate) prepares: Prepares,
-    /// The runtime for loads, preparations and all calls of the cold tier.
+    /// The runtime for loads and preparations.
     pub(crate) home: Home,
     /// Whether neither tier is written.
     pub(crate) read_only: bool,

@@ -272,6 +272,7 @@ async fn cold(settings: &Settings) -> anyhow::Result<Cold> {
     // The pairing creates the tables, so that nothing is written into a wrong database.
     storage_sql::Opening::new(&sql)
         .for_pairing()
+        .at(tokio::runtime::Handle::current())
         .open()
         .await
         .context("the cold tier")

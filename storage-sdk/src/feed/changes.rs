@@ -24,6 +24,8 @@ const EVERY: Duration = Duration::from_millis(200);
 pub struct Changes {
     core: Shared,
     cursor: Cursor,
+    /// The partitions that are read. `None` for all of them.
+    chosen: Option<Vec<Partition>>,
     /// Whether the cursor is of this database.
     is_ours: bool,
     every: Duration,
@@ -41,6 +43,7 @@ impl Changes {
         Self {
             core: Arc::clone(core),
             cursor,
+            chosen: None,
             is_ours: false,
             every: EVERY,
         }
@@ -50,6 +53,28 @@ impl Changes {
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
+        self
+    }
+
+    /// Reads these partitions alone, so that several readers can share the feed. The cursor keeps its places
+    /// in the others. Default: all partitions.
+    ///
+    /// ```
+    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use storage_sdk::Durability;
+    /// use storage_sdk::feed::Cursor;
+    ///
+    /// let storage = storage_sdk::Storage::in_memory().await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
+    /// let landed = Durability::Landed { timeout: std::time::Duration::from_secs(10) };
+    /// ann.update([("level", "7")]).note("up").durability(landed).await?;
+    /// let mut changes = storage.changes(Cursor::default()).of([ann.partition()]);
+    /// assert_eq!(changes.next().await?.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    #[must_use]
+    pub fn of(mut self, partitions: impl IntoIterator<Item = Partition>) -> Self {
+        self.chosen = Some(partitions.into_iter().collect());
         self
     }
 
@@ -82,7 +107,8 @@ impl Changes {
     /// # Errors
     /// `ColdUnavailable`: the database is away. `CursorTooOld`: events behind the cursor were dropped
     /// for their age. `CursorForeign`: the cursor is of another database, or of a state of this one that
-    /// was lost when an older copy was restored. `Closed`: the storage was closed.
+    /// was lost when an older copy was restored. `Invalid`: a chosen partition does not exist. `Closed`: the
+    /// storage was closed.
     ///
     /// # Cancel safety
     /// As [`Changes::next`].
@@ -134,14 +160,28 @@ impl Changes {
         Ok(true)
     }
 
-    /// The ends of the feeds of all partitions. The cursor has a place in each of them then.
+    /// The partitions that are read.
+    fn partitions(&self) -> Result<Vec<Partition>> {
+        let count = self.core.tiers.hot().partitions.partition_count();
+        let Some(chosen) = &self.chosen else {
+            return Ok((0..count).map(Partition).collect());
+        };
+        match chosen.iter().find(|partition| partition.0 >= count) {
+            Some(unknown) => {
+                let message = format!("partition {unknown} does not exist: there are {count}");
+                Err(Error::new(Kind::Invalid, message))
+            }
+            None => Ok(chosen.clone()),
+        }
+    }
+
+    /// The ends of the feeds of the partitions that are read. The cursor has a place in each of them then.
     async fn ends(&mut self) -> Result<Vec<FeedEnds>> {
         if !self.is_ours {
             self.is_ours = self.belong().await?;
         }
-        let count = self.core.tiers.hot().partitions.partition_count();
-        let all: Vec<Partition> = (0..count).map(Partition).collect();
-        let all = self.core.tiers.cold().events.feeds(&all).await?;
+        let partitions = self.partitions()?;
+        let all = self.core.tiers.cold().events.feeds(&partitions).await?;
         for ends in &all {
             let Some(after) = self.cursor.of(ends.partition) else {
                 self.cursor.move_to(ends.partition, ends.trimmed);

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ pub(crate) struct Activity {
     steps: AtomicUsize,
     /// The bytes of answers that were given out since all was sent.
     given: AtomicUsize,
+    /// Whether an answer waits until they are sent.
+    is_full: AtomicBool,
 }
 
 impl Activity {
@@ -44,9 +46,10 @@ impl Activity {
         }
     }
 
-    /// All that was given out is sent. Returns whether an answer may have waited for that.
+    /// All that was given out is sent. Returns whether an answer has waited for that.
     pub(crate) fn is_sent(&self) -> bool {
-        self.given.swap(0, Ordering::Relaxed) >= OUT_MAX
+        self.given.store(0, Ordering::Relaxed);
+        self.is_full.load(Ordering::Relaxed) && self.is_full.swap(false, Ordering::Relaxed)
     }
 
     /// Waits until no request has come within the first time, or later none was there for the second.
@@ -126,7 +129,11 @@ impl<H: Held> Held for Option<H> {}
 
 impl Held for UnderWay {
     fn is_full(&self) -> bool {
-        !self.has_window && self.activity.given.load(Ordering::Relaxed) >= OUT_MAX
+        let is_full = !self.has_window && self.activity.given.load(Ordering::Relaxed) >= OUT_MAX;
+        if is_full {
+            self.activity.is_full.store(true, Ordering::Relaxed);
+        }
+        is_full
     }
 
     fn moves(&mut self, bytes: usize) {
