@@ -71,6 +71,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Outlet<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::Wake;
+
     use axum::body::{Body, Bytes};
     use axum::http::Version;
     use axum::response::Response;
@@ -111,5 +114,37 @@ mod tests {
     async fn an_answer_by_http2_has_a_window_of_its_own() {
         let bytes = bytes_until_it_stands(Version::HTTP_2).await;
         assert_eq!(bytes, (WHOLE, 0));
+    }
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Without it, an answer that waits would hang for ever.
+    #[tokio::test]
+    async fn a_flush_wakes_the_connection_if_an_answer_waits_for_it_and_else_not() {
+        let activity = Arc::<Activity>::default();
+        let response = keep(Response::new(Body::from(Bytes::from(vec![0; WHOLE]))));
+        let response = until_its_end(response, activity.begin(Version::HTTP_11));
+        let mut parts = response.into_body().into_data_stream();
+        let mut outlet = Outlet::new(tokio::io::sink(), activity);
+        let woken = Arc::<Woken>::default();
+        let mut flushed = || {
+            let waker = Arc::clone(&woken).into();
+            let flushed = Pin::new(&mut outlet).poll_flush(&mut Context::from_waker(&waker));
+            assert!(flushed.is_ready());
+            woken.0.load(Ordering::Relaxed)
+        };
+        assert!(parts.next().await.is_some());
+        assert_eq!(flushed(), 0);
+        assert!(parts.next().await.is_some());
+        assert!(futures::poll!(parts.next()).is_pending());
+        assert_eq!(flushed(), 1);
+        assert_eq!(flushed(), 1);
     }
 }
