@@ -208,7 +208,7 @@ impl Player {
             ("experience", self.rng.random_range(1..=500)),
         ];
         let owner = self.owner.clone();
-        let counters = self.sure(|id| owner.incr_many(by).retry_of(id)).await?;
+        let counters = self.sure(|id| owner.incr_many(by).id(id)).await?;
         self.changed(counters.ack().changed());
         for (name, by) in by {
             let sum = self.log.add(field(name)?, by);
@@ -238,7 +238,7 @@ impl Player {
         }
         let owner = self.owner.clone();
         let ack = self
-            .sure(|id| owner.remove(names.iter().map(String::as_str)).retry_of(id))
+            .sure(|id| owner.remove(names.iter().map(String::as_str)).id(id))
             .await?;
         self.changed(ack.changed());
         for name in &names {
@@ -255,7 +255,7 @@ impl Player {
             .random_bool(0.5)
             .then(|| format!("Guild {}", self.rng.random_range(0..50)));
         let (profiles, profile) = (self.profiles.clone(), self.profile.clone());
-        let ack = self.sure(|id| profiles.save(&profile).retry_of(id)).await?;
+        let ack = self.sure(|id| profiles.save(&profile).id(id)).await?;
         self.changed(ack.changed());
         self.log.set(
             field(Profile::FIELD)?,
@@ -290,7 +290,7 @@ impl Player {
             .collect();
         let owner = self.owner.clone();
         let ack = self
-            .sure(|id| owner.update(fields.iter().cloned()).retry_of(id))
+            .sure(|id| owner.update(fields.iter().cloned()).id(id))
             .await?;
         self.changed(ack.changed());
         for (name, value) in fields {

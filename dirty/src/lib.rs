@@ -16,7 +16,8 @@
 //! | [`memory`] | [`MemoryStore`]: the engine in memory |
 //! | [`memory_use`] | [`MemoryUse`], [`Evictions`]: how full the hot tier is |
 //! | `conformance` | the suite that every engine passes (feature `conformance`) |
-//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster. [`EventStream`]: streams of events |
+//! | [`redis`] | [`RedisStore`]: the engine on Redis and Valkey, one server or a cluster |
+//! | [`event_stream`] | [`EventStream`]: streams with the events of the feed, on a Redis that is not the hot tier |
 //! | [`open`](mod@open) | opens the engine that the settings name |
 //! | [`error`] | [`HotError`]: how a caller can react to a failure |
 
@@ -34,6 +35,8 @@ pub mod bench;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod error;
+#[cfg(feature = "redis")]
+pub mod event_stream;
 pub mod feed;
 #[cfg(test)]
 mod fuzz;
@@ -55,6 +58,8 @@ pub mod store;
 pub mod tier;
 
 pub use error::{HotError, HotKind};
+#[cfg(feature = "redis")]
+pub use event_stream::EventStream;
 pub use feed::{Feed, Notes};
 pub use holder::{Adoption, Asked, Beats, Holders};
 pub use mark::Mark;
@@ -72,7 +77,7 @@ pub use pairing::{HotPaired, HotPairing};
 pub use partition::{Adopt, Lock, PartitionPeek, PartitionRecord, PartitionState, Partitions};
 pub use probation::{Expire, Probation, Probations, Window};
 #[cfg(feature = "redis")]
-pub use redis::{EventStream, RedisStore};
+pub use redis::RedisStore;
 pub use session::{ClaimSession, Claimed, OpenSession, Opened, Session, Sessions};
 pub use store::Hot;
 pub use tier::Tier;

@@ -53,7 +53,7 @@ pub enum Condition {
     Absent,
 }
 
-/// Which copy of a mutation this is, and whether the caller keeps the id.
+/// Which copy of a mutation this is, and whether a caller keeps the id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Attempt {
     /// The first copy. Only its store knows the id.
@@ -61,18 +61,16 @@ pub enum Attempt {
     /// A later copy from the store that sent the first one, because an earlier outcome is unknown.
     /// Only this store knows the id.
     Retry,
-    /// The first copy. The caller keeps the id, and can repeat the mutation from any process.
-    FirstNamed,
-    /// A copy under an id that a caller kept. An earlier copy may have been sent.
+    /// A copy under an id that a caller keeps. Any process may have sent an earlier copy.
     #[default]
-    RetryNamed,
+    Named,
 }
 
 impl Attempt {
     /// Whether the caller keeps the id. The hot tier must remember such an id.
     #[must_use]
     pub fn is_named(self) -> bool {
-        matches!(self, Self::FirstNamed | Self::RetryNamed)
+        self == Self::Named
     }
 }
 
@@ -138,7 +136,7 @@ impl Mutation {
             changes,
             condition: Condition::None,
             id,
-            attempt: Attempt::RetryNamed,
+            attempt: Attempt::Named,
             deadline,
             epoch: None,
             fence: None,

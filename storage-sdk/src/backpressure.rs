@@ -8,7 +8,6 @@ use storage_coalesce::locked;
 use storage_config::BackpressureSettings;
 use storage_dirty::{Hot, MemoryUse};
 use storage_landing::{Backlog, BackpressureLevel};
-use storage_model::Outcome;
 use storage_tiers::Home;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -57,17 +56,21 @@ impl Backpressure {
     }
 
     /// Admits a write at once, delays it, or rejects it. Returns the rest of its deadline. A
-    /// backlog never rejects a `repeat`: its `NotApplied` would also seem to describe the earlier
-    /// call.
-    pub(crate) async fn admit(&self, within: Duration, repeat: bool) -> Result<Duration> {
+    /// backlog never rejects the retry of a write that ended unknown, since its time is limited:
+    /// the hot tier forgets the id.
+    pub(crate) async fn admit(
+        &self,
+        within: Duration,
+        is_retry: impl FnOnce() -> bool,
+    ) -> Result<Duration> {
         let percent = self.percent.load(Ordering::Relaxed);
         if percent == 0 {
             return Ok(within);
         }
         if percent == ENDED {
-            return Err(ended(repeat));
+            return Err(ended());
         }
-        if percent >= REFUSED && !repeat {
+        if percent >= REFUSED && !is_retry() {
             let reason = locked(&self.reason).clone();
             let message = format!("writes are refused: {reason}");
             return Err(Error::overloaded(message, self.settings.interval));
@@ -136,14 +139,9 @@ impl Backpressure {
 }
 
 /// The error of a write that nothing would land, and that nothing watches.
-fn ended(repeat: bool) -> Error {
+fn ended() -> Error {
     let message = "the runtime of the storage's background tasks has ended, so nothing would land; open the storage again";
-    let error = Error::new(Kind::Closed, message);
-    if repeat {
-        error.with_outcome(Outcome::Unknown)
-    } else {
-        error
-    }
+    Error::new(Kind::Closed, message)
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

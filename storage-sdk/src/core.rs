@@ -18,7 +18,7 @@ use storage_config::{DurabilitySettings, Settings};
 use storage_dirty::{HotError, Load, Mutated};
 use storage_landing::LandingWorker;
 use storage_model::{
-    Applied, Attempt, Durability, Epoch, Ids, Limits, Mutation, Outcome, Owner, Partition,
+    Applied, Attempt, Durability, Epoch, Ids, Limits, Mutation, OpId, Outcome, Owner, Partition,
 };
 use storage_tiers::Tiers;
 use tokio::time::Instant;
@@ -118,9 +118,7 @@ fn first_changed(applied: &Applied) -> (usize, &Applied) {
 /// tell whether the hot tier has forgotten the write.
 fn needs_epoch(mutation: &Mutation) -> bool {
     let waits = matches!(mutation.durability, Durability::Landed { .. });
-    waits
-        && mutation.attempt == Attempt::RetryNamed
-        && mutation.epoch.unwrap_or_default() == Epoch(0)
+    waits && mutation.attempt == Attempt::Named && mutation.epoch.unwrap_or_default() == Epoch(0)
 }
 
 fn for_reading_only() -> Error {
@@ -210,7 +208,7 @@ impl Core {
     /// A write that is under way from now on, ready to be sent.
     fn begin(&self, mutation: Mutation, within: Duration) -> Result<Sending<'_>> {
         let refused = |error: Error| {
-            if mutation.attempt == Attempt::RetryNamed {
+            if mutation.attempt == Attempt::Named {
                 error.with_outcome(Outcome::Unknown)
             } else {
                 error
@@ -352,6 +350,32 @@ impl Core {
             .collect()
     }
 
+    /// Waits under back-pressure, or rejects the write. Returns the rest of its deadline.
+    pub(crate) async fn admit(&self, deadline: Duration, id: Option<OpId>) -> Result<Duration> {
+        if self.check_open().is_err() {
+            // The write fails just before it is sent, with the known outcome of an earlier call. A
+            // back-pressure that nobody updates any more must not answer first.
+            return Ok(deadline);
+        }
+        let Some(id) = id else {
+            return self.backpressure.admit(deadline, || false).await;
+        };
+        // An earlier call under the id may have been applied.
+        self.backpressure
+            .admit(deadline, || self.ended_unknown(id))
+            .await
+            .map_err(|error| error.with_outcome(Outcome::Unknown))
+    }
+
+    /// The id of a write, and its first attempt. The hot tier must remember an id that the caller
+    /// keeps.
+    pub(crate) fn id_and_attempt(&self, kept: Option<OpId>) -> (OpId, Attempt) {
+        match kept {
+            Some(id) => (id, Attempt::Named),
+            None => (self.ids.next(), Attempt::First),
+        }
+    }
+
     /// A mutation that is ready to be sent, with the known epoch. Fails while nothing would land
     /// it.
     fn ready(&self, mutation: Mutation) -> Result<Mutation> {
@@ -359,7 +383,7 @@ impl Core {
             return Err(for_reading_only().of(&mutation.owner));
         }
         if let Some(why) = self.tiers.refusal() {
-            let outcome = if mutation.attempt == Attempt::RetryNamed {
+            let outcome = if mutation.attempt == Attempt::Named {
                 Outcome::Unknown
             } else {
                 Outcome::NotApplied

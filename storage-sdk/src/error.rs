@@ -183,8 +183,9 @@ impl Error {
     pub(crate) fn with_outcome(mut self, outcome: Outcome) -> Self {
         self.outcome = outcome;
         match outcome {
-            // A closed storage gives all calls the same advice.
-            Outcome::Unknown if matches!(self.kind, Kind::Closed | Kind::Unpaired) => {}
+            // These give all calls the same advice.
+            Outcome::Unknown
+                if matches!(self.kind, Kind::Closed | Kind::Unpaired | Kind::Overloaded) => {}
             // Without the id, a retry could apply the write a second time.
             Outcome::Unknown => self.retry = Retry::SameId,
             Outcome::Applied => self.retry = Retry::Never,

@@ -135,12 +135,7 @@ impl Save {
         self.with(|write| write.deadline(deadline))
     }
 
-    /// Sends the save under this id; see [`Write::retry_of`].
-    pub fn retry_of(self, id: OpId) -> Self {
-        self.with(|write| write.retry_of(id))
-    }
-
-    /// Sends the save under a new id; see [`Write::id`].
+    /// Sends the save under this id, which the caller keeps; see [`Write::id`].
     pub fn id(self, id: OpId) -> Self {
         self.with(|write| write.id(id))
     }

@@ -87,7 +87,7 @@ pub struct CloseReport {
     pub under_way: u64,
     /// The last 1,000 writes with an unknown outcome. The SDK gave these writes up while their
     /// answer was lost, or the caller gave a write an id and dropped it under way. A write with an
-    /// id of the caller can be retried by [`retry_of`](crate::Write::retry_of).
+    /// id of the caller can be retried under the same [`id`](crate::Write::id).
     pub unknown: Vec<(Owner, Option<OpId>)>,
     /// Owners with unlanded changes, which are lost with the process. Counted only in embedded
     /// mode. Elsewhere this is `None`: the changes stay in Redis, and workers land them.
@@ -298,8 +298,7 @@ impl Storage {
         &self.core.tiers
     }
 
-    /// A new operation id, for [`Write::id`](crate::Write::id) and for retries by
-    /// [`Write::retry_of`](crate::Write::retry_of).
+    /// A new operation id, for [`Write::id`](crate::Write::id).
     #[must_use]
     pub fn next_id(&self) -> OpId {
         self.core.ids.next()

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{
-    Attempt, Change, Condition, Durability, Field, Mutation, OWNERS_MAX, OpId, Owner, Version,
+    Change, Condition, Durability, Field, Mutation, OWNERS_MAX, OpId, Owner, Version,
 };
 
 use crate::core::Shared;
@@ -85,7 +85,6 @@ pub struct Transaction {
     default: Durability,
     deadline: Duration,
     id: Option<OpId>,
-    attempt: Attempt,
 }
 
 /// One owner's part of a [`Transaction`]: its changes and its conditions.
@@ -282,7 +281,6 @@ impl Transaction {
             default: Durability::Cached,
             deadline: core.deadline,
             id: None,
-            attempt: Attempt::First,
         }
     }
 
@@ -310,17 +308,10 @@ impl Transaction {
         self
     }
 
-    /// Sends the transaction under an id of an earlier copy, as
-    /// [`Write::retry_of`](crate::Write::retry_of).
-    pub fn retry_of(mut self, id: OpId) -> Self {
-        (self.id, self.attempt) = (Some(id), Attempt::RetryNamed);
-        self
-    }
-
-    /// Sends the transaction under a new id that the caller keeps, as
+    /// Sends the transaction under this id, which the caller keeps; see
     /// [`Write::id`](crate::Write::id).
     pub fn id(mut self, id: OpId) -> Self {
-        (self.id, self.attempt) = (Some(id), Attempt::FirstNamed);
+        self.id = Some(id);
         self
     }
 
@@ -348,12 +339,7 @@ impl Transaction {
     async fn send(self) -> Result<Receipt> {
         self.check()?;
         let core = Arc::clone(&self.core);
-        let is_retry = self.attempt == Attempt::RetryNamed;
-        // As in `Write`: a closed storage answers before back-pressure does.
-        let left = match core.check_open() {
-            Ok(()) => core.backpressure.admit(self.deadline, is_retry).await?,
-            Err(_) => self.deadline,
-        };
+        let left = core.admit(self.deadline, self.id).await?;
         let Some(mutation) = self.mutation(left) else {
             return Err(no_owner());
         };
@@ -365,14 +351,14 @@ impl Transaction {
 
     /// The mutation to send. `None` without owners.
     fn mutation(self, left: Duration) -> Option<Mutation> {
-        let id = self.id.unwrap_or_else(|| self.core.ids.next());
+        let (id, attempt) = self.core.id_and_attempt(self.id);
         let deadline = self.core.expiry(left);
         let durability = self.durability.unwrap_or(self.default);
         let mut parts = self.parts.into_iter().map(|(owner, part)| {
             let mut mutation = Mutation::new(owner, part.changes, id, deadline)
                 .when(part.condition)
                 .expecting(part.expected)
-                .as_attempt(self.attempt)
+                .as_attempt(attempt)
                 .as_safe_as(durability);
             mutation.note = part.note;
             mutation

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{
-    Attempt, Bytes, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner,
-    Version,
+    Bytes, Change, Condition, DEADLINE_MAX, Durability, Field, Mutation, OpId, Owner, Version,
 };
 
 use crate::bulk::Changes;
@@ -68,7 +67,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 /// The [`Outcome`](crate::Outcome) tells whether the write was applied, and [`Error::retry`] tells
 /// the next step. If the answer is still lost at the deadline, the outcome is `Unknown`:
 /// - [`Retry::SameId`](crate::Retry::SameId): retry the same write by
-///   [`retry_of`](Write::retry_of). The retry tells whether the write was applied, or applies it.
+///   [`id`](Write::id). The retry tells whether the write was applied, or applies it.
 /// - [`Retry::Reread`](crate::Retry::Reread): the hot tier has forgotten the id. Only a read tells
 ///   whether the write was applied.
 ///
@@ -86,7 +85,6 @@ pub struct Write<T = Ack> {
     durability: Durability,
     deadline: Duration,
     id: Option<OpId>,
-    attempt: Attempt,
     answer: fn(Ack, Vec<Field>) -> T,
 }
 
@@ -114,7 +112,6 @@ impl<T> Write<T> {
             durability: owner.default_durability(),
             deadline: core.deadline,
             id: None,
-            attempt: Attempt::First,
             answer,
         }
     }
@@ -157,9 +154,14 @@ impl<T> Write<T> {
         self
     }
 
-    /// Sends the write under this id. If a write of the owner with this id was applied, the retry
-    /// changes nothing and returns the first answer. The hot tier remembers an id for at least 30
-    /// seconds. Back-pressure may delay such a write, but never fails it as `Overloaded`.
+    /// Sends the write under this id, which the caller keeps, from
+    /// [`Storage::next_id`](crate::Storage::next_id). The same call under the same id is the retry.
+    /// If a write of the owner with this id was applied, the retry changes nothing and returns the
+    /// first answer. The hot tier remembers an id for at least 30 seconds.
+    ///
+    /// Such a write can be a retry. If it fails before it is sent, its outcome is `Unknown`, since an
+    /// earlier call may have applied it. Back-pressure only delays the retry of a write that ended
+    /// unknown in this process. It fails other writes as `Overloaded`, also under an id.
     ///
     /// A rejection, such as a conflict, describes the present. A copy of an earlier call under the
     /// id can still arrive until the deadline of that call, and can find another state.
@@ -176,20 +178,12 @@ impl<T> Write<T> {
     /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let id = storage.next_id();
     /// let first = ann.incr("gold", 5).id(id).await?;
-    /// let again = ann.incr("gold", 5).retry_of(id).await?; // as if the first answer had been lost
+    /// let again = ann.incr("gold", 5).id(id).await?; // as if the first answer had been lost
     /// assert_eq!((again.value(), again == first), (5, true));
     /// # Ok(()) }
     /// ```
-    pub fn retry_of(mut self, id: OpId) -> Self {
-        (self.id, self.attempt) = (Some(id), Attempt::RetryNamed);
-        self
-    }
-
-    /// Sends the write under a new id from [`Storage::next_id`](crate::Storage::next_id). The
-    /// caller keeps the id to retry the write by [`retry_of`](Write::retry_of). No write may have
-    /// used the id before, or this write may be applied a second time.
     pub fn id(mut self, id: OpId) -> Self {
-        (self.id, self.attempt) = (Some(id), Attempt::FirstNamed);
+        self.id = Some(id);
         self
     }
 
@@ -201,7 +195,7 @@ impl<T> Write<T> {
             owner,
             changes,
             deadline,
-            attempt,
+            id,
             ..
         } = self;
         let possible = changes
@@ -209,13 +203,7 @@ impl<T> Write<T> {
             .map_err(Clone::clone)
             .and_then(|_| check_deadline(*deadline));
         possible.map_err(|error| error.of(owner))?;
-        if core.check_open().is_err() {
-            // The write fails just before it is sent, with the known outcome of an earlier call. A
-            // back-pressure that nobody updates any more must not answer first.
-            return Ok(*deadline);
-        }
-        core.backpressure
-            .admit(*deadline, *attempt == Attempt::RetryNamed)
+        core.admit(*deadline, *id)
             .await
             .map_err(|error| error.of(owner))
     }
@@ -230,10 +218,9 @@ impl<T> Write<T> {
             note,
             durability,
             id,
-            attempt,
             ..
         } = self;
-        let id = id.unwrap_or_else(|| core.ids.next());
+        let (id, attempt) = core.id_and_attempt(id);
         let mut mutation =
             Mutation::new(owner, changes?, id, core.expiry(left)).as_attempt(attempt);
         mutation.note = note;

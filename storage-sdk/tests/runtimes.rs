@@ -185,12 +185,7 @@ fn without_a_runtime_of_its_own_a_storage_refuses_writes_once_the_openers_has_en
     );
     assert!(refused.to_string().contains("runtime"), "{refused}");
     let repeat = runtime()
-        .block_on(async {
-            owner
-                .update([("gold", "2")])
-                .retry_of(storage.next_id())
-                .await
-        })
+        .block_on(async { owner.update([("gold", "2")]).id(storage.next_id()).await })
         .unwrap_err();
     assert_eq!(
         (repeat.kind(), repeat.outcome()),

@@ -140,7 +140,7 @@ async fn all_calls_end(storage: Storage) -> Result<()> {
     let repeat = bytes
         .owner("player", "ann")?
         .incr("gold", 1)
-        .retry_of(storage.next_id())
+        .id(storage.next_id())
         .await
         .unwrap_err();
     let known = (repeat.kind(), repeat.retry(), repeat.outcome());

@@ -346,7 +346,7 @@ async fn a_repeat_by_a_process_that_has_just_started_is_told_that_the_write_has_
     let repeat = again
         .player("ann")
         .incr("gold", 1)
-        .retry_of(id)
+        .id(id)
         .durability(landed)
         .await?;
     assert_eq!(

@@ -229,7 +229,7 @@ async fn a_right_that_is_taken_later_stops_writes_loses_none_and_doubles_none() 
         .await?;
         for (id, outcome) in denied {
             if outcome == Outcome::Unknown {
-                ann.incr("gold", 1).retry_of(id).await?;
+                ann.incr("gold", 1).id(id).await?;
                 sum += 1;
             }
         }

@@ -134,10 +134,10 @@ async fn play_task(
 /// Sends a write until its outcome is known. The README has this recipe.
 async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
     let id = storage.next_id();
-    let mut result = write().retry_of(id).await;
+    let mut result = write().id(id).await;
     for _ in 0..REPEATS {
         match result {
-            Err(error) if error.retry() == Retry::SameId => result = write().retry_of(id).await,
+            Err(error) if error.retry() == Retry::SameId => result = write().id(id).await,
             done => return Ok(done?),
         }
     }
@@ -146,11 +146,11 @@ async fn applied(storage: &Storage, write: impl Fn() -> Write) -> Result<Ack> {
 
 async fn incr(storage: &Storage, owner: &ByteOwner, by: i64) -> Result<i64> {
     let id = storage.next_id();
-    let mut result = owner.incr("gold", by).retry_of(id).await;
+    let mut result = owner.incr("gold", by).id(id).await;
     for _ in 0..REPEATS {
         match result {
             Err(error) if error.retry() == Retry::SameId => {
-                result = owner.incr("gold", by).retry_of(id).await
+                result = owner.incr("gold", by).id(id).await
             }
             done => return Ok(done?.value()),
         }

@@ -194,7 +194,7 @@ impl Harness {
     pub(super) async fn named(&self, owner: &Owner, changes: Vec<(&str, Change)>) -> Mutation {
         self.mutation(owner, changes)
             .await
-            .as_attempt(Attempt::RetryNamed)
+            .as_attempt(Attempt::Named)
     }
 
     pub(super) async fn send(&self, mutation: &Mutation, load: Option<Load>) -> Mutated {

@@ -150,7 +150,7 @@ pub async fn a_long_mark_takes_no_further_field_until_it_has_landed(h: &Harness)
     let all = names.iter().map(|name| (name.as_str(), set("1")));
     h.apply(&ann, all.collect()).await;
     let further = h.mutation(&ann, vec![("gold", set("1"))]).await;
-    let named = further.clone().as_attempt(Attempt::FirstNamed);
+    let named = further.clone().as_attempt(Attempt::Named);
     for attempt in [further, named] {
         let refused = h.try_send(&attempt, None).await.unwrap_err();
         assert_eq!(

@@ -238,9 +238,7 @@ pub async fn a_repeat_of_a_transaction_answers_for_each_owner_what_the_first_did
     let [ann, bob, _] = group();
     h.set(&ann, "gold", "100").await;
     h.set(&bob, "gold", "0").await;
-    let transaction = moves(h, &ann, &bob, 30)
-        .await
-        .as_attempt(Attempt::RetryNamed);
+    let transaction = moves(h, &ann, &bob, 30).await.as_attempt(Attempt::Named);
     let first = applied(h.send(&transaction, None).await);
     h.apply(&bob, vec![("gold", Change::Incr(1))]).await;
     assert_eq!(applied(h.send(&transaction, None).await), first);

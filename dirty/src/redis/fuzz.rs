@@ -94,7 +94,7 @@ proptest! {
                 prop_assert!(read.header.is_none_or(|header| header.version <= Version::MAX));
             }
         }
-        let _ = (writes::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
+        let _ = (writes::answers::decode(value.clone(), 1), fill::decode(value.clone()), partition::state_of(value.clone()));
         let _ = (observe::record_of(value.clone()), observe::marker_of(value.clone(), Epoch(7)));
         let _ = (marks::snapshot_of(value.clone()), marks::settled_of(value.clone()), reply::yes(value.clone()), reply::text(value.clone()));
         let _ = (reply::pairs(value.clone()), reply::number::<u16>(value.clone()), reply::array::<2>(value));

@@ -8,16 +8,14 @@
 //! | `scripts` | the scripts under `dirty/src/lua`, and a function for the call of each |
 //! | `writes` | writes that go together, the numbers of their calls, and the answer to each |
 //! | `operations` | the traits of the contract, by concern |
-//! | `event_stream` | [`EventStream`]: streams with the events of the feed, on another Redis |
 //! | `error`, `reply` | failures and answers |
 //!
 //! Nearly every item of a call is one command, and an observation is three. The commands of a call
 //! go in one pipeline to each node, over a few connections that all calls share. A call with only
 //! warm items costs one round trip.
 
-mod connections;
-mod error;
-mod event_stream;
+pub(crate) mod connections;
+pub(crate) mod error;
 #[cfg(test)]
 mod fuzz;
 mod hooks;
@@ -36,7 +34,6 @@ use storage_config::{ConfigError, HotSettings, RedisSettings};
 use storage_model::{Owner, Partition};
 
 pub use self::connections::transport::{Dial, Stream};
-pub use self::event_stream::EventStream;
 pub use self::hooks::Hooks;
 pub use storage_model::{Broken, Intercept};
 

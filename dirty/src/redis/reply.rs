@@ -2,9 +2,12 @@
 
 use bytes::Bytes;
 use redis::Value;
-use storage_model::{DatabaseId, Epoch, Stamp, Timestamp, Version};
+use storage_model::{
+    DatabaseId, Epoch, Fence, Field, OpId, Owner, Position, Stamp, Timestamp, Version,
+};
 
 use crate::redis::error::Failure;
+use crate::{Marker, Session, key, mark};
 
 type Decoded<T> = Result<T, Failure>;
 
@@ -151,6 +154,77 @@ pub(crate) fn timestamp(text: &[u8]) -> Decoded<Timestamp> {
 /// Whether the number is 1.
 pub(crate) fn yes(value: Value) -> Decoded<bool> {
     Ok(number::<i64>(value)? == 1)
+}
+
+/// The field of a name in a hash.
+pub(crate) fn field(name: &[u8]) -> Decoded<Field> {
+    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
+    field.ok_or_else(|| {
+        Failure::Nonsense(format!("{:?} is no field", String::from_utf8_lossy(name)))
+    })
+}
+
+/// A marker with its kind, as the scripts name it.
+pub(crate) fn marker(text: &[u8]) -> Decoded<Marker> {
+    let (kind, number): (fn(Version) -> Marker, &[u8]) = match text {
+        [b'?', number @ ..] => (Marker::Unknown, number),
+        [b'-', number @ ..] => (Marker::Absent, number),
+        [b'=', number @ ..] => (Marker::Missing, number),
+        number => (Marker::At, number),
+    };
+    version(number).map(kind)
+}
+
+/// A place in the stream.
+pub(crate) fn position(text: &[u8]) -> Decoded<Position> {
+    let text = std::str::from_utf8(text).ok();
+    let position = text.and_then(|text| text.parse().ok());
+    position.ok_or_else(|| Failure::Nonsense("expected the place of a note".to_owned()))
+}
+
+/// A place in a reply that need not be there.
+pub(crate) fn maybe_position(value: Value) -> Decoded<Option<Position>> {
+    let place = maybe(value)?;
+    place.as_deref().map(position).transpose()
+}
+
+/// An id, from its hexadecimal digits.
+pub(crate) fn id(text: &str) -> Option<OpId> {
+    let digits = text.as_bytes().as_chunks::<2>().0;
+    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
+    let bytes: Option<Vec<u8>> = digits.iter().map(byte).collect();
+    OpId::from_bytes(&bytes?)
+}
+
+/// A session, from "version token epoch holder asked name".
+pub(crate) fn session(text: &[u8]) -> Decoded<Session> {
+    let wrong = || Failure::Nonsense("a session can't be read".to_owned());
+    let text = std::str::from_utf8(text).map_err(|_| wrong())?;
+    let mut words = text.splitn(6, ' ');
+    let mut next = || words.next().ok_or_else(wrong);
+    let version = version(next()?.as_bytes())?;
+    let token = id(next()?).ok_or_else(wrong)?;
+    let epoch = epoch(next()?.as_bytes())?;
+    let holder = id(next()?).ok_or_else(wrong)?;
+    let asked = Some(next()?.to_owned()).filter(|by| by != "-");
+    let name = next()?.to_owned();
+    Ok(Session {
+        fence: Fence { version, token },
+        holder,
+        name,
+        epoch,
+        asked,
+    })
+}
+
+/// The owners of these names. Another program may have written a name that is none, and it is
+/// skipped.
+pub(crate) fn owners(names: impl IntoIterator<Item = Value>) -> Decoded<Vec<Owner>> {
+    let mut owners = Vec::new();
+    for name in names {
+        owners.extend(mark::owner_of(&bytes(name)?));
+    }
+    Ok(owners)
 }
 
 #[cfg(test)]

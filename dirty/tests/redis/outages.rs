@@ -328,7 +328,7 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     for round in 0..20 {
         let (first, retry) = match round % 2 {
             0 => (Attempt::First, Attempt::Retry),
-            _ => (Attempt::FirstNamed, Attempt::RetryNamed),
+            _ => (Attempt::Named, Attempt::Named),
         };
         let incr = mutation(&store, &ann, &[("gold", Change::Incr(1))]).await;
         counter.lose_next.store(1, Ordering::SeqCst);

@@ -195,7 +195,7 @@ async fn a_mutation_on_spoilt_keys_changes_nothing() {
             &[("gold", set("2"))][..],
             &[("gold", Change::Incr(1)), ("name", Change::Remove)],
         ] {
-            for attempt in [Attempt::First, Attempt::FirstNamed] {
+            for attempt in [Attempt::First, Attempt::Named] {
                 if attempt == Attempt::First && what.starts_with("ids") {
                     continue; // only a write with an id meets them
                 }

@@ -124,7 +124,7 @@ pub(crate) async fn named(
 ) -> Mutation {
     mutation(store, owner, changes)
         .await
-        .as_attempt(Attempt::RetryNamed)
+        .as_attempt(Attempt::Named)
 }
 
 pub(crate) async fn send(store: &RedisStore, mutation: Mutation) -> Result<Mutated, HotError> {

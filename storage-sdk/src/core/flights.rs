@@ -162,13 +162,19 @@ impl Core {
     /// The hot tier's generation in which an earlier call of this retry may have been applied, if
     /// such a call was recently given up or dropped.
     pub(super) fn was_given_up(&self, repeat: &Mutation) -> Option<Epoch> {
-        if repeat.attempt != Attempt::RetryNamed {
+        if repeat.attempt != Attempt::Named {
             return None;
         }
         let list = locked(&self.flights.unknown);
         list.iter()
             .find(|unknown| unknown.id == repeat.id)
             .map(|unknown| unknown.generation)
+    }
+
+    /// Whether a write under this id recently ended unknown here.
+    pub(super) fn ended_unknown(&self, id: OpId) -> bool {
+        let list = locked(&self.flights.unknown);
+        list.iter().any(|unknown| unknown.id == id)
     }
 
     /// Rejects further calls.

@@ -182,7 +182,7 @@ impl Unfinished {
         match self.mutation.attempt {
             Attempt::First | Attempt::Retry if self.progress.last_unknown => Attempt::Retry,
             Attempt::First | Attempt::Retry => Attempt::First,
-            Attempt::FirstNamed | Attempt::RetryNamed => Attempt::RetryNamed,
+            Attempt::Named => Attempt::Named,
         }
     }
 

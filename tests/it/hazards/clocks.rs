@@ -127,11 +127,7 @@ async fn a_write_whose_repeat_came_too_late_by_a_wrong_clock_is_of_unknown_outco
         proxy.let_go();
         anyhow::Ok(())
     };
-    late(
-        ann.update([("gold", "2")])
-            .retry_of(stack.storage.next_id()),
-    )
-    .await?;
+    late(ann.update([("gold", "2")]).id(stack.storage.next_id())).await?;
     until("the first copy is applied", async || {
         Ok(ann.get(["gold"]).await?["gold"].as_deref() == Some(b"2"))
     })

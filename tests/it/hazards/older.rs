@@ -119,7 +119,7 @@ async fn is_repeated_in_vain(
     let pair = Pair::start().await?;
     let (player, id) = (&pair.player, pair.far.next_id());
     pair.proxy.lose_every_reply_to(1, b"EVALSHA");
-    first(player.incr("count", 1).retry_of(id), &pair.near).await?;
+    first(player.incr("count", 1).id(id), &pair.near).await?;
     is_in_the_database(&pair.near).await?;
     pair.redis.call(&["FLUSHALL"]).await?;
     pair.near.player("ann").update([("name", "Ann")]).await?;
@@ -127,7 +127,7 @@ async fn is_repeated_in_vain(
     for _ in 0..2 {
         let again = player
             .incr("count", 1)
-            .retry_of(id)
+            .id(id)
             .await
             .err()
             .context("it is unknown whether it was counted")?;

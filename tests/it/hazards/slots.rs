@@ -39,7 +39,7 @@ async fn counters_are_exact_while_a_slot_moves_back_and_forth_under_load() -> Re
                     // A call that ends unknown or without service is repeated under its id until it
                     // is answered.
                     until("it is counted", async || {
-                        Ok(player.incr("count", 1).retry_of(id).await.is_ok())
+                        Ok(player.incr("count", 1).id(id).await.is_ok())
                     })
                     .await?;
                     total += 1;

@@ -97,7 +97,7 @@ impl Engine {
                 let attempt = if self.steps.is_multiple_of(2) {
                     Attempt::First
                 } else {
-                    Attempt::RetryNamed
+                    Attempt::Named
                 };
                 let mutation = Mutation::new(owner, changes, id, deadline)
                     .when(condition)

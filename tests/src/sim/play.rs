@@ -466,7 +466,7 @@ impl Turn<'_> {
             sleep(chance.millis(0, 4 * plan.pause_max)).await;
             history.note(&self.name, || "repeated by another call".to_owned());
             let repeated = history.begin(&self.name);
-            match self.send(write.retry_of(self.id), answer).await {
+            match self.send(write.id(self.id), answer).await {
                 Some(Ok((version, changed))) => {
                     history.repeated(&begun, &repeated, self.id.as_bytes(), version, changed)
                 }

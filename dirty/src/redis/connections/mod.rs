@@ -12,7 +12,7 @@
 //! | `barrier` | writes that wait for replicas or the disk, committed in groups |
 //! | `guard` | partitions whose server was replaced (R14) |
 
-pub(in crate::redis) mod address;
+pub(crate) mod address;
 pub(in crate::redis) mod barrier;
 pub(in crate::redis) mod cluster;
 pub(in crate::redis) mod common;

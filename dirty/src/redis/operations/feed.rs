@@ -69,7 +69,7 @@ fn notes_of(partition: Partition, value: Value) -> Result<Notes, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or_default();
     let epoch = reply::epoch(&reply::bytes(next())?)?;
-    let last = position(&reply::bytes(next())?)?;
+    let last = reply::position(&reply::bytes(next())?)?;
     let (is_resynced, more) = (reply::yes(next())?, reply::yes(next())?);
     let events = values.map(|entry| event_of(partition, entry));
     Ok(Notes {
@@ -81,13 +81,6 @@ fn notes_of(partition: Partition, value: Value) -> Result<Notes, Failure> {
     })
 }
 
-/// A place in the stream.
-pub(in crate::redis) fn position(text: &[u8]) -> Result<Position, Failure> {
-    let text = std::str::from_utf8(text).ok();
-    let position = text.and_then(|text| text.parse().ok());
-    position.ok_or_else(|| Failure::Nonsense("expected the place of a note".to_owned()))
-}
-
 /// An entry of the stream.
 fn event_of(partition: Partition, entry: Value) -> Result<Event, Failure> {
     let [place, values] = reply::array(entry)?;
@@ -95,7 +88,7 @@ fn event_of(partition: Partition, entry: Value) -> Result<Event, Failure> {
     let content = content_of(&reply::pairs(values)?);
     Ok(Event {
         partition,
-        position: position(&place)?,
+        position: reply::position(&place)?,
         content: content.map_err(|wrong| of_entry(&place, wrong))?,
     })
 }

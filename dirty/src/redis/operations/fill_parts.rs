@@ -9,7 +9,6 @@ use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::redis::writes::marker_of;
 use crate::{Load, Marker};
 
 /// Rows that one call takes. It takes Redis some 8 µs for each of them.
@@ -87,7 +86,7 @@ impl RedisStore {
             match &*next()? {
                 b"refused" => return Ok(Part::Refused),
                 b"whole" => return Ok(Part::Whole),
-                _ => last = Part::Written(marker_of(&next()?)?),
+                _ => last = Part::Written(reply::marker(&next()?)?),
             }
         }
         Ok(last)

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{Fence, OpId, Owner, Partition, Timestamp};
 
-use super::session::{id_of, session_of};
 use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
 use crate::redis::reply;
@@ -165,7 +164,7 @@ impl RedisStore {
                 .one("scan_sessions", Some(partition), command, decode)
                 .await?;
             for (name, text) in pairs {
-                let session = session_of(&text).ok().filter(&wanted);
+                let session = reply::session(&text).ok().filter(&wanted);
                 if let (Some(owner), Some(session)) = (mark::owner_of(&name), session) {
                     sessions.insert(owner, session.fence);
                 }
@@ -182,7 +181,7 @@ impl RedisStore {
 fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<Beats, Failure> {
     let [epoch, graced, at] = reply::array(record)?;
     let beat = |(holder, beat): (Bytes, Bytes)| {
-        let holder = std::str::from_utf8(&holder).ok().and_then(id_of);
+        let holder = std::str::from_utf8(&holder).ok().and_then(reply::id);
         let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
         // A beat may have a mark behind its number.
         let number = beat.split(|byte| *byte == b' ').next().unwrap_or_default();
@@ -215,13 +214,13 @@ fn asked_of(value: Value, holder: OpId) -> Result<Vec<Asked>, Failure> {
                 .map_err(|_| nonsense())?;
         let fence = Fence {
             version: reply::version(version.as_bytes())?,
-            token: id_of(token).ok_or_else(nonsense)?,
+            token: reply::id(token).ok_or_else(nonsense)?,
         };
-        if id_of(of) == Some(holder) {
+        if reply::id(of) == Some(holder) {
             all.push(Asked {
                 owner: mark::owner_of(&name).ok_or_else(nonsense)?,
                 fence,
-                ask: id_of(ask).ok_or_else(nonsense)?,
+                ask: reply::id(ask).ok_or_else(nonsense)?,
                 by: by.to_owned(),
             });
         }

@@ -17,7 +17,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or(Value::Nil);
     match &*reply::bytes(next())? {
-        b"open" => return Ok(Linked::Open(owners_of(values)?)),
+        b"open" => return Ok(Linked::Open(reply::owners(values)?)),
         b"large" => return Ok(Linked::Large),
         _ => {}
     }
@@ -29,7 +29,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
     let has_errors = reply::yes(next())?;
     let seen = Seen {
         generation,
-        gap: read::maybe_position(next())?,
+        gap: reply::maybe_position(next())?,
         snapshot: SnapshotId(reply::digits(&reply::bytes(next())?)?),
     };
     let stamp = reply::stamp(next())?;
@@ -163,14 +163,4 @@ fn partners_of(names: Vec<&[u8]>) -> Vec<Owner> {
     owners.sort_unstable();
     owners.dedup();
     owners
-}
-
-/// The owners of these names. Another program may have written a name that is none, and it is
-/// skipped.
-pub(super) fn owners_of(names: impl IntoIterator<Item = Value>) -> Result<Vec<Owner>, Failure> {
-    let mut owners = Vec::new();
-    for name in names {
-        owners.extend(mark::owner_of(&reply::bytes(name)?));
-    }
-    Ok(owners)
 }

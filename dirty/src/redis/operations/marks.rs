@@ -7,7 +7,7 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{Epoch, Field, Owner, Partition, Position};
 
-use super::linked::{linked_of, owners_of};
+use super::linked::linked_of;
 use super::read;
 use super::reject::refused_of;
 use crate::redis::RedisStore;
@@ -325,7 +325,7 @@ fn checked_of(
     let generation = reply::epoch(&reply::bytes(next())?)?;
     let database = reply::database(next())?;
     let is_linked = reply::yes(next())?;
-    let gap = read::maybe_position(next())?;
+    let gap = reply::maybe_position(next())?;
     let has_errors = reply::yes(next())?;
     let stamp = reply::stamp(next())?;
     let mut named = BTreeSet::new();
@@ -384,7 +384,7 @@ fn links_of(value: Value) -> Result<Links, Failure> {
     for value in values {
         let mut names = reply::list(value)?.into_iter();
         let name = reply::bytes(names.next().unwrap_or(Value::Nil))?;
-        let partners = owners_of(names)?;
+        let partners = reply::owners(names)?;
         owners.extend(mark::owner_of(&name).map(|owner| (owner, partners)));
     }
     Ok(Links { owners, more })

@@ -17,7 +17,6 @@ use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::redis::writes;
 use crate::{HotError, Marker, Observed, key};
 
 /// The fields of a partition's record that an observation needs.
@@ -128,7 +127,7 @@ impl RedisStore {
 pub(in crate::redis) fn observed_again(value: Value) -> Result<Observed, Failure> {
     let [marker, present, epoch] = reply::array(value)?;
     Ok(Observed {
-        marker: writes::marker_of(&reply::bytes(marker)?)?,
+        marker: reply::marker(&reply::bytes(marker)?)?,
         present: &*reply::bytes(present)? == b"1",
         epoch: reply::epoch(&reply::bytes(epoch)?)?,
     })
@@ -159,7 +158,7 @@ pub(in crate::redis) fn marker_of(
         return Ok(None);
     };
     let Some(absence) = text.strip_prefix(b"-") else {
-        return writes::marker_of(&text).map(Some);
+        return reply::marker(&text).map(Some);
     };
     let mut words = absence.splitn(2, |byte| *byte == b' ');
     let (of, number) = (

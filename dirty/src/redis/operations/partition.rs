@@ -6,7 +6,6 @@ use async_trait::async_trait;
 use redis::Value;
 use storage_model::{Epoch, Partition, Timestamp, Version};
 
-use super::feed;
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::Command;
 use crate::redis::error::Failure;
@@ -195,8 +194,8 @@ fn peek_of(value: Value) -> Result<PartitionPeek, Failure> {
         live_since: since(live_since)?,
         snapshot_since: since(snapshot_since)?,
         holder: lock.map(|value| scripts::holder_of(&value).to_owned()),
-        last_note: feed::position(&reply::bytes(last_note)?)?,
-        noted: feed::position(&reply::bytes(noted)?)?,
+        last_note: reply::position(&reply::bytes(last_note)?)?,
+        noted: reply::position(&reply::bytes(noted)?)?,
         stream: reply::number(stream)?,
         is_resynced: reply::yes(resynced)?,
         has_record: reply::yes(recorded)?,

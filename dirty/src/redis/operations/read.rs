@@ -6,7 +6,6 @@ use bytes::Bytes;
 use redis::Value;
 use storage_model::{Cell, Epoch, Field, Owner, Partition, Position, Version};
 
-use super::feed;
 use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
@@ -123,12 +122,6 @@ impl RedisStore {
     }
 }
 
-/// A place in a reply that need not be there.
-pub(in crate::redis) fn maybe_position(value: Value) -> Result<Option<Position>, Failure> {
-    let place = reply::maybe(value)?;
-    place.as_deref().map(feed::position).transpose()
-}
-
 /// The read. Its hash is suspect if its generation is lower than the partition's.
 pub(in crate::redis) fn judged(mut read: HotRead, generation: Epoch) -> HotRead {
     if let Some(header) = &mut read.header {
@@ -199,9 +192,9 @@ pub(in crate::redis) fn whole(pairs: Vec<(Bytes, Bytes)>) -> Result<HotRead, Fai
         } else if name == key::NOTED {
             noted = Some(value);
         } else if let Some(field) = name.strip_prefix(key::TOMBSTONE.as_bytes()) {
-            cells.insert(field_of(field)?, buried(&value)?);
+            cells.insert(reply::field(field)?, buried(&value)?);
         } else if !key::is_reserved(&name) {
-            cells.insert(field_of(&name)?, Cell::Live(value));
+            cells.insert(reply::field(&name)?, Cell::Live(value));
         }
     }
     let header = header
@@ -253,7 +246,7 @@ pub(in crate::redis) fn header_of(head: &[u8]) -> Result<Header, Failure> {
 fn of_worker(header: Header, born: Option<&[u8]>, noted: Option<&[u8]>) -> Result<Header, Failure> {
     Ok(Header {
         born: born.map_or(Ok(Version::ZERO), reply::version)?,
-        noted: noted.map_or(Ok(Position::ZERO), feed::position)?,
+        noted: noted.map_or(Ok(Position::ZERO), reply::position)?,
         ..header
     })
 }
@@ -266,11 +259,4 @@ fn buried(value: &Bytes) -> Result<Cell, Failure> {
             "a tombstone is neither removed nor purged".to_owned(),
         )),
     }
-}
-
-fn field_of(name: &[u8]) -> Result<Field, Failure> {
-    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
-    field.ok_or_else(|| {
-        Failure::Nonsense(format!("{:?} is no field", String::from_utf8_lossy(name)))
-    })
 }

@@ -10,7 +10,6 @@ use crate::redis::connections::transport::Command;
 use crate::redis::error::{Failure, hot_error};
 use crate::redis::reply;
 use crate::redis::scripts;
-use crate::redis::writes::marker_of;
 use crate::{ClaimSession, Claimed, HotError, Observed, OpenSession, Opened, Session, Sessions};
 
 #[async_trait]
@@ -105,37 +104,9 @@ impl RedisStore {
     }
 }
 
-/// Reads "version token epoch holder asked name".
-pub(in crate::redis) fn session_of(text: &[u8]) -> Result<Session, Failure> {
-    let wrong = || Failure::Nonsense("a session can't be read".to_owned());
-    let text = std::str::from_utf8(text).map_err(|_| wrong())?;
-    let mut words = text.splitn(6, ' ');
-    let mut next = || words.next().ok_or_else(wrong);
-    let version = reply::version(next()?.as_bytes())?;
-    let token = id_of(next()?).ok_or_else(wrong)?;
-    let epoch = reply::epoch(next()?.as_bytes())?;
-    let holder = id_of(next()?).ok_or_else(wrong)?;
-    let asked = Some(next()?.to_owned()).filter(|by| by != "-");
-    let name = next()?.to_owned();
-    Ok(Session {
-        fence: Fence { version, token },
-        holder,
-        name,
-        epoch,
-        asked,
-    })
-}
-
-pub(super) fn id_of(text: &str) -> Option<OpId> {
-    let digits = text.as_bytes().as_chunks::<2>().0;
-    let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok();
-    let bytes: Option<Vec<u8>> = digits.iter().map(byte).collect();
-    OpId::from_bytes(&bytes?)
-}
-
 fn maybe_session(value: Value) -> Result<Option<Session>, Failure> {
     reply::maybe(value)?
-        .map(|text| session_of(&text))
+        .map(|text| reply::session(&text))
         .transpose()
 }
 
@@ -164,7 +135,7 @@ fn opened_of(value: Value, token: OpId) -> Result<Opened, Failure> {
             }
         }
         b"load" => {
-            let marker = marker_of(&reply::bytes(next())?)?;
+            let marker = reply::marker(&reply::bytes(next())?)?;
             let present = &*reply::bytes(next())? == b"1";
             Opened::Load(Observed {
                 marker,
@@ -172,7 +143,7 @@ fn opened_of(value: Value, token: OpId) -> Result<Opened, Failure> {
                 epoch: reply::epoch(&reply::bytes(next())?)?,
             })
         }
-        b"held" => Opened::Held(session_of(&reply::bytes(next())?)?),
+        b"held" => Opened::Held(reply::session(&reply::bytes(next())?)?),
         b"grace" => Opened::Grace(reply::epoch(&reply::bytes(next())?)?),
         b"expired" => Opened::Expired,
         other => {
@@ -201,7 +172,7 @@ fn claimed_of(value: Value) -> Result<Claimed, Failure> {
         }
         b"no" => {
             let session = next()
-                .map(|text| session_of(&reply::bytes(text)?))
+                .map(|text| reply::session(&reply::bytes(text)?))
                 .transpose()?;
             Ok(Claimed::No(session))
         }

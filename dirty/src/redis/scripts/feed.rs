@@ -2,8 +2,9 @@
 
 use storage_model::{Epoch, Lead, Partition, Position};
 
+use super::SCRIPTS;
 use super::lock::lock_value;
-use super::{SCRIPTS, Space};
+use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 use crate::{Bound, Lock, key};
 

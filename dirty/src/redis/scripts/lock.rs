@@ -4,8 +4,11 @@ use std::time::Duration;
 
 use storage_model::Partition;
 
-use super::{SCRIPTS, Script, Space, millis};
+use super::SCRIPTS;
+use super::arguments::millis;
+use super::script::Script;
 use crate::Lock;
+use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 
 /// `announce.lua`.

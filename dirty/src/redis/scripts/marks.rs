@@ -4,9 +4,11 @@ use std::time::Duration;
 
 use storage_model::{Epoch, Owner, Partition, Version};
 
+use super::SCRIPTS;
+use super::arguments::{micros, millis};
 use super::lock::lock_value;
-use super::{SCRIPTS, Space, micros, millis};
 use crate::key::{self, Keys};
+use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 use crate::{Bound, Fields, Lock, Reject, Rejected, Settle, SnapshotId, mark};
 

@@ -2,9 +2,11 @@
 
 use storage_model::Partition;
 
+use super::arguments::millis;
 use super::lock::lock_value;
 use super::marks::keys;
-use super::{Head, MarkRef, SCRIPTS, Space, millis};
+use super::{Head, MarkRef, SCRIPTS};
+use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 use crate::{Lock, Window};
 

@@ -5,8 +5,11 @@ use std::time::Duration;
 use redis::Cmd;
 use storage_model::{Fence, OpId, Owner, Partition};
 
-use super::{SCRIPTS, Space, deadline_of, life, load_args, millis};
+use super::SCRIPTS;
+use super::arguments::{deadline_of, life, millis};
+use super::load::load_args;
 use crate::key;
+use crate::redis::connections::space::Space;
 use crate::redis::connections::transport::Command;
 use crate::session::one_word;
 use crate::{Adoption, ClaimSession, OpenSession};

@@ -3,14 +3,21 @@
 mod names;
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use redis::Arg;
-use storage_model::{Bytes, Fence, Field, Lead, OpId, Position, RandomIds, Timestamp, Token};
+use storage_model::{
+    Bytes, Cell, Change, Epoch, Fence, Field, Lead, Mutation, OpId, Owner, Partition, Position,
+    RandomIds, Timestamp, Token, Version,
+};
 
+use super::partition::write_for_wait;
 use super::*;
+use crate::redis::connections::space::Space;
+use crate::redis::connections::transport::Command;
 use crate::{
-    Adoption, ClaimSession, Entry, Fault, HotPaired, HotPairing, Lock, Observed, OpenSession,
-    PartitionState, Reject, Rejected, Settle, SnapshotId, Window,
+    Adopt, Adoption, ClaimSession, Entry, Fault, HotPaired, HotPairing, Load, Lock, Marker,
+    Observed, OpenSession, PartitionState, Reject, Rejected, Settle, SnapshotId, Window,
 };
 
 /// The KEYS or ARGV that a header declares: the number of fixed ones, and whether more may follow.
@@ -197,16 +204,20 @@ fn calls() -> Vec<Command> {
         layout: 1,
         since: now,
     };
+    let call = CallNumber {
+        store: "w:1",
+        number: 1,
+    };
     vec![
         update(
             &space,
             partition,
-            ("w:1", 1),
+            call,
             Some(ttl),
             &[of(Change::Set(Bytes::new())), of(Change::Set(Bytes::new()))],
         ),
-        transact(&space, partition, ("w:1", 1), None, &[of(Change::Remove)]),
-        end_call(&space, partition, "w:1", 1),
+        transact(&space, partition, call, None, &[of(Change::Remove)]),
+        end_call(&space, partition, call),
         forget_calls(&space, partition, 0, &[("w:1".into(), "1".into())]),
         open_session(&space, &opening, ttl, None),
         claim_session(&space, &claim),
@@ -312,13 +323,13 @@ fn every_script_is_called_with_the_keys_and_arguments_that_its_header_names() {
         );
         let keys: usize = std::str::from_utf8(&words[2]).unwrap().parse().unwrap();
         assert!(
-            fits(keys, declared(&script.source, "KEYS")),
+            fits(keys, declared(script.source(), "KEYS")),
             "{}: {keys} keys",
             script.name
         );
         let arguments = words.len() - 3 - keys;
         assert!(
-            fits(arguments, declared(&script.source, "ARGV")),
+            fits(arguments, declared(script.source(), "ARGV")),
             "{}: {arguments} arguments",
             script.name
         );
@@ -353,9 +364,9 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
             "\n-- KEYS[1] "
         };
         for line in ["\n-- Reply: ", "\n-- Invariant: ", first_input] {
-            assert!(script.source.contains(line), "{name} lacks {line:?}");
+            assert!(script.source().contains(line), "{name} lacks {line:?}");
         }
-        let first = script.source.lines().next().unwrap();
+        let first = script.source().lines().next().unwrap();
         let expected = match name {
             "update" | "mutate" | "transact" | "observe" | "fill" | "fill_part"
             | "open_session" => "#!lua",
@@ -369,7 +380,7 @@ fn headers_are_complete_and_scripts_say_what_they_may_do() {
 #[test]
 fn scripts_never_swallow_errors_and_never_print_numbers_rounded() {
     for script in SCRIPTS.all() {
-        for line in script.source.lines() {
+        for line in script.source().lines() {
             let code = line.split_once("--").map_or(line, |(code, _)| code);
             // Lua's own conversion of numbers, also in `..`, keeps 14 digits (H7). A swallowed
             // error leaves a change half done (H2).

@@ -1,10 +1,14 @@
-//! The answers to the writes of a call, as its script keeps them under the call's number.
+//! The answers to writes. A script keeps those of a call under the call's number.
 
+use bytes::Bytes;
 use redis::Value;
+use storage_model::Applied;
 
 use crate::redis::error::Failure;
+use crate::redis::reply;
+use crate::{Mutated, Observed, Refusal};
 
-/// The answers to the writes of a call, as [`decode`](super::decode) takes them.
+/// The answers to the writes of a call, as [`decode`] takes them.
 pub(super) fn answers_of(text: &[u8]) -> Result<Vec<Value>, Failure> {
     match text.strip_prefix(b"*") {
         None => Ok(lines(text).collect()),
@@ -67,6 +71,110 @@ impl<'a> Framed<'a> {
         self.0 = rest;
         Some(taken)
     }
+}
+
+/// The answer of a script to a mutation with this many changes.
+pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
+    if !matches!(value, Value::Array(_)) {
+        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
+    }
+    let mut values = reply::list(value)?.into_iter();
+    let mut next = || reply::bytes(values.next().unwrap_or_default());
+    let mut name = next()?;
+    let mut place = None;
+    if &*name == b"partner" {
+        place = Some(reply::digits(&next()?)?);
+        name = next()?;
+    }
+    if &*name == b"load" {
+        let (marker, present) = (reply::marker(&next()?)?, &*next()? == b"1");
+        let epoch = reply::epoch(&next()?)?;
+        return Ok(Mutated::Load(Observed {
+            marker,
+            present,
+            epoch,
+        }));
+    }
+    let refusal = refusal_of(&name, next)?;
+    Ok(Mutated::Refused(match place {
+        None => refusal,
+        Some(at) => Refusal::Partner {
+            at,
+            refusal: Box::new(refusal),
+        },
+    }))
+}
+
+/// The refusal of this name, with the values behind it.
+fn refusal_of(
+    name: &[u8],
+    mut next: impl FnMut() -> Result<Bytes, Failure>,
+) -> Result<Refusal, Failure> {
+    Ok(match name {
+        b"expired" => Refusal::Expired,
+        b"moved" => Refusal::Moved {
+            epoch: reply::epoch(&next()?)?,
+            generation: reply::epoch(&next()?)?,
+        },
+        b"version" => Refusal::Version(reply::version(&next()?)?),
+        b"exists" => Refusal::Exists(reply::field(&next()?)?),
+        b"differs" => Refusal::Differs(reply::field(&next()?)?),
+        b"integer" => Refusal::NotInteger(reply::field(&next()?)?),
+        b"overflow" => Refusal::Overflow(reply::field(&next()?)?),
+        b"bounds" => Refusal::OutOfBounds {
+            field: reply::field(&next()?)?,
+            value: reply::digits(&next()?)?,
+        },
+        b"unlanded" => Refusal::NotLanded,
+        b"held" => Refusal::Held(Box::new(reply::session(&next()?)?)),
+        b"fenced" => {
+            let text = next()?;
+            let session = (!text.is_empty())
+                .then(|| reply::session(&text))
+                .transpose()?;
+            Refusal::Fenced(session.map(Box::new))
+        }
+        b"grace" => Refusal::Grace(reply::epoch(&next()?)?),
+        b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
+        b"failed" => return Err(Failure::of_script(&next()?)),
+        other => {
+            let name = String::from_utf8_lossy(other);
+            return Err(Failure::Nonsense(format!("unknown answer {name:?}")));
+        }
+    })
+}
+
+/// The answer "version changed counters…" for each owner, a line each, as it is remembered under the
+/// operation's id. For a write that only sets fields, `update.lua` answers "version" alone.
+pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+    let mut lines = text.split(|byte| *byte == b'\n');
+    let mut applied = applied_to_one(lines.next().unwrap_or_default(), changes)?;
+    applied.also = lines
+        .map(|line| applied_to_one(line, 0))
+        .collect::<Result<_, _>>()?;
+    Ok(applied)
+}
+
+fn applied_to_one(text: &[u8], changes: usize) -> Result<Applied, Failure> {
+    let mut parts = text.split(|byte| *byte == b' ').peekable();
+    let version = reply::version(parts.next().unwrap_or_default())?;
+    let is_number = |part: &&[u8]| !part.starts_with(b"@");
+    let changed = parts.next_if(is_number).map_or_else(
+        || Ok(u32::try_from(changes).unwrap_or(u32::MAX)),
+        reply::digits,
+    )?;
+    let mut counters = Vec::new();
+    while let Some(part) = parts.next_if(is_number) {
+        counters.push(reply::digits(part)?);
+    }
+    let place = parts.next().and_then(|part| part.strip_prefix(b"@"));
+    Ok(Applied {
+        version,
+        changed,
+        counters,
+        position: place.map(reply::position).transpose()?,
+        also: Vec::new(),
+    })
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Mutations.
 
-mod answers;
+pub(in crate::redis) mod answers;
 #[doc(hidden)]
 pub mod calls;
 mod completion;
@@ -8,9 +8,8 @@ pub(in crate::redis) mod queue;
 
 use std::collections::BTreeMap;
 
-use bytes::Bytes;
 use redis::Value;
-use storage_model::{Applied, Attempt, Field, Mutation, Outcome, Partition, Version};
+use storage_model::{Attempt, Mutation, Outcome, Partition};
 
 use self::calls::Fate;
 use self::completion::replies;
@@ -19,12 +18,9 @@ use crate::redis::RedisStore;
 use crate::redis::connections::barrier::Barrier;
 use crate::redis::connections::transport::Answer;
 use crate::redis::error::{Failure, hot_error};
-use crate::redis::operations::feed;
 use crate::redis::operations::fill_parts::has_few_rows;
-use crate::redis::operations::session::session_of;
-use crate::redis::reply;
 use crate::redis::scripts;
-use crate::{HotError, Load, Marker, Mutated, Observed, Refusal, key};
+use crate::{HotError, Load, Mutated, Refusal};
 
 impl RedisStore {
     pub(in crate::redis) async fn mutate_all(
@@ -151,7 +147,7 @@ impl RedisStore {
         mutation: &Mutation,
         answer: Answer,
     ) -> Result<Mutated, HotError> {
-        let mutated = answer.and_then(|value| decode(value, mutation.changes.len()));
+        let mutated = answer.and_then(|value| answers::decode(value, mutation.changes.len()));
         let mutated =
             mutated.map_err(|failure| hot_error(failure, "mutate", true, Some(partition)))?;
         match &mutated {
@@ -303,122 +299,4 @@ fn has_large_load(mutations: &[(Mutation, Vec<Load>)]) -> bool {
 /// Whether a call with other writes left a write to `mutate.lua`.
 fn is_left(answer: &Answer) -> bool {
     matches!(answer, Ok(Value::Array(values)) if values.first() == Some(&Value::BulkString(b"alone".to_vec())))
-}
-
-/// The answer of a script to a mutation with this many changes.
-pub(in crate::redis) fn decode(value: Value, changes: usize) -> Result<Mutated, Failure> {
-    if !matches!(value, Value::Array(_)) {
-        return applied(&reply::bytes(value)?, changes).map(Mutated::Applied);
-    }
-    let mut values = reply::list(value)?.into_iter();
-    let mut next = || reply::bytes(values.next().unwrap_or_default());
-    let mut name = next()?;
-    let mut place = None;
-    if &*name == b"partner" {
-        place = Some(reply::digits(&next()?)?);
-        name = next()?;
-    }
-    if &*name == b"load" {
-        let (marker, present) = (marker_of(&next()?)?, &*next()? == b"1");
-        let epoch = reply::epoch(&next()?)?;
-        return Ok(Mutated::Load(Observed {
-            marker,
-            present,
-            epoch,
-        }));
-    }
-    let refusal = refusal_of(&name, next)?;
-    Ok(Mutated::Refused(match place {
-        None => refusal,
-        Some(at) => Refusal::Partner {
-            at,
-            refusal: Box::new(refusal),
-        },
-    }))
-}
-
-/// The refusal of this name, with the values behind it.
-fn refusal_of(
-    name: &[u8],
-    mut next: impl FnMut() -> Result<Bytes, Failure>,
-) -> Result<Refusal, Failure> {
-    Ok(match name {
-        b"expired" => Refusal::Expired,
-        b"moved" => Refusal::Moved {
-            epoch: reply::epoch(&next()?)?,
-            generation: reply::epoch(&next()?)?,
-        },
-        b"version" => Refusal::Version(reply::version(&next()?)?),
-        b"exists" => Refusal::Exists(field_of(&next()?)?),
-        b"differs" => Refusal::Differs(field_of(&next()?)?),
-        b"integer" => Refusal::NotInteger(field_of(&next()?)?),
-        b"overflow" => Refusal::Overflow(field_of(&next()?)?),
-        b"bounds" => Refusal::OutOfBounds {
-            field: field_of(&next()?)?,
-            value: reply::digits(&next()?)?,
-        },
-        b"unlanded" => Refusal::NotLanded,
-        b"held" => Refusal::Held(Box::new(session_of(&next()?)?)),
-        b"fenced" => {
-            let text = next()?;
-            let session = (!text.is_empty()).then(|| session_of(&text)).transpose()?;
-            Refusal::Fenced(session.map(Box::new))
-        }
-        b"grace" => Refusal::Grace(reply::epoch(&next()?)?),
-        b"unconfirmed" => Refusal::Unconfirmed(reply::epoch(&next()?)?),
-        b"failed" => return Err(Failure::of_script(&next()?)),
-        other => {
-            let name = String::from_utf8_lossy(other);
-            return Err(Failure::Nonsense(format!("unknown answer {name:?}")));
-        }
-    })
-}
-
-/// The answer "version changed counters…" for each owner, a line each, as it is remembered under the
-/// operation's id. For a write that only sets fields, `update.lua` answers "version" alone.
-pub(in crate::redis) fn applied(text: &[u8], changes: usize) -> Result<Applied, Failure> {
-    let mut lines = text.split(|byte| *byte == b'\n');
-    let mut applied = applied_to_one(lines.next().unwrap_or_default(), changes)?;
-    applied.also = lines
-        .map(|line| applied_to_one(line, 0))
-        .collect::<Result<_, _>>()?;
-    Ok(applied)
-}
-
-fn applied_to_one(text: &[u8], changes: usize) -> Result<Applied, Failure> {
-    let mut parts = text.split(|byte| *byte == b' ').peekable();
-    let version = reply::version(parts.next().unwrap_or_default())?;
-    let is_number = |part: &&[u8]| !part.starts_with(b"@");
-    let changed = parts.next_if(is_number).map_or_else(
-        || Ok(u32::try_from(changes).unwrap_or(u32::MAX)),
-        reply::digits,
-    )?;
-    let mut counters = Vec::new();
-    while let Some(part) = parts.next_if(is_number) {
-        counters.push(reply::digits(part)?);
-    }
-    let place = parts.next().and_then(|part| part.strip_prefix(b"@"));
-    Ok(Applied {
-        version,
-        changed,
-        counters,
-        position: place.map(feed::position).transpose()?,
-        also: Vec::new(),
-    })
-}
-
-/// A marker with its kind, as the scripts name it.
-pub(in crate::redis) fn marker_of(text: &[u8]) -> Result<Marker, Failure> {
-    let (kind, number): (fn(Version) -> Marker, &[u8]) = match text {
-        [b'?', number @ ..] => (Marker::Unknown, number),
-        [b'-', number @ ..] => (Marker::Absent, number),
-        [b'=', number @ ..] => (Marker::Missing, number),
-        number => (Marker::At, number),
-    };
-    reply::version(number).map(kind)
-}
-
-fn field_of(name: &[u8]) -> Result<Field, Failure> {
-    let field = std::str::from_utf8(name).ok().and_then(key::field_of);
-    field.ok_or_else(|| Failure::Nonsense("a refusal names no field".to_owned()))
 }

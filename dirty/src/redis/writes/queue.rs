@@ -27,7 +27,7 @@ use crate::redis::RedisStore;
 use crate::redis::connections::transport::{Answer, Command};
 use crate::redis::error::Failure;
 use crate::redis::reply;
-use crate::redis::scripts;
+use crate::redis::scripts::{self, CallNumber};
 use storage_coalesce::locked;
 
 /// About the most owners of one call, and about the most bytes of its values and notes. The server
@@ -371,20 +371,23 @@ impl RedisStore {
     }
 
     fn command(&self, line: Line, number: u64, members: &[Waiting]) -> Command {
-        let name = self.queues.name(line.script);
+        let call = CallNumber {
+            store: self.queues.name(line.script),
+            number,
+        };
         let mutations = members.iter().map(|member| &member.mutation);
         match line.script {
             Script::Update => scripts::update(
                 &self.space,
                 line.partition,
-                (name, number),
+                call,
                 self.marker_ttl,
                 mutations,
             ),
             Script::Transact => scripts::transact(
                 &self.space,
                 line.partition,
-                (name, number),
+                call,
                 self.marker_ttl,
                 mutations,
             ),
@@ -454,8 +457,11 @@ impl RedisStore {
         let Some(queue) = self.queues.of(line) else {
             return Err(Failure::Unverified);
         };
-        let name = self.queues.name(line.script);
-        let command = scripts::end_call(&self.space, line.partition, name, number);
+        let call = CallNumber {
+            store: self.queues.name(line.script),
+            number,
+        };
+        let command = scripts::end_call(&self.space, line.partition, call);
         let text = match self.send_one_verified(command, line.partition).await {
             Ok(value) => reply::bytes(value)?,
             // Another caller ended the call, and the next one was made meanwhile. The call is still

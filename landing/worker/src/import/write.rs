@@ -163,13 +163,7 @@ impl Writer {
                 return Err(Stop::NoTime);
             }
             let id = sent.unwrap_or_else(|| self.storage.next_id());
-            let write = call.of(owner, seen).deadline(left);
-            let write = if sent.is_some() {
-                write.retry_of(id)
-            } else {
-                write.id(id)
-            };
-            let error = match write.await {
+            let error = match call.of(owner, seen).deadline(left).id(id).await {
                 Ok(ack) => return Ok(Some(ack.version())),
                 Err(error) => error,
             };

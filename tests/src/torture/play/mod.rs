@@ -213,7 +213,7 @@ impl Player {
         let number = self.log.begin(self.task, owner, &call)?;
         let mut unknown = None;
         for _ in 0..=repeats {
-            match make().retry_of(id).await {
+            match make().id(id).await {
                 Ok(answer) => return self.ended(number, end(answer)),
                 Err(error) => match (error.outcome(), unknown.is_some()) {
                     (Outcome::Unknown, _) if error.retry() == Retry::Reread => {

@@ -123,12 +123,7 @@ impl MasterRig {
     async fn keep_writing(&self, acknowledged: UnboundedSender<Instant>) -> Result<Infallible> {
         let mut id = self.storage.next_id();
         loop {
-            match self
-                .owner
-                .update([("field0", value(64, 0))])
-                .retry_of(id)
-                .await
-            {
+            match self.owner.update([("field0", value(64, 0))]).id(id).await {
                 Ok(_) => {
                     acknowledged.send(Instant::now())?;
                     id = self.storage.next_id();

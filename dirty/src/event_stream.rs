@@ -9,9 +9,9 @@ use storage_config::{HotUrl, RedisSettings};
 use storage_model::{Content, Event, Owner, Partition, Token};
 use tokio::sync::Mutex;
 
-use super::connections::address::{self, Addresses};
-use super::error::{Failure, hot_error};
 use crate::HotError;
+use crate::redis::connections::address::{self, Addresses};
+use crate::redis::error::{Failure, hot_error};
 
 /// One stream for each partition, on a Redis that is not the hot tier.
 ///
