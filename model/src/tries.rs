@@ -1,7 +1,7 @@
 //! How often each layer tries again. Each cause of a retry has one number, and one loop.
 //!
 //! A call that needs more attempts ends with an error, so the worst case of each call is known. The
-//! book states it (`how-it-works.md`, Retries).
+//! book states it (`inside-connections.md`, Retries).
 
 /// Sends of one command to the nodes of a cluster or of Sentinels. It covers redirections and the
 /// time of a failover. No attempt begins after the time that a call may take.

@@ -25,5 +25,4 @@ chapters! {
     Recipes "book/src/recipes.md"
     Guarantees "book/src/guarantees.md"
     Operations "book/src/operations.md"
-    HowItWorks "book/src/how-it-works.md"
 }

@@ -101,7 +101,7 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
     }
 }
 
-/// Encodes an object and reads it back. So no object is stored that can't be read.
+/// Encodes an object and reads it back, so that no object is stored that can't be read.
 ///
 /// It takes longer than [`encode`] by the time for one read.
 ///

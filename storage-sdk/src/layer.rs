@@ -170,9 +170,9 @@ impl ColdTier {
         }
     }
 
-    /// The statements of layers, which stand in the package of all statements. They work as long as the
-    /// storage is open. A caller that stands still in the middle of one keeps its connection. So a layer
-    /// writes in tasks of its own.
+    /// The statements of layers, which stand in the package of all statements. They work as long as
+    /// the storage is open. A layer writes in tasks of its own, because a caller that stands still
+    /// in the middle of a statement keeps its connection.
     #[must_use]
     pub fn layers(&self) -> &Layers {
         &self.cold().layers

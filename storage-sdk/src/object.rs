@@ -17,9 +17,9 @@ use crate::{
 
 /// The objects of one type, by the ids of their owners. Cheap to clone.
 ///
-/// An object is MessagePack with named fields behind a small header. So a struct can gain fields
-/// (with `#[serde(default)]`) and lose fields; see [`codec`]. An object is one value of its owner.
-/// The [limit](Write#limits) of a value includes the header.
+/// A struct can gain fields (with `#[serde(default)]`) and lose fields, because an object is
+/// MessagePack with named fields behind a small header; see [`codec`]. An object is one value of
+/// its owner. The [limit](Write#limits) of a value includes the header.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -249,9 +249,9 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 
     /// Loads an object, changes it with the closure, and saves it if the owner has not changed
-    /// since the load. Otherwise it loads the object again and repeats. So the closure can run
-    /// several times, each time on the newest object. Returns the answer of the last run. For a
-    /// closure that never refuses, use [`ObjStorage::edit`].
+    /// since the load. Otherwise it loads the object again and repeats, which means that the
+    /// closure can run several times, each time on the newest object. Returns the answer of the
+    /// last run. For a closure that never refuses, use [`ObjStorage::edit`].
     ///
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -29,7 +29,8 @@ const MAPS: [Map; 7] = [
 ///
 /// The list follows the way of a write: dirty map, snapshot, error map, the two maps of probation,
 /// and then the database. It also reads the two maps of probation first, because a mark can go back
-/// from them. So an owner that existed before the list began, and still exists, is in the list.
+/// from them. By this order an owner that existed before the list began, and still exists, is in
+/// the list.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

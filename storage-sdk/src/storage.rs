@@ -149,9 +149,9 @@ impl Storage {
     /// [`Storage::backup`](crate::Storage::backup).
     ///
     /// Tests of game logic can pause tokio's clock. The storage's own timeouts, landing and close
-    /// still follow the wall clock. A paused clock leaps to the next timer whenever every task of
-    /// its runtime waits. So a caller's `tokio::time::timeout` around a call that waits for the
-    /// file passes at once. Reads and writes of hot owners do not wait.
+    /// still follow the wall clock. A caller's `tokio::time::timeout` around a call that waits for
+    /// the file passes at once, because a paused clock leaps to the next timer whenever every task
+    /// of its runtime waits. Reads and writes of hot owners do not wait.
     ///
     /// ```
     /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -273,8 +273,8 @@ impl Storage {
     }
 
     /// Reads a page of the notes of a partition behind a position that have not landed:
-    /// [`Position::ZERO`] for the first page. A note that has landed is
-    /// no longer among them. So a reader of both tiers reads these notes first, and then the database.
+    /// [`Position::ZERO`] for the first page. A reader of both tiers reads these notes first, and
+    /// then the database, because a note that has landed is no longer among them.
     ///
     /// # Errors
     /// As [`Storage::live`].

@@ -15,9 +15,9 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 
 /// A write, which is sent when it is awaited. All of its changes happen, or none.
 ///
-/// A write takes one round trip if its owner is hot. So does a write of a cold owner that only sets
-/// fields, without a condition. If the answer is lost, the SDK retries the write until its
-/// deadline. The write is applied at most once.
+/// A write takes one round trip if its owner is hot, and also if the owner is cold and the write
+/// only sets fields, without a condition. If the answer is lost, the SDK retries the write until
+/// its deadline. The write is applied at most once.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -129,7 +129,7 @@ impl Core {
     }
 
     /// The error for the caller of a failed call. After a close it is `Closed`, unless the write
-    /// was applied. So a loop that obeys `retry` ends.
+    /// was applied, so that a loop that obeys `retry` ends.
     pub(crate) fn error_for_caller(&self, error: Error) -> Error {
         if self.check_open().is_ok() {
             error

@@ -136,7 +136,7 @@ impl Changes {
         Ok(&self.cursor)
     }
 
-    /// Makes the cursor one of this database. Answers whether it is, which is not known before the
+    /// Makes the cursor one of this database. Returns whether it is, which is not known before the
     /// database has a hot tier.
     async fn belong(&mut self) -> Result<bool> {
         let pairing = self.core.tiers.cold().database.pairing().await?;

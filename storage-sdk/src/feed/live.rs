@@ -164,8 +164,8 @@ async fn read(
     Ok((notes, goes_on))
 }
 
-/// Whether the note at a place is in one of the tiers. The hot tier loses its last notes first. So all
-/// before it are kept, too.
+/// Whether the note at a place is in one of the tiers. All before it are kept then, too, because
+/// the hot tier loses its last notes first.
 async fn is_kept(core: &Core, partition: Partition, place: Position) -> Result<bool> {
     if place.number == 0 {
         return Ok(true);
@@ -226,8 +226,8 @@ fn bytes_of(event: &Event) -> usize {
 
 /// Takes the events behind a place, and returns the new place.
 ///
-/// If it does not go on, notes that were returned may be lost, and others may have their numbers. So the
-/// reader begins anew.
+/// If it does not go on, the reader begins anew, because notes that were returned may be lost, and
+/// others may have their numbers.
 fn taken(
     partition: Partition,
     before: Option<Place>,

@@ -195,7 +195,7 @@ impl Hold {
         self.core.holder.forget(self.fence.token);
     }
 
-    /// Another server asks for the owner, or none does any more. Answers whether one does. A server
+    /// Another server asks for the owner, or none does any more. Returns whether one does. A server
     /// that waits asks again under another id. One that gave up or died leaves its last request.
     pub(super) fn asked(&self, asked: Option<Asked>) -> bool {
         let (before, now) = (self.look(|known| known.heard), Instant::now());

@@ -20,10 +20,10 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 
 /// Starts sessions of the objects of one type. Cheap to clone.
 ///
-/// While a session holds an owner, only this session can write it. The script of each save compares
-/// the session's fence. So a server that was paused, cut off or replaced can never overwrite a
-/// later one. The session keeps the object in memory. The game edits it there, and the session
-/// saves it from time to time.
+/// While a session holds an owner, only this session can write it. A server that was paused, cut
+/// off or replaced can never overwrite a later one, because the script of each save compares the
+/// session's fence. The session keeps the object in memory. The game edits it there, and the
+/// session saves it from time to time.
 ///
 /// ```
 /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {

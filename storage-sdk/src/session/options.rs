@@ -40,8 +40,8 @@ pub enum Otherwise {
 pub enum Autosave {
     /// Never: the game saves.
     Off,
-    /// About once in this time. The first save comes at a random moment within it. So sessions that
-    /// begin together save at different moments.
+    /// About once in this time. The first save comes at a random moment within it, so that sessions
+    /// that begin together save at different moments.
     Every(Duration),
 }
 
