@@ -4,10 +4,14 @@ use std::time::Duration;
 
 use storage_sql::Hook;
 use storage_tiers::Tiers;
+use storage_tiers::caught::caught;
 use tokio::sync::watch;
 
+use crate::run::wait;
+use crate::worker::Worker;
+
 /// The time between two looks at the hooks of the database. A landing that lacks one fails anyway.
-pub(crate) const LOOK_EVERY: Duration = Duration::from_secs(2);
+const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// Whether a worker may claim partitions. `None` before the first look.
 #[derive(Debug)]
@@ -61,5 +65,51 @@ impl Permit {
             tracing::info!("no hook is lacked any more: this worker claims partitions");
         }
         self.0.send_replace(Some(may));
+    }
+}
+
+impl Worker {
+    /// Watches whether the worker has the hooks that the database needs.
+    pub(crate) async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
+        let mut told = 0;
+        let panics = &self.metrics.panics;
+        while !*ended.borrow_and_update() {
+            let look = caught(panics, async { Ok(self.look_at_hooks(told).await) });
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                // A panic is logged and counted. The next look comes as usual.
+                known = look => told = known.unwrap_or(told),
+            }
+            wait(LOOK_EVERY, &mut ended).await;
+        }
+    }
+
+    /// Looks at the hooks, and tells the hot tier if their definitions have changed. Returns the
+    /// number of definitions that it was told of.
+    ///
+    /// A change moves how far landings reach. A partition that never lands again would not hear of
+    /// that, and would look rewound after a restart of Redis.
+    async fn look_at_hooks(&self, told: u64) -> u64 {
+        let Worker {
+            tiers,
+            permit,
+            claims,
+            ..
+        } = self;
+        let Some(definitions) = permit.look(tiers).await else {
+            return told;
+        };
+        let held = claims.held();
+        if definitions == told || held.is_empty() {
+            return told;
+        }
+        match tiers.prepare(&held).await {
+            Ok(()) => definitions,
+            Err(error) => {
+                tracing::debug!(%error, "the hot tier could not be told of changed hooks");
+                told
+            }
+        }
     }
 }

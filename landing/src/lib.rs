@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`run`] | [`LandingWorker`]: the loop of a worker |
 //! | [`claim`] | even shares of partitions, under locks |
+//! | `keeper` | renews announcement, share and locks |
 //! | `namesake` | another live worker of the same name |
 //! | `worker` | the state of a worker |
 //! | `pass` | one pass over a worker's partitions |
@@ -16,6 +17,8 @@
 //! | `pulse` | whether the loop moves |
 //! | `limiter` | how much the worker asks of the database: transactions, and the size of batches |
 //! | `sweep` | deletes rows of fields that were purged long ago |
+//! | `holders` | session holders that fall silent |
+//! | `compare` | the comparison of the tiers, all the time |
 //! | `hooks` | whether the worker has all hooks that the database needs |
 //! | `failure` | how much of the work a failure concerns |
 //! | `unreadable` | owners that the hot tier can't hand over |
@@ -30,10 +33,13 @@
 pub mod backoff;
 pub mod backpressure;
 pub mod claim;
+mod compare;
 pub mod drain;
 mod expiring;
 mod failure;
+mod holders;
 mod hooks;
+mod keeper;
 mod limiter;
 pub mod marks;
 mod measure;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use storage_coalesce::locked;
 use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
-use storage_model::{Field, Owner, Partition, Timestamp};
+use storage_model::{Field, Owner, Partition, Timestamp, times};
 use tokio::time::Instant;
 
 use crate::marks::{self, Part};
@@ -15,10 +15,6 @@ use crate::round::{Round, Waiting};
 use crate::worker::Worker;
 use storage_tiers::TierError;
 use storage_tiers::bisect::WAITS;
-
-/// The shortest time between two checks that the tiers still belong together. Game servers use the
-/// same.
-pub(crate) const COMPARE_EVERY: Duration = Duration::from_secs(2);
 
 /// The time between two looks for events that have been in the database for long enough.
 const DROP_EVERY: Duration = Duration::from_secs(10);
@@ -116,7 +112,7 @@ impl Worker {
     /// Compares the tiers at intervals, before anything lands.
     async fn compare(&self) -> Result<(), TierError> {
         let last = *locked(&self.compared);
-        if last.is_none_or(|at| at.elapsed() >= COMPARE_EVERY) {
+        if last.is_none_or(|at| at.elapsed() >= times::COMPARE_EVERY) {
             self.tiers.compare_tiers().await?;
             *locked(&self.compared) = Some(Instant::now());
         }

@@ -7,32 +7,24 @@ use std::time::Duration;
 use storage_coalesce::locked;
 use storage_config::{LandingSettings, SessionSettings};
 use storage_dirty::Lock;
-use storage_model::{Ids, SinkName};
+use storage_model::{Ids, SinkName, times};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use crate::backoff::Backoff;
 use crate::claim::Claims;
 use crate::expiring::Expiring;
 use crate::failure::is_lost;
-use crate::hooks::{LOOK_EVERY, Permit};
+use crate::hooks::Permit;
 use crate::limiter::{Limiter, Limits};
 use crate::metrics::{Counts, Metrics};
 use crate::notes::LandedNotes;
-use crate::pass::COMPARE_EVERY;
 use crate::pulse::Pulse;
-use crate::relay::Relay;
-use crate::rescue::{self, Rescued};
+use crate::relay::{self, Relay};
 use crate::sink::Sink;
 use crate::worker::Worker;
 use storage_tiers::caught::caught;
-use storage_tiers::leases::Lapsed;
-use storage_tiers::{Leases, TierError, Tiers};
-
-/// Lock lifetimes from a complete rescue to the next one. The hot tier may take writes at times but
-/// fail every renewal of a lock. Then there are new marks by that time.
-const WHOLE_RESCUE_TTLS: u32 = 10;
+use storage_tiers::{TierError, Tiers};
 
 /// A landing worker. Any number of them can run at once, in one process or in many.
 ///
@@ -171,18 +163,18 @@ impl LandingWorker {
         let work = async {
             tokio::join!(
                 self.work(stopped.clone()),
-                self.serve_sinks(&stopped),
-                self.sweep(stopped.clone())
+                relay::serve(&self.relays, &self.worker, &stopped),
+                self.worker.sweep_rows(stopped.clone())
             );
             let _ = end.send(true);
         };
         // The locks are kept until the last batch is finished.
         tokio::join!(
             shutdown,
-            self.watch_hooks(ended.clone()),
-            self.keep(ended.clone()),
-            self.watch_holders(ended.clone()),
-            self.watch_tiers(ended),
+            self.worker.watch_hooks(ended.clone()),
+            self.worker.keep_claims(ended.clone()),
+            self.worker.watch_holders(ended.clone()),
+            self.worker.watch_tiers(ended),
             work
         );
         let Worker {
@@ -194,209 +186,6 @@ impl LandingWorker {
         let panics = &metrics.panics;
         if let Err(error) = caught(panics, async { Ok(claims.release(tiers.hot()).await?) }).await {
             tracing::warn!(%error, "locks could not be given back: they expire");
-        }
-    }
-
-    /// Renews announcement, share and locks at its own interval, however long a batch takes.
-    async fn keep(&self, mut ended: watch::Receiver<bool>) {
-        let Worker {
-            tiers,
-            settings,
-            claims,
-            metrics,
-            ..
-        } = &*self.worker;
-        let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
-        let mut rescue_from = Instant::now();
-        let mut permit = self.worker.permit.watch();
-        tokio::select! {
-            biased;
-            _ = ended.wait_for(|ended| *ended) => return,
-            _ = permit.wait_for(Option::is_some) => {}
-        }
-        while !*ended.borrow_and_update() {
-            let may_claim = *permit.borrow_and_update() != Some(false);
-            let round = caught(&metrics.panics, async {
-                let hot = tiers.hot();
-                if may_claim {
-                    Ok(claims.keep(hot, settings).await?)
-                } else {
-                    Ok(claims.stand_back(hot).await?)
-                }
-            });
-            let round = timeout(settings.lock_ttl, round).await;
-            match round {
-                Ok(Err(error)) => {
-                    tracing::warn!(%error, "locks could not be renewed");
-                    if Instant::now() >= rescue_from && rescue::hot_tier_takes_no_writes(&error) {
-                        let whole = tokio::select! {
-                            whole = self.rescue() => whole,
-                            _ = ended.wait_for(|ended| *ended) => break,
-                        };
-                        rescue_from = Instant::now()
-                            + settings.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
-                    }
-                }
-                Ok(Ok(())) => rescue_from = Instant::now(),
-                Err(_) => {}
-            }
-            wait(rhythm.min(settings.interval), &mut ended).await;
-        }
-    }
-
-    /// Watches whether the worker has the hooks that the database needs.
-    async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
-        let mut told = 0;
-        let panics = &self.worker.metrics.panics;
-        while !*ended.borrow_and_update() {
-            let look = caught(panics, async { Ok(self.look_at_hooks(told).await) });
-            tokio::select! {
-                biased;
-                _ = ended.wait_for(|ended| *ended) => return,
-                // A panic is logged and counted. The next look comes as usual.
-                known = look => told = known.unwrap_or(told),
-            }
-            wait(LOOK_EVERY, &mut ended).await;
-        }
-    }
-
-    /// Looks at the hooks, and tells the hot tier if their definitions have changed. Returns the
-    /// number of definitions that it was told of.
-    ///
-    /// A change moves how far landings reach. A partition that never lands again would not hear of
-    /// that, and would look rewound after a restart of Redis.
-    async fn look_at_hooks(&self, told: u64) -> u64 {
-        let Worker {
-            tiers,
-            permit,
-            claims,
-            ..
-        } = &*self.worker;
-        let Some(definitions) = permit.look(tiers).await else {
-            return told;
-        };
-        let held = claims.held();
-        if definitions == told || held.is_empty() {
-            return told;
-        }
-        match tiers.prepare(&held).await {
-            Ok(()) => definitions,
-            Err(error) => {
-                tracing::debug!(%error, "the hot tier could not be told of changed hooks");
-                told
-            }
-        }
-    }
-
-    /// Watches the session holders in the worker's partitions. So a silent holder loses its owners
-    /// even if no game server runs.
-    async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
-        let Worker {
-            tiers,
-            lease,
-            claims,
-            metrics,
-            ..
-        } = &*self.worker;
-        let (mut leases, mut lapsed) = (Leases::new(*lease), Lapsed::default());
-        while !*ended.borrow_and_update() {
-            let held = claims.held();
-            let round = caught(&metrics.panics, async {
-                let hot = tiers.hot();
-                // A failure in one partition does not stop the others.
-                for (partition, beats) in held.iter().zip(hot.holders.beat(&held, None).await) {
-                    let said = async {
-                        leases
-                            .see(*partition, &beats?, Instant::now())
-                            .say(hot.holders.as_ref(), *partition, None)
-                            .await?;
-                        lapsed
-                            .forget_old(hot.holders.as_ref(), *partition, Instant::now())
-                            .await
-                    };
-                    if let Err(error) = said.await {
-                        tracing::debug!(%error, partition = partition.0, "session holders could not be watched");
-                    }
-                }
-                Ok(())
-            });
-            tokio::select! {
-                biased;
-                _ = ended.wait_for(|ended| *ended) => return,
-                watched = round => {
-                    if let Err(error) = watched {
-                        tracing::warn!(%error, "session holders could not be watched");
-                    }
-                }
-            }
-            wait(*lease / 4, &mut ended).await;
-        }
-    }
-
-    /// Compares the tiers all the time. That tells the database that the hot tier is used, however long
-    /// a pass or a pause takes (R14).
-    async fn watch_tiers(&self, mut ended: watch::Receiver<bool>) {
-        let Worker { tiers, metrics, .. } = &*self.worker;
-        loop {
-            wait(COMPARE_EVERY, &mut ended).await;
-            tokio::select! {
-                biased;
-                _ = ended.wait_for(|ended| *ended) => return,
-                compared = caught(&metrics.panics, tiers.compare_tiers()) => {
-                    if let Err(error) = compared {
-                        tracing::debug!(%error, "the tiers could not be compared");
-                    }
-                }
-            }
-        }
-    }
-
-    /// Lands all waiting marks from a hot tier that takes no writes. Answers whether no partition
-    /// was skipped. Rows that the database rejects stay rejected.
-    async fn rescue(&self) -> bool {
-        let Worker { tiers, metrics, .. } = &*self.worker;
-        match caught(&metrics.panics, rescue::rescue(tiers)).await {
-            Ok(
-                rescued @ Rescued {
-                    rows,
-                    refused,
-                    skipped,
-                },
-            ) => {
-                metrics.rescued(rescued);
-                tracing::warn!(
-                    rows,
-                    refused,
-                    skipped,
-                    "the hot tier takes no writes: waiting data has landed, and its marks stay"
-                );
-                skipped == 0
-            }
-            Err(error) => {
-                tracing::warn!(%error, "the hot tier takes no writes, and waiting data could not be landed");
-                false
-            }
-        }
-    }
-
-    /// Gives the sinks their events, each in a task of its own.
-    async fn serve_sinks(&self, stopped: &watch::Receiver<bool>) {
-        // A dropped set ends its tasks.
-        let mut tasks = JoinSet::new();
-        for relay in &self.relays {
-            let (relay, worker) = (Arc::clone(relay), Arc::clone(&self.worker));
-            let stopped = stopped.clone();
-            tasks.spawn(async move { relay.run(&worker, stopped).await });
-        }
-        while tasks.join_next().await.is_some() {}
-    }
-
-    /// Deletes rows that were purged long ago, page by page.
-    async fn sweep(&self, mut stopped: watch::Receiver<bool>) {
-        let mut after = None;
-        while !*stopped.borrow_and_update() {
-            let pause = self.worker.sweep(&mut after).await;
-            wait(pause, &mut stopped).await;
         }
     }
 
@@ -431,7 +220,7 @@ impl LandingWorker {
                     failures = failures.saturating_add(1);
                     let wait = match error {
                         // Another hot tier may fall silent.
-                        TierError::Behind(_) => backoff.wait().min(COMPARE_EVERY),
+                        TierError::Behind(_) => backoff.wait().min(times::COMPARE_EVERY),
                         _ => backoff.wait(),
                     };
                     self.report(&error, failures, wait);

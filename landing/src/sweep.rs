@@ -10,7 +10,9 @@ use storage_model::{Field, Owner, Partition};
 use storage_sql::{Fence, RowKey};
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
+use tokio::sync::watch;
 
+use crate::run::wait;
 use crate::worker::Worker;
 
 /// The rows of a page.
@@ -22,9 +24,18 @@ const PAUSE: Duration = Duration::from_secs(1);
 const REST_MAX: Duration = Duration::from_mins(10);
 
 impl Worker {
+    /// Deletes rows that were purged long ago, page by page.
+    pub(crate) async fn sweep_rows(&self, mut stopped: watch::Receiver<bool>) {
+        let mut after = None;
+        while !*stopped.borrow_and_update() {
+            let pause = self.sweep_next(&mut after).await;
+            wait(pause, &mut stopped).await;
+        }
+    }
+
     /// Sweeps the page behind a row, if this worker sweeps. Then moves on to the last row of the
     /// page. Returns how long to wait for the next page.
-    pub(crate) async fn sweep(&self, after: &mut Option<RowKey>) -> Duration {
+    async fn sweep_next(&self, after: &mut Option<RowKey>) -> Duration {
         let keep = self.settings.sweep_after;
         let sweeps = self.claims.held().first() == Some(&Partition(0));
         if keep.is_zero() || !sweeps {

@@ -11,7 +11,8 @@
 //! | [`flush`] | [`Flushed`], [`Evicted`]: owners that land at once or leave the hot tier |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: how a caller can react to an error |
 //! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
-//! | [`limits`] | [`Limits`], [`DEADLINE_MAX`]: the largest names, values and calls, and the longest deadline |
+//! | [`limits`] | [`Limits`]: the largest names, values and calls |
+//! | [`times`] | [`DEADLINE_MAX`] and all other times that depend on each other |
 //! | [`clock`] | [`Clock`]: the source of time |
 //! | [`pairing`] | [`Token`], [`Paired`], [`HotId`], [`Stamp`]: the pairing of a hot tier with a database |
 //! | [`sink`] | [`SinkName`]: the names of sinks, which get the events of the feed |
@@ -38,6 +39,7 @@ pub mod pairing;
 pub mod sabotage;
 pub mod session;
 pub mod sink;
+pub mod times;
 pub mod tries;
 pub mod unreachable;
 pub mod version;
@@ -51,12 +53,13 @@ pub use feed::{Content, Cursor, CursorTooOld, Event, Lead, NoPosition, Note, Pos
 pub use flush::{Evicted, Flushed};
 pub use ids::{Ids, OpId, RandomIds, SeededIds};
 pub use intercept::{Broken, Intercept};
-pub use limits::{DEADLINE_MAX, ID_WINDOW, LimitError, Limits};
+pub use limits::{LimitError, Limits};
 pub use mutation::{Applied, Attempt, Change, Condition, Mutation, OWNERS_MAX};
 pub use name::{Field, NameError, Owner, Partition, Scope};
 pub use outcome::{Outcome, Retry};
 pub use pairing::{HotId, LAYOUT, Paired, Stamp, Token};
 pub use session::Fence;
 pub use sink::{NoSinkName, SinkName};
+pub use times::{DEADLINE_MAX, ID_WINDOW};
 pub use unreachable::{is_failed_handshake, is_unknown_host, limit_of};
 pub use version::{Epoch, Timestamp, Version};

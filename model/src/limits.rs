@@ -1,20 +1,8 @@
-//! The largest values and calls, and the longest deadline.
-
-use std::time::Duration;
+//! The largest values and calls.
 
 use bytes::Bytes;
 
 use crate::{Change, Field, Mutation};
-
-/// How long the hot tier remembers operation ids at least. No deadline lies further ahead.
-pub const ID_WINDOW: Duration = Duration::from_secs(60);
-
-/// The longest deadline of a write.
-pub const DEADLINE_MAX: Duration = Duration::from_secs(30);
-
-// The id of a write is remembered for as long as a copy of the write can be applied, and for as
-// long again.
-const _: () = assert!(2 * DEADLINE_MAX.as_millis() <= ID_WINDOW.as_millis());
 
 /// The limits of one call. They are checked before anything is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

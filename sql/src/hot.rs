@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use storage_model::{HotId, Stamp};
+use storage_model::{HotId, Stamp, times};
 
 use crate::engine::{Arg, Database, Engine, Exec, Fault, Record, Session, Statement, statement};
 use crate::{ColdError, HotTier, HotTierStore};
@@ -31,10 +31,6 @@ pub(crate) const STATEMENTS: &[&Statement] = &[
 /// The stored name of the stamp of the last raise.
 pub(crate) const LAST_RAISE: &str = "last_raise";
 
-/// How long a hot tier without partitions is remembered after its last use. The statement compares it
-/// once more.
-const FORGET_AFTER: Duration = Duration::from_secs(86_400);
-
 /// The most bytes of an address. The column has as many.
 const ADDRESS_BYTES_MAX: usize = 255;
 
@@ -45,7 +41,9 @@ impl<E: Engine> HotTierStore for Database<E> {
             // ORDER: read without a lock, and deleted by number. A raise locks partitions before hot
             // tiers, so this must not hold a hot tier and wait for a partition.
             let known = read(exec).await?;
-            let is_old = |known: &&HotTier| known.partitions == 0 && known.seen_ago >= FORGET_AFTER;
+            let is_old = |known: &&HotTier| {
+                known.partitions == 0 && known.seen_ago >= times::UNUSED_HOT_TIER
+            };
             for old in known.iter().filter(is_old) {
                 exec.execute(&FORGET, 1, &[Arg::Number(old.id.0)]).await?;
             }

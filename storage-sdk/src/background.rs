@@ -10,6 +10,7 @@ use std::time::Duration;
 use futures::FutureExt as _;
 use storage_coalesce::locked;
 use storage_landing::LandingWorker;
+use storage_model::times;
 use storage_tiers::Tiers;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -21,10 +22,6 @@ use crate::unheard;
 
 /// The time between two calls that refresh owners after reads, and the pause after a panic.
 const REFRESH_EVERY: Duration = Duration::from_secs(1);
-/// The time between two looks whether the tiers still belong together. Each look is two statements to
-/// the database.
-const COMPARE_EVERY: Duration = Duration::from_secs(2);
-
 /// The tasks of a storage. They end when it is closed, or when the last handle of any kind is
 /// dropped.
 #[derive(Debug)]
@@ -193,7 +190,7 @@ async fn until(ended: Ending, work: impl Future<Output = ()>) {
 
 /// Looks whether the tiers still belong together. Once they do not, writes fail.
 async fn compare(upkeep: Upkeep) {
-    let mut looks = interval_at(Instant::now() + COMPARE_EVERY, COMPARE_EVERY);
+    let mut looks = interval_at(Instant::now() + times::COMPARE_EVERY, times::COMPARE_EVERY);
     looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         looks.tick().await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use storage_dirty::{Adopt, HotError, HotKind, PartitionState};
 use storage_model::sabotage::is_kept;
-use storage_model::{HotId, Partition, Position, Stamp, Timestamp, tries};
+use storage_model::{HotId, Partition, Position, Stamp, Timestamp, times, tries};
 use storage_sql::{PartitionRecord, Raise, Raised};
 use tokio::time::sleep;
 
@@ -18,10 +18,6 @@ use crate::{Need, TierError, Tiers, need};
 /// that prepare a partition at once would overtake each other again and again.
 const LOOKS: u32 = 3;
 const LOOK: Duration = Duration::from_millis(10);
-
-/// How long after its look a process may adopt an epoch that it raised, by the clock of the partition's
-/// server. It is shorter than the silence after which another hot tier may take the partition.
-const ADOPT_WITHIN: Duration = Duration::from_secs(3);
 
 impl Tiers {
     /// Makes partitions usable. Each gets a record of the present incarnation and epoch, and its
@@ -194,7 +190,7 @@ impl Tiers {
         let partitions: Vec<_> = partitions.collect();
         let times = self.hot.partitions.times(&partitions).await;
         let each = partitions.into_iter().zip(times);
-        each.map(|(partition, now)| Ok((partition, now?.plus(ADOPT_WITHIN))))
+        each.map(|(partition, now)| Ok((partition, now?.plus(times::ADOPT_WITHIN))))
             .collect()
     }
 

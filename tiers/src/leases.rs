@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use storage_dirty::{Adoption, Beats, Holders, HotError};
-use storage_model::{Fence, OpId, Owner, Partition};
+use storage_model::{Fence, OpId, Owner, Partition, times};
 use tokio::time::Instant;
 
 /// The holders of each partition as an observer has seen them. Pure: time is a parameter.
@@ -119,10 +119,6 @@ impl Verdict {
     }
 }
 
-/// How long a lapsed session is kept. Until then its holder can resume it, if the owner is still
-/// free.
-const KEPT: Duration = Duration::from_hours(1);
-
 /// The lapsed sessions of each partition, and when the observer listed them.
 #[derive(Debug, Default)]
 pub struct Lapsed(BTreeMap<Partition, (Instant, Vec<(Owner, Fence)>)>);
@@ -140,7 +136,8 @@ impl Lapsed {
         now: Instant,
     ) -> Result<(), HotError> {
         let before = self.0.get(&partition);
-        if before.is_some_and(|(at, _)| now.saturating_duration_since(*at) < KEPT) {
+        if before.is_some_and(|(at, _)| now.saturating_duration_since(*at) < times::LAPSED_SESSION)
+        {
             return Ok(());
         }
         let mut lapsed = hot.lapsed(partition).await?;

@@ -5,17 +5,10 @@
 //! uses. One that has everything takes the place at once, and so does one that Sentinels or a
 //! cluster name. `tests/protocol` searches two living copies of one hot tier.
 
-use std::time::Duration;
-
 use storage_dirty::{PartitionRecord as Recorded, PartitionState};
 use storage_model::sabotage::{is_kept, keeps};
-use storage_model::{DatabaseId, HotId, Version};
+use storage_model::{DatabaseId, HotId, Version, times};
 use storage_sql::{PartitionRecord, Raise};
-
-/// How long nobody uses a hot tier before one that lacks landed data takes its place. It is longer
-/// than two looks of a game server or worker, and shorter than the default deadline of a call. So a
-/// call that meets a Redis which came back older waits, and does not fail.
-pub const SILENCE: Duration = Duration::from_millis(4_500);
 
 /// The step that a partition needs before it is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -49,7 +42,7 @@ pub fn need(state: &PartitionState, cold: PartitionRecord, watched: bool, is_nam
     // No program named the hot tier of an older program's epoch.
     let is_expected = cold.hot == HotId::NONE || (cold.hot == here && is_kept("R14-own-raise"));
     let behind = Need::Raise(Raise {
-        if_silent: (!is_named && is_kept("R14-behind")).then_some(SILENCE),
+        if_silent: (!is_named && is_kept("R14-behind")).then_some(times::SILENCE),
         ..raise
     });
     let Some(record) = &state.record else {
@@ -176,7 +169,7 @@ mod tests {
                 match (raise.reach, raise.if_silent) {
                     (None, None) => "raise",
                     (Some(reach), None) if reach == cold.last_version => "raise if nothing landed",
-                    (None, Some(SILENCE)) => "raise if silent",
+                    (None, Some(times::SILENCE)) => "raise if silent",
                     other => panic!("{other:?}"),
                 }
             }

@@ -5,11 +5,8 @@
 
 use std::time::Duration;
 
+use storage_model::times;
 use tokio::time::Instant;
-
-/// The longest time between two looks of one watch. It is longer than the time between two
-/// comparisons, and shorter than the silence after which another hot tier takes a partition.
-const GAP_MAX: Duration = Duration::from_secs(3);
 
 /// Looks that succeeded, one soon after the other.
 #[derive(Debug, Default)]
@@ -24,7 +21,7 @@ struct Looks {
 impl Watch {
     /// Notes a look that succeeded.
     pub(crate) fn looked(&mut self, now: Instant) {
-        let goes_on = |looks: &Looks| now.saturating_duration_since(looks.last) <= GAP_MAX;
+        let goes_on = |looks: &Looks| now.saturating_duration_since(looks.last) <= times::WATCH_GAP;
         let first = self.0.filter(goes_on).map_or(now, |looks| looks.first);
         self.0 = Some(Looks { first, last: now });
     }
@@ -45,7 +42,6 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::SILENCE;
 
     const SECOND: Duration = Duration::from_secs(1);
 
@@ -63,10 +59,5 @@ mod tests {
         watch.looked(at(12));
         watch.looked(at(13));
         assert_eq!(watch.lasts(), SECOND);
-    }
-
-    #[test]
-    fn no_gap_is_as_long_as_a_silence() {
-        assert!(GAP_MAX < SILENCE);
     }
 }

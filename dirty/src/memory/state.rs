@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::sabotage::is_kept;
-use storage_model::{Epoch, Owner, Timestamp, Version};
+use storage_model::{Epoch, Owner, Timestamp, Version, times};
 
 use super::feed::Stream;
 use super::hash::{Hashes, OwnerHash};
@@ -33,9 +33,6 @@ pub struct Present {
 
 /// The bytes that a marker, a mark, an operation or a session counts for.
 pub(super) const SMALL_BYTES: usize = 128;
-
-/// How long the marker of an observation stays. No load takes longer.
-const OBSERVED_TTL: Duration = Duration::from_mins(1);
 
 /// One partition: hashes, markers, marks, sessions, lock and record.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -140,7 +137,7 @@ impl PartState {
             && room::make(self, present, SMALL_BYTES, Some(owner))
             && let Some(number) = self.draw_number()
         {
-            let end = present.now.plus(OBSERVED_TTL);
+            let end = present.now.plus(times::OBSERVATION);
             self.markers.set(owner, Marker::Unknown(number), Some(end));
         }
     }

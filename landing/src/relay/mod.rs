@@ -24,6 +24,7 @@ use storage_model::{Partition, SinkName};
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
 use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio::time::sleep;
 
 use crate::Sink;
@@ -66,6 +67,22 @@ struct Away {
     partition: Partition,
     message: String,
     retry_after: Option<Duration>,
+}
+
+/// Gives the sinks their events, each in a task of its own.
+pub(crate) async fn serve(
+    relays: &[Arc<Relay>],
+    worker: &Arc<Worker>,
+    stopped: &watch::Receiver<bool>,
+) {
+    // A dropped set ends its tasks.
+    let mut tasks = JoinSet::new();
+    for relay in relays {
+        let (relay, worker) = (Arc::clone(relay), Arc::clone(worker));
+        let stopped = stopped.clone();
+        tasks.spawn(async move { relay.run(&worker, stopped).await });
+    }
+    while tasks.join_next().await.is_some() {}
 }
 
 impl Relay {

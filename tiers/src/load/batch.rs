@@ -1,18 +1,13 @@
 //! One load of several owners: observe, read in one statement, fill.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use storage_dirty::{Fields, Filled, HotError, HotKind, HotRead, Load, Observed, Read};
-use storage_model::{Owner, Partition};
+use storage_model::{Owner, Partition, times};
 use storage_sql::{ColdError, ColdKind, Loaded};
 
 use super::{Answer, FullLoad, load_of};
 use crate::{TierError, Tiers};
-
-/// How long the right to load an owner outlives a process that died with it (R12). All attempts
-/// together take longer.
-const LEASE: Duration = Duration::from_secs(2);
 
 /// The result of an observation, as [`Tiers::observe`] gives it.
 type Seen = Result<Option<Observed>, TierError>;
@@ -31,7 +26,7 @@ impl Tiers {
     pub(super) async fn load_batch(&self, owners: &[Owner]) -> Loading {
         let (observed, leased) = tokio::join!(
             self.observe_each(owners),
-            self.hot.owners.lease(owners, LEASE)
+            self.hot.owners.lease(owners, times::LOAD_LEASE)
         );
         let held: Vec<Owner> = owners
             .iter()

@@ -3,10 +3,10 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use redis::aio::{ConnectionLike, MultiplexedConnection};
 use redis::{Pipeline, RedisError, Value};
+use storage_model::times;
 use tokio::time::{Instant, timeout};
 
 use super::connect::{Node, silent};
@@ -17,14 +17,6 @@ use super::transport::Dial;
 use crate::redis::error::Failure;
 use crate::redis::reply;
 use crate::redis::scripts::SCRIPTS;
-
-/// How long a connection is believed to lead to the same server after a check. A server that became
-/// a replica and then a primary again keeps its connections, and may have lost data that they saw
-/// (R14). Such a server was a replica for longer than this. A replica of a Redis Cluster that found
-/// its primary dead waits at least 500 ms before it stands for election
-/// (`clusterHandleSlaveFailover` in Redis' cluster.c). Sentinels close the connections of a server
-/// that they demote.
-const BELIEVED: Duration = Duration::from_millis(250);
 
 impl Node {
     /// The connection of a lane, opened or checked if need be. Callers that come meanwhile share a
@@ -255,5 +247,5 @@ impl Node {
 }
 
 fn is_believed(ready: &Ready) -> bool {
-    ready.asked.elapsed() < BELIEVED
+    ready.asked.elapsed() < times::CONNECTION
 }

@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use redis::Value;
-use storage_model::{ID_WINDOW, Partition};
+use storage_model::{Partition, times};
 use tokio::time::Instant;
 
 use crate::HotError;
@@ -15,9 +15,6 @@ use crate::redis::reply;
 use crate::redis::scripts;
 use storage_coalesce::locked;
 
-/// A store that made no call for so long is gone. It is twice as long as a copy of a call may be
-/// under way until its deadline.
-const GONE_AFTER: Duration = ID_WINDOW.saturating_mul(2);
 /// The shortest time between two looks at a partition.
 const LOOK_EVERY: Duration = Duration::from_secs(60);
 
@@ -52,7 +49,7 @@ impl Stores {
         let old = seen
             .calls
             .iter()
-            .filter(|(_, (_, since))| now.saturating_duration_since(*since) >= GONE_AFTER);
+            .filter(|(_, (_, since))| now.saturating_duration_since(*since) >= times::STORE_GONE);
         Some(
             old.map(|(store, (number, _))| (store.clone(), number.clone()))
                 .collect(),

@@ -7,14 +7,9 @@
 //! call was void, its writes are sent again.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
-use storage_model::OpId;
+use storage_model::{OpId, times};
 use tokio::time::Instant;
-
-/// How long a store remembers the fates of the writes of a call that it has ended. No write is
-/// retried for so long.
-const REMEMBERED: Duration = Duration::from_secs(120);
 
 /// The calls of one store in one partition. `A` is the answer to a write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -101,7 +96,7 @@ impl<A> Calls<A> {
             return;
         };
         self.fates
-            .retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+            .retain(|_, (_, since)| now.saturating_duration_since(*since) < times::FATES);
         let mut answers = answers.map(Vec::into_iter);
         for id in open.writes {
             let fate = match &mut answers {
@@ -118,7 +113,7 @@ impl<A> Calls<A> {
     /// Notes that a write was sent apart, and that its answer is lost.
     pub fn sent_apart(&mut self, id: OpId, now: Instant) {
         self.fates
-            .retain(|_, (_, since)| now.saturating_duration_since(*since) < REMEMBERED);
+            .retain(|_, (_, since)| now.saturating_duration_since(*since) < times::FATES);
         self.fates.insert(id, (Fate::Apart, now));
     }
 
@@ -208,7 +203,7 @@ mod tests {
         let number = calls.begin(vec![id(3), id(4)]).unwrap();
         calls.ended(number, None, now);
         assert_eq!(calls.fate(id(3)), Some(Fate::Void));
-        calls.sent_apart(id(3), now + REMEMBERED);
+        calls.sent_apart(id(3), now + times::FATES);
         assert_eq!(
             (calls.fate(id(3)), calls.fate(id(4))),
             (Some(Fate::Apart), None),
