@@ -21,10 +21,11 @@ use storage_demo::args::Args;
 
 /// Shows the storage at work on a Redis and a MariaDB or MySQL that it starts, with two landing
 /// workers of which one is killed, and checks it three ways
+///
+/// A snapshot must take several batches, so 100 players or more are needed.
 #[derive(Debug, Parser)]
 #[command(name = "demo-servers", version, after_help = exit::TABLE)]
 struct Cli {
-    /// Players and time. At least 100 players are needed
     #[command(flatten)]
     args: Args,
     /// Give up after this long
