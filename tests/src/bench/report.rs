@@ -140,10 +140,10 @@ impl Measured {
         self.judgement.map(|judgement| judgement.verdict)
     }
 
-    /// The verdict in words. Empty without a goal.
+    /// The verdict in words.
     #[must_use]
     pub fn verdict_text(&self) -> &'static str {
-        self.verdict().map_or("", Verdict::text)
+        self.verdict().map_or("no goal yet", Verdict::text)
     }
 
     /// The goal in words.
@@ -151,7 +151,7 @@ impl Measured {
     pub fn goal_text(&self) -> String {
         match self.judgement {
             Some(Judgement { goal, .. }) => goal.text(self.unit),
-            None => "none yet".to_owned(),
+            None => "–".to_owned(),
         }
     }
 
