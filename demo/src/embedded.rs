@@ -10,9 +10,8 @@ use tempfile::TempDir;
 use tokio::time::sleep;
 
 use crate::game::{self, Plan};
-use crate::rows::Database;
 use crate::table::{Run, Table};
-use crate::{CLOSE, settle_and_compare, show};
+use crate::{progress, rows, verify};
 
 /// The requested file, which must not exist yet. Without a request, a file in a new temporary
 /// folder. The folder is kept.
@@ -52,10 +51,10 @@ pub async fn run(
         sleep(time).await;
         Ok(())
     };
-    let (played, ()) = game::play(&storage, plan, over, show(bar)).await?;
-    let database = Database::Sqlite(file.to_owned());
-    let (compared, stats) = settle_and_compare(&storage, &played, &database, bar).await?;
-    storage.close(CLOSE).await;
+    let (played, ()) = game::play(&storage, plan, over, progress::show(bar)).await?;
+    let stats = verify::landed(&storage, bar).await?;
+    let compared = verify::compare(&storage, &played, &rows::of_file(file).await?).await?;
+    storage.close(verify::CLOSE).await;
 
     let end = vec![("database file", file.display().to_string())];
     let run = Run {

@@ -1,27 +1,55 @@
 //! The `demo` program.
 
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::Parser;
-use landing_worker::{exit, program};
+use storage_demo::args::Args;
+use storage_demo::{embedded, progress};
+use tracing_subscriber::filter::LevelFilter;
 
-/// Shows the whole system at work, and checks it three ways
+/// Exit codes, for `--help`.
+const EXITS: &str = "\
+Exit codes:
+  0  the players' log, the rows and the loaded players agree
+  1  a field differs, or the storage failed
+  2  an argument is impossible";
+
+/// Shows the storage at work in one process, and checks it three ways
 #[derive(Debug, Parser)]
-#[command(name = "demo", version, after_help = exit::TABLE)]
+#[command(name = "demo", version, after_help = EXITS)]
 struct Cli {
     #[command(flatten)]
-    demo: storage_demo::Args,
+    args: Args,
+    /// The database file to create. Default: a file in a new temporary folder
+    #[arg(long, value_name = "FILE")]
+    database: Option<PathBuf>,
 }
 
-fn main() -> ExitCode {
-    // The demo's landing workers are processes of this program, too.
-    let mut arguments = std::env::args_os().skip(1).peekable();
-    if arguments
-        .next_if(|first| first == storage_demo::WORKER)
-        .is_some()
-    {
-        let name = std::iter::once("landing-worker".into());
-        return landing_worker::main(landing_worker::Cli::parse_from(name.chain(arguments)));
+#[tokio::main]
+async fn main() -> ExitCode {
+    tracing_subscriber::fmt()
+        .with_max_level(LevelFilter::WARN)
+        .with_writer(std::io::stderr)
+        .init();
+    match play(Cli::parse()).await {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "error: {error:#}");
+            ExitCode::FAILURE
+        }
     }
-    program(storage_demo::run(Cli::parse().demo))
+}
+
+/// Plays, compares and prints the table. Returns whether all sources agree.
+async fn play(Cli { args, database }: Cli) -> anyhow::Result<bool> {
+    let file = embedded::database_file(database)?;
+    let bar = progress::bar(args.time());
+    let ended = embedded::run(args.plan(), args.time(), &file, &bar).await;
+    bar.finish_and_clear();
+    let table = ended?;
+    write!(std::io::stdout(), "{table}")?;
+    Ok(table.agrees())
 }

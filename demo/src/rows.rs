@@ -1,59 +1,48 @@
 //! The rows by plain SQL, without the storage's own code.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 
 use anyhow::Context as _;
-use sqlx::mysql::MySqlConnection;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ColumnIndex, ConnectOptions as _, Connection as _, Decode, Row, Type};
 use storage_model::{Cell, Field, Owner};
 
 use crate::log::Key;
 
-/// The database with the rows.
-#[derive(Clone)]
-pub enum Database {
-    /// A SQLite file.
-    Sqlite(PathBuf),
-    /// A MySQL or MariaDB server, by its URL. The URL can hold a password, so this type has no
-    /// `Debug`.
-    Mysql(String),
-}
-
-const ALL: &str =
+/// The statement for all rows, in the order of columns that [`cells`] expects.
+pub const ALL: &str =
     "SELECT app_id, region_id, logic_type, owner_id, field, value, is_del FROM landing_rows";
 
-impl Database {
-    /// All rows of the table.
-    ///
-    /// # Errors
-    /// The database can't be read, or a row has an impossible name.
-    pub async fn rows(&self) -> anyhow::Result<BTreeMap<Key, Cell>> {
-        let rows = match self {
-            Self::Sqlite(path) => {
-                let mut connection = SqliteConnectOptions::new()
-                    .filename(path)
-                    .read_only(true)
-                    .connect()
-                    .await?;
-                let rows = sqlx::query(ALL).fetch_all(&mut connection).await?;
-                connection.close().await?;
-                rows.iter().map(row).collect()
-            }
-            Self::Mysql(url) => {
-                let mut connection = MySqlConnection::connect(url).await?;
-                let rows = sqlx::query(ALL).fetch_all(&mut connection).await?;
-                connection.close().await?;
-                rows.iter().map(row).collect::<anyhow::Result<_>>()
-            }
-        };
-        rows.context("the rows by SQL")
-    }
+/// All rows of a SQLite file.
+///
+/// # Errors
+/// The file can't be read, or a row has an impossible name.
+pub async fn of_file(path: &Path) -> anyhow::Result<BTreeMap<Key, Cell>> {
+    let rows = async {
+        let options = SqliteConnectOptions::new().filename(path).read_only(true);
+        let mut connection = options.connect().await?;
+        let rows = sqlx::query(ALL).fetch_all(&mut connection).await?;
+        connection.close().await?;
+        cells(&rows)
+    };
+    rows.await.context("the rows by SQL")
 }
 
-/// One row of either database.
-fn row<'r, R: Row>(row: &'r R) -> anyhow::Result<(Key, Cell)>
+/// The cells of the rows of [`ALL`], of any database.
+///
+/// # Errors
+/// A row has an impossible name.
+pub fn cells<'r, R: Row>(rows: &'r [R]) -> anyhow::Result<BTreeMap<Key, Cell>>
+where
+    usize: ColumnIndex<R>,
+    Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,
+    u8: Decode<'r, R::Database> + Type<R::Database>,
+{
+    rows.iter().map(cell).collect()
+}
+
+fn cell<'r, R: Row>(row: &'r R) -> anyhow::Result<(Key, Cell)>
 where
     usize: ColumnIndex<R>,
     Vec<u8>: Decode<'r, R::Database> + Type<R::Database>,

@@ -4,17 +4,19 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use indicatif::ProgressBar;
 use storage_model::{Cell, Owner};
-use storage_sdk::{ByteOwner, Evicted, Storage};
+use storage_sdk::{ByteOwner, Evicted, Stats, Storage};
 use tokio::time::Instant;
 
 use crate::difference::Difference;
 use crate::game::Played;
 use crate::log::Key;
-use crate::rows::Database;
 
 /// The longest time that the last writes can take to land.
 const LANDING: Duration = Duration::from_secs(20);
+/// The longest time that a storage can take to close after all data has landed.
+pub const CLOSE: Duration = Duration::from_secs(10);
 /// The number of players that are loaded at once.
 const AT_ONCE: usize = 64;
 
@@ -29,11 +31,12 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
 }
 
-/// Waits until all data has landed. Lands nothing itself.
+/// Waits until all data has landed. Lands nothing itself. Returns the storage's figures of the play.
 ///
 /// # Errors
 /// Some data has not landed in time, or was rejected. The message gives the amount.
-pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
+pub async fn landed(storage: &Storage, bar: &ProgressBar) -> anyhow::Result<Stats> {
+    bar.set_message("landing the rest");
     let hot = storage.tiers().hot();
     let left = storage_landing::drained(hot, Instant::now() + LANDING, |_| {}).await?;
     let marks: u64 = left.iter().map(|(_, peek)| peek.live + peek.snapshot).sum();
@@ -42,27 +45,27 @@ pub async fn landed(storage: &Storage) -> anyhow::Result<()> {
         left.is_empty(),
         "after {LANDING:?} {marks} marks have not landed, and {errors} owners have rejected rows"
     );
-    Ok(())
+    bar.set_message("evicting, loading and comparing every player");
+    Ok(storage.stats().await?)
 }
 
-/// Evicts all players, reads the rows by plain SQL, hot-loads all players, and compares. All data
-/// must have landed before.
+/// Evicts all players, hot-loads them, and compares them with the rows and the players' logs. The rows must be
+/// those of all landed data.
 ///
 /// # Errors
-/// A player can't be evicted or loaded, or the rows can't be read.
+/// A player can't be evicted or loaded.
 pub async fn compare(
     storage: &Storage,
     played: &Played,
-    database: &Database,
+    rows: &BTreeMap<Key, Cell>,
 ) -> anyhow::Result<Comparison> {
     evict(storage, &played.owners).await?;
-    let rows = database.rows().await?;
     let before = storage.stats().await?.hot_loads;
     let loaded = load(storage, &played.owners).await?;
     let hot_loads = storage.stats().await?.hot_loads - before;
 
     let mut differences: BTreeMap<Key, Difference> = BTreeMap::new();
-    let compared = differing(&played.log, &rows, &loaded);
+    let compared = differing(&played.log, rows, &loaded);
     for difference in played.differences.iter().cloned().chain(compared) {
         differences
             .entry(difference.key.clone())

@@ -109,8 +109,8 @@ pub struct Plan {
     pub figure: Figure,
     /// The figure's unit.
     pub unit: &'static str,
-    /// The goal.
-    pub goal: Goal,
+    /// The goal, if the case has one.
+    pub goal: Option<Goal>,
     /// The number of repetitions.
     pub repetitions: Repetitions,
 }

@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result};
 
 use super::chart::svg;
 use super::commands::Cost;
-use super::measured::Verdict;
 use super::report::{Failed, Report, figure};
 use super::scaling;
 use super::suite::Paper;
@@ -71,11 +70,7 @@ fn head(paper: &Paper, report: &Report) -> String {
         seconds,
         ..
     } = report;
-    let met = report
-        .cases
-        .iter()
-        .filter(|case| case.verdict != Verdict::NotMet)
-        .count();
+    let (met, goals) = report.goals();
     let mut text = format!(
         "{title}\n\n\
          This command writes the page. Only the last part is by hand.\n\n```sh\n{command}\n```\n\n\
@@ -84,10 +79,9 @@ fn head(paper: &Paper, report: &Report) -> String {
          Each case runs ours and its baseline in turn (A B, B A, …). Figures are medians, a ratio is the median of the ratios of \
          neighbours, with its range. Time and CPU are for one operation, {cpu}. A case during which others \
          used the machine is measured again, and if that does not help, says so.\n\n\
-         {met} of {} goals are met.\n\n",
+         {met} of {goals} goals are met.\n\n",
         machine.database_gib,
         seconds / 60.0,
-        report.cases.len() + report.failed.len(),
     );
     for Failed { name, why } in &report.failed {
         let _ = writeln!(text, "**`{name}` could not be measured**: {why}\n");
@@ -101,10 +95,9 @@ fn cases(report: &Report) -> String {
         .to_owned();
     for case in &report.cases {
         let (ours, baseline) = (&case.ours, &case.baseline);
-        let verdict = if case.verdict == Verdict::NotMet {
-            "**not met**"
-        } else {
-            case.verdict.text()
+        let verdict = match case.verdict_text() {
+            missed @ "not met" => format!("**{missed}**"),
+            reached => reached.to_owned(),
         };
         let cells = [
             case.name.clone(),
@@ -112,8 +105,8 @@ fn cases(report: &Report) -> String {
             figure(baseline.figure.median),
             case.unit.to_owned(),
             case.ratio_text(),
-            case.goal.text(case.unit),
-            verdict.to_owned(),
+            case.goal_text(),
+            verdict,
             ours.latency(),
             baseline.latency(),
             ours.cpu(),

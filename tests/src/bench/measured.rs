@@ -81,6 +81,18 @@ pub enum Verdict {
     AimMet,
 }
 
+/// The goal of a case, and how far it was reached.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Judgement {
+    /// The goal.
+    pub goal: Goal,
+    /// The value that is compared with the goal: the median of ratios, of our figures, or of
+    /// differences.
+    pub value: f64,
+    /// Whether the goal was reached.
+    pub verdict: Verdict,
+}
+
 /// The result of a case.
 #[derive(Debug, Clone, Serialize)]
 pub struct Measured {
@@ -98,13 +110,8 @@ pub struct Measured {
     pub baseline: Summary,
     /// Ours divided by the baseline's, of neighbouring repetitions.
     pub ratio: Spread,
-    /// The goal.
-    pub goal: Goal,
-    /// The value that is compared with the goal: the median of ratios, of our figures, or of
-    /// differences.
-    pub judged: f64,
-    /// Whether the goal was reached.
-    pub verdict: Verdict,
+    /// The judgement, if the case has a goal.
+    pub judgement: Option<Judgement>,
     /// The number of repetitions of each side.
     pub repetitions: usize,
     /// The part of the machine's CPU time that other processes used during the case, 0 to 1.
@@ -135,11 +142,12 @@ impl Measured {
             Summary::of(plan.figure, ours),
             Summary::of(plan.figure, baseline),
         );
-        let judged = match plan.goal.judged {
+        let value = |judged| match judged {
             Judged::RatioAtLeast | Judged::RatioAtMost => ratio.median,
             Judged::OursAtMost => mine.figure.median,
             Judged::ExcessAtMost => Spread::of(pairs().map(|(a, b)| a - b)).median,
         };
+        let judgement = plan.goal.map(|goal| goal.judge(value(goal.judged)));
         let all = || ours.iter().chain(baseline);
         let foreign: f64 = all().map(|one| one.cpu.foreign()).sum();
         let capacity: f64 = all().map(|one| one.capacity).sum();
@@ -155,9 +163,7 @@ impl Measured {
             ours: mine,
             baseline: theirs,
             ratio,
-            goal: plan.goal,
-            judged,
-            verdict: plan.goal.verdict(judged),
+            judgement,
             repetitions: ours.len(),
             foreign: foreign / capacity.max(1.0),
             steadiness: median / quiet.max(f64::MIN_POSITIVE),
@@ -181,6 +187,14 @@ impl Measured {
 }
 
 impl Goal {
+    fn judge(self, value: f64) -> Judgement {
+        Judgement {
+            goal: self,
+            value,
+            verdict: self.verdict(value),
+        }
+    }
+
     fn verdict(&self, value: f64) -> Verdict {
         let reached = |bound: f64| match self.judged {
             Judged::RatioAtLeast => value >= bound,
@@ -220,6 +234,20 @@ mod tests {
     }
 
     fn measured(ours: &[u64], baseline: &[u64], foreign: f64) -> Measured {
+        let goal = Goal {
+            judged: Judged::RatioAtLeast,
+            must: 0.5,
+            aim: 0.7,
+        };
+        measured_with(goal, ours, baseline, foreign)
+    }
+
+    fn measured_with(
+        goal: impl Into<Option<Goal>>,
+        ours: &[u64],
+        baseline: &[u64],
+        foreign: f64,
+    ) -> Measured {
         let all = |counts: &[u64]| {
             counts
                 .iter()
@@ -232,11 +260,7 @@ mod tests {
             baseline: String::new(),
             figure: Figure::Rate,
             unit: "updates/s",
-            goal: Goal {
-                judged: Judged::RatioAtLeast,
-                must: 0.5,
-                aim: 0.7,
-            },
+            goal: goal.into(),
             repetitions: Repetitions::Many,
         };
         Measured::of(&plan, &all(ours), &all(baseline), 1)
@@ -253,7 +277,8 @@ mod tests {
             ),
             (0.25, 0.6, 0.9)
         );
-        assert_eq!((measured.verdict, measured.judged), (Verdict::Met, 0.6));
+        let judgement = measured.judgement.unwrap();
+        assert_eq!((judgement.verdict, judgement.value), (Verdict::Met, 0.6));
         assert_eq!(measured.ours.p99_micros, Some(1.0));
         assert_eq!(measured.baseline.cpu_micros.redis, 150.0 / 400.0);
     }
@@ -278,6 +303,14 @@ mod tests {
             [0.71, 0.7, 0.5].map(|value| at_most.verdict(value)),
             [Verdict::NotMet, Verdict::Met, Verdict::AimMet]
         );
+    }
+
+    #[test]
+    fn a_case_without_a_goal_is_shown_and_not_judged() {
+        let measured = measured_with(None, &[60, 50, 90], &[100, 200, 100], 0.0);
+        assert_eq!(measured.ratio.median, 0.6);
+        assert_eq!(measured.verdict(), None);
+        assert_eq!(measured.verdict_text(), "no goal yet");
     }
 
     #[test]

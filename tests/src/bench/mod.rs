@@ -11,7 +11,7 @@
 //! | [`cpu`], [`machine`] | CPU time of processes, and the machine of a run |
 //! | [`place`] | servers, and a fresh place on them for each case |
 //! | [`load`], [`fill`] | many tasks that repeat an operation for some time, and many owners |
-//! | [`plain`], [`straight`] | the plain Redis client, and plain SQL |
+//! | [`plain`], [`plain_script`], [`straight`] | the plain Redis client, a script by hand, and plain SQL |
 //! | [`lander`], [`reader`], [`server`], [`talk`] | landing workers and game servers as processes |
 //! | [`suite`] | a set of cases, and the page of their results |
 //! | [`report`] | the table |
@@ -35,6 +35,7 @@ pub mod machine;
 pub mod measured;
 pub mod place;
 pub mod plain;
+pub mod plain_script;
 pub mod program;
 pub mod reader;
 pub mod report;

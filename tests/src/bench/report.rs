@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::case::{Goal, Judged};
 use super::commands::Cost;
 use super::machine::Machine;
-use super::measured::{Measured, Summary, Verdict};
+use super::measured::{Judgement, Measured, Summary, Verdict};
 use super::scale::Scale;
 use super::sweep::Sweep;
 
@@ -60,6 +60,16 @@ pub fn ratio(value: f64) -> String {
         format!("{value:.5}")
     } else {
         format!("{value:.2}")
+    }
+}
+
+impl Report {
+    /// The number of goals that were met, and of all goals. A case that could not be measured missed its goal.
+    #[must_use]
+    pub fn goals(&self) -> (usize, usize) {
+        let verdicts = || self.cases.iter().filter_map(Measured::verdict);
+        let met = verdicts().filter(|&verdict| verdict != Verdict::NotMet);
+        (met.count(), verdicts().count() + self.failed.len())
     }
 }
 
@@ -124,6 +134,27 @@ impl Summary {
 }
 
 impl Measured {
+    /// Whether the goal was reached, if the case has one.
+    #[must_use]
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.judgement.map(|judgement| judgement.verdict)
+    }
+
+    /// The verdict in words.
+    #[must_use]
+    pub fn verdict_text(&self) -> &'static str {
+        self.verdict().map_or("no goal yet", Verdict::text)
+    }
+
+    /// The goal in words.
+    #[must_use]
+    pub fn goal_text(&self) -> String {
+        match self.judgement {
+            Some(Judgement { goal, .. }) => goal.text(self.unit),
+            None => "–".to_owned(),
+        }
+    }
+
     /// The ratio's median and range.
     #[must_use]
     pub fn ratio_text(&self) -> String {
@@ -156,11 +187,10 @@ impl fmt::Display for Measured {
             unit,
             ours,
             baseline,
-            goal,
             ..
         } = self;
         let (own, other) = (figure(ours.figure.median), figure(baseline.figure.median));
-        let (goal, verdict) = (goal.text(unit), self.verdict.text());
+        let (goal, verdict) = (self.goal_text(), self.verdict_text());
         writeln!(
             f,
             "{name:<22} {own:>8} : {other:>8} {unit:<16} {:<22} {goal:<22} {verdict}",
@@ -201,20 +231,16 @@ impl fmt::Display for Report {
         for Failed { name, why } in &self.failed {
             writeln!(f, "{name:<22} FAILED: {why}")?;
         }
-        let met = self
-            .cases
-            .iter()
-            .filter(|case| case.verdict != Verdict::NotMet)
-            .count();
+        let (met, goals) = self.goals();
         let disturbed = self
             .cases
             .iter()
             .filter(|case| case.disturbed().is_some())
             .count();
-        let (all, seconds) = (self.cases.len() + self.failed.len(), self.seconds);
+        let seconds = self.seconds;
         write!(
             f,
-            "{met} of {all} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s"
+            "{met} of {goals} goals met, {disturbed} cases disturbed by other load, {seconds:.0} s"
         )
     }
 }

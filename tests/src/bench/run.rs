@@ -106,7 +106,7 @@ async fn report(cases: Vec<Box<dyn Case>>, arena: &Arena) -> Result<Report> {
                 arena.say(format_args!(
                     "{name}: {} {} ({seconds:.1} s)",
                     one.ratio_text(),
-                    one.verdict.text()
+                    one.verdict_text()
                 ));
                 measured.push(one);
             }

@@ -31,7 +31,7 @@ impl Case for BacklogMemory {
             baseline: "a worker that lands 100".to_owned(),
             figure: Figure::Counted,
             unit: "MiB",
-            goal: Goal { judged: Judged::OursAtMost, must: 256.0, aim: 96.0 },
+            goal: Some(Goal { judged: Judged::OursAtMost, must: 256.0, aim: 96.0 }),
             repetitions: Repetitions::Once,
         }
     }

@@ -74,7 +74,7 @@ impl Case for Bulk {
             baseline: format!("{} of the same, 64 tasks; per HSET", self.baseline),
             figure: Figure::Rate,
             unit: "updates/s",
-            goal: self.goal,
+            goal: Some(self.goal),
             repetitions: Repetitions::Many,
         }
     }

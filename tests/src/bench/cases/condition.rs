@@ -78,7 +78,7 @@ impl Case for Condition {
             baseline: format!("{baseline}, 64 tasks, 4,096 keys"),
             figure: Figure::Rate,
             unit: "writes/s",
-            goal: at_least(0.4, 0.55),
+            goal: Some(at_least(0.4, 0.55)),
             repetitions: Repetitions::Many,
         }
     }

@@ -46,7 +46,7 @@ impl Case for Durable {
             baseline: "prepared upserts of the same rows, one each, flushed at each commit, 16 connections".to_owned(),
             figure: Figure::Rate,
             unit: "writes/s",
-            goal: at_least(6.0, 8.0),
+            goal: Some(at_least(6.0, 8.0)),
             repetitions: Repetitions::Many,
         }
     }

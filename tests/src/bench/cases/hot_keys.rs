@@ -48,7 +48,7 @@ impl Case for HotKeys {
             baseline: "a row for each increment".to_owned(),
             figure: Figure::Counted,
             unit: "rows",
-            goal: at_most(0.01, 0.001),
+            goal: Some(at_most(0.01, 0.001)),
             repetitions: Repetitions::Once,
         }
     }

@@ -35,7 +35,7 @@ impl Case for HotLoad {
             baseline: "the same owners, one by one".to_owned(),
             figure: Figure::Rate,
             unit: "owners/s",
-            goal: at_least(3.5, 5.0),
+            goal: Some(at_least(3.5, 5.0)),
             repetitions: Repetitions::Many,
         }
     }

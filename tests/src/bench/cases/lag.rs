@@ -50,7 +50,7 @@ impl Case for Lag {
             baseline: "the landing interval".to_owned(),
             figure: Figure::Counted,
             unit: "ms",
-            goal: Goal { judged: Judged::ExcessAtMost, must: 250.0, aim: 50.0 },
+            goal: Some(Goal { judged: Judged::ExcessAtMost, must: 250.0, aim: 50.0 }),
             repetitions: Repetitions::Few,
         }
     }

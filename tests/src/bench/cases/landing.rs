@@ -24,7 +24,7 @@ pub struct Landing {
     workers: usize,
     /// More settings, such as the size of a batch.
     settings: String,
-    goal: Goal,
+    goal: Option<Goal>,
     repetitions: Repetitions,
 }
 
@@ -39,12 +39,12 @@ enum Without {
 }
 
 impl Landing {
-    /// Updates of 64 B against single upserts, without a goal of its own.
+    /// Updates of 64 B against single upserts, without a goal.
     #[must_use]
     pub fn point(workers: usize, batch_rows: usize) -> Self {
         let name = format!("landing-{workers}x{batch_rows}");
         let settings = format!("batch_rows = {batch_rows}\n");
-        let landing = Self::new(&name, 64, false, Without::Single, at_least(0.0, 1.0));
+        let landing = Self::new(&name, 64, false, Without::Single, None);
         Self {
             workers,
             settings,
@@ -53,7 +53,13 @@ impl Landing {
         }
     }
 
-    fn new(name: &str, bytes: usize, inserts: bool, without: Without, goal: Goal) -> Self {
+    fn new(
+        name: &str,
+        bytes: usize,
+        inserts: bool,
+        without: Without,
+        goal: impl Into<Option<Goal>>,
+    ) -> Self {
         let (name, settings, repetitions) = (name.to_owned(), String::new(), Repetitions::Many);
         Self {
             name,
@@ -62,7 +68,7 @@ impl Landing {
             without,
             workers: 1,
             settings,
-            goal,
+            goal: goal.into(),
             repetitions,
         }
     }

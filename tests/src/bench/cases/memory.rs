@@ -58,7 +58,7 @@ impl Case for Memory {
             baseline: baseline.to_owned(),
             figure: Figure::Counted,
             unit,
-            goal,
+            goal: Some(goal),
             repetitions: Repetitions::Few,
         }
     }

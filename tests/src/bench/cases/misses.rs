@@ -37,7 +37,7 @@ impl Case for Misses {
             baseline: "once for each miss".to_owned(),
             figure: Figure::Counted,
             unit: "loads",
-            goal: Goal { judged: Judged::OursAtMost, must: 4.0, aim: 1.0 },
+            goal: Some(Goal { judged: Judged::OursAtMost, must: 4.0, aim: 1.0 }),
             repetitions: Repetitions::Many,
         }
     }

@@ -72,7 +72,7 @@ impl Case for Notes {
             baseline: format!("the same without a note, {tasks} {plural}"),
             figure: Figure::Rate,
             unit: "updates/s",
-            goal: at_least(0.8, 0.9),
+            goal: Some(at_least(0.8, 0.9)),
             repetitions: Repetitions::Many,
         }
     }

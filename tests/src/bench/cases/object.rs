@@ -119,7 +119,7 @@ impl Case for Objects {
             baseline: format!("ByteStorage: {baseline}, 64 tasks"),
             figure: Figure::Rate,
             unit: "objects/s",
-            goal: at_least(0.9, 0.97),
+            goal: Some(at_least(0.9, 0.97)),
             repetitions: Repetitions::Many,
         }
     }

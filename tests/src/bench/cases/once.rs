@@ -98,7 +98,7 @@ impl Case for Once {
             } else {
                 "µs of Redis"
             },
-            goal: self.goal,
+            goal: Some(self.goal),
             repetitions: Repetitions::Many,
         }
     }

@@ -33,7 +33,7 @@ impl Case for Read {
                 .to_owned(),
             figure: Figure::Rate,
             unit: "reads/s",
-            goal: at_least(0.85, 1.0),
+            goal: Some(at_least(0.85, 1.0)),
             repetitions: Repetitions::Many,
         }
     }

@@ -88,7 +88,7 @@ impl Case for AmongOwners {
             baseline: "the same among 10,000".to_owned(),
             figure: Figure::AllMicros,
             unit,
-            goal: at_most(1.25, 1.05),
+            goal: Some(at_most(1.25, 1.05)),
             repetitions: Repetitions::Many,
         }
     }

@@ -95,7 +95,7 @@ impl Case for Transactions {
             baseline,
             figure: Figure::Rate,
             unit: "transactions/s",
-            goal,
+            goal: Some(goal),
             repetitions: Repetitions::Many,
         }
     }

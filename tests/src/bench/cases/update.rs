@@ -1,4 +1,4 @@
-//! Updates without a condition, against plain HSETs of the same fields.
+//! Updates without a condition, against plain HSETs of the same fields, or a script by hand.
 
 use anyhow::Result;
 use async_trait::async_trait;
@@ -9,6 +9,7 @@ use super::{at_least, at_most};
 use crate::bench::case::{Case, Figure, Goal, Plan, Repetitions, Rig};
 use crate::bench::place::Arena;
 use crate::bench::plain::{Command, Plain, fields};
+use crate::bench::plain_script::PlainScript;
 
 /// An update of this number of fields and bytes by this number of tasks.
 #[derive(Debug, Clone)]
@@ -18,24 +19,38 @@ pub struct Update {
     fields: usize,
     bytes: usize,
     owners: usize,
+    without: Without,
     figure: Figure,
-    goal: Goal,
+    goal: Option<Goal>,
     repetitions: Repetitions,
 }
 
+/// The alternative without the storage.
+#[derive(Debug, Clone, Copy)]
+enum Without {
+    Hset,
+    Script,
+}
+
 impl Update {
-    /// A case that is measured by its rate, without a goal of its own.
+    /// A case that is measured by its rate, without a goal.
     #[must_use]
     pub fn point(tasks: usize, fields: usize, bytes: usize, owners: usize) -> Self {
         let name = format!("update-{tasks}x{fields}x{bytes}");
         Self {
             owners,
             repetitions: Repetitions::Point,
-            ..Self::new(&name, tasks, fields, bytes, at_least(0.0, 1.0))
+            ..Self::new(&name, tasks, fields, bytes, None)
         }
     }
 
-    fn new(name: &str, tasks: usize, fields: usize, bytes: usize, goal: Goal) -> Self {
+    fn new(
+        name: &str,
+        tasks: usize,
+        fields: usize,
+        bytes: usize,
+        goal: impl Into<Option<Goal>>,
+    ) -> Self {
         let (name, repetitions) = (name.to_owned(), Repetitions::Many);
         Self {
             name,
@@ -43,8 +58,9 @@ impl Update {
             fields,
             bytes,
             owners: OWNERS,
+            without: Without::Hset,
             figure: Figure::Rate,
-            goal,
+            goal: goal.into(),
             repetitions,
         }
     }
@@ -55,9 +71,14 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
         figure: Figure::RedisMicros,
         ..Update::new("update-redis-cpu", 64, 1, 64, at_most(2.4, 1.6))
     };
+    let script = Update {
+        without: Without::Script,
+        ..Update::new("update-64-script", 64, 1, 64, None)
+    };
     vec![
         Box::new(Update::new("update-1-task", 1, 1, 64, at_least(0.8, 1.0))),
         Box::new(Update::new("update-64", 64, 1, 64, at_least(0.38, 0.5))),
+        Box::new(script),
         Box::new(Update::new(
             "update-64-1k",
             64,
@@ -87,17 +108,24 @@ impl Case for Update {
             fields,
             bytes,
             owners,
+            without,
             figure,
             ..
         } = self;
         let rate = *figure == Figure::Rate;
+        let baseline = match without {
+            Without::Hset => "HSET of the same",
+            Without::Script => {
+                "the usual script by hand: one EVALSHA a write with HSET of the same, SET NX of an exist marker and HSET of a dirty entry"
+            }
+        };
         Plan {
             name: self.name.clone(),
             ours: format!(
                 "update of {fields} field(s) of {bytes} B, {tasks} task(s), {owners} owners, unlanded"
             ),
             baseline: format!(
-                "HSET of the same, one multiplexed connection, {tasks} task(s), {owners} keys"
+                "{baseline}, one multiplexed connection, {tasks} task(s), {owners} keys"
             ),
             figure: *figure,
             unit: if rate { "updates/s" } else { "µs of Redis" },
@@ -112,13 +140,16 @@ impl Case for Update {
             .scale
             .pick(self.owners.min(256), self.owners, self.owners);
         let ours = Ours::warm(&place, owners, &fields, Call::Update).await?;
-        let baseline = Plain::new(&place, Command::Hset, owners, fields).await?;
-        Ok(Pair::rig(
-            place,
-            ours,
-            baseline,
-            self.tasks,
-            arena.scale.slice(),
-        ))
+        let (tasks, time) = (self.tasks, arena.scale.slice());
+        Ok(match self.without {
+            Without::Hset => {
+                let hset = Plain::new(&place, Command::Hset, owners, fields).await?;
+                Pair::rig(place, ours, hset, tasks, time)
+            }
+            Without::Script => {
+                let script = PlainScript::warm(&place, owners, fields).await?;
+                Pair::rig(place, ours, script, tasks, time)
+            }
+        })
     }
 }

@@ -39,11 +39,11 @@ fn plan(name: &str, ours: &str, baseline: &str, must: f64, aim: f64) -> Plan {
         baseline: baseline.to_owned(),
         figure: Figure::Counted,
         unit: "ms",
-        goal: Goal {
+        goal: Some(Goal {
             judged: Judged::ExcessAtMost,
             must,
             aim,
-        },
+        }),
         repetitions: Repetitions::Few,
     }
 }

@@ -38,7 +38,7 @@ impl Case for Told {
             baseline: "p99 of the time from the send of a Redis PUBLISH of the same bytes to the message at its subscriber".to_owned(),
             figure: Figure::Counted,
             unit: "ms",
-            goal: Goal { judged: Judged::ExcessAtMost, must: 5.0, aim: 1.0 },
+            goal: Some(Goal { judged: Judged::ExcessAtMost, must: 5.0, aim: 1.0 }),
             repetitions: Repetitions::Many,
         }
     }

@@ -33,7 +33,7 @@ impl Case for Feeds {
             baseline: "the same of another new gateway without feeds".to_owned(),
             figure: Figure::Counted,
             unit: "MiB",
-            goal: Goal { judged: Judged::ExcessAtMost, must: 32.0, aim: 10.0 },
+            goal: Some(Goal { judged: Judged::ExcessAtMost, must: 32.0, aim: 10.0 }),
             repetitions: Repetitions::Few,
         }
     }

@@ -32,7 +32,7 @@ impl Case for Http2 {
             baseline: "the same over 64 connections of HTTP/1.1, client reqwest".to_owned(),
             figure: Figure::Rate,
             unit: "reads/s",
-            goal: at_least(0.7, 1.0),
+            goal: Some(at_least(0.7, 1.0)),
             repetitions: Repetitions::Many,
         }
     }

@@ -31,7 +31,7 @@ impl Case for Page {
                 .to_owned(),
             figure: Figure::Rate,
             unit: "pages/s",
-            goal: at_least(0.6, 0.85),
+            goal: Some(at_least(0.6, 0.85)),
             repetitions: Repetitions::Many,
         }
     }

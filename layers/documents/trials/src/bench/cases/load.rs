@@ -60,7 +60,7 @@ impl Case for Load {
             baseline: baseline.to_owned(),
             figure: Figure::Rate,
             unit,
-            goal,
+            goal: Some(goal),
             repetitions: Repetitions::Many,
         }
     }

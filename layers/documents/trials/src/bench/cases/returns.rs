@@ -36,7 +36,7 @@ impl Case for Returns {
             baseline: "the same of another new gateway without clients".to_owned(),
             figure: Figure::Counted,
             unit: "MiB",
-            goal: Goal { judged: Judged::ExcessAtMost, must: 128.0, aim: 48.0 },
+            goal: Some(Goal { judged: Judged::ExcessAtMost, must: 128.0, aim: 48.0 }),
             repetitions: Repetitions::Once,
         }
     }

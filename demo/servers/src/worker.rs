@@ -13,6 +13,9 @@ use storage_landing::Backlog;
 use storage_model::{Partition, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
+/// The first argument of the processes in which the landing workers run.
+pub(crate) const ARGUMENT: &str = "worker";
+
 /// Becomes the worker (`exec`), and leaves a watchdog beside it. The watchdog reads a pipe, and the
 /// demo holds the other end. A line means that the demo has ended the worker itself. The end of the
 /// pipe means that the demo is dead, in any way. Then the watchdog kills the worker, which would
@@ -25,7 +28,7 @@ exec "$@" 3<&-
 
 /// The program `landing-worker run` as a child process. Dropping it kills it with SIGKILL.
 #[derive(Debug)]
-pub struct WorkerProcess {
+pub(crate) struct WorkerProcess {
     name: String,
     child: Child,
     watchdog: ChildStdin,
@@ -37,14 +40,14 @@ impl WorkerProcess {
     ///
     /// # Errors
     /// It can't be started.
-    pub fn start(name: &str, settings: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn start(name: &str, settings: &Path) -> anyhow::Result<Self> {
         let log = settings.with_file_name(format!("{name}.log"));
         let output = File::create(&log).with_context(|| log.display().to_string())?;
         let mut command = Command::new("sh");
         command
             .args(["-c", WATCHED, "sh"])
             .arg(std::env::current_exe()?)
-            .args([crate::WORKER, "run", "--config"])
+            .args([ARGUMENT, "run", "--config"])
             .arg(settings);
         // The file alone gives the settings, so the demo's environment is removed.
         for (variable, _) in
@@ -100,11 +103,11 @@ impl Drop for WorkerProcess {
 
 /// The work of a worker that was killed in the middle of a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TakenOver {
+pub(crate) struct TakenOver {
     /// Marks in the killed worker's snapshots. The other worker landed them.
-    pub marks: u64,
+    pub(crate) marks: u64,
     /// The number of workers that were killed until a kill came in the middle of a snapshot.
-    pub kills: u32,
+    pub(crate) kills: u32,
 }
 
 /// The interval between looks at the snapshots.
@@ -120,7 +123,7 @@ const KILLS_MAX: u32 = 10;
 ///
 /// # Errors
 /// A worker ends by itself, no kill comes at the right time, or no worker takes over.
-pub async fn kill_one(
+pub(crate) async fn kill_one(
     hot: &Hot,
     other: &mut WorkerProcess,
     settings: &Path,

@@ -1,21 +1,20 @@
-//! `demo --servers`: real servers and two worker processes. One worker is killed in the middle of
-//! its work.
+//! Real servers and two worker processes. One worker is killed in the middle of its work.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use indicatif::ProgressBar;
+use storage_demo::game::{self, Plan};
+use storage_demo::table::{Run, Table, grouped};
+use storage_demo::{progress, verify};
 use storage_sdk::{Settings, Storage};
 use storage_servers::{MariaDbOptions, MariaDbServer, RedisOptions, RedisServer};
 use tempfile::TempDir;
 use tokio::time::sleep;
 
-use crate::game::{self, Plan};
-use crate::rows::Database;
-use crate::table::{Run, Table, grouped};
+use crate::rows;
 use crate::worker::{WorkerProcess, kill_one};
-use crate::{CLOSE, settle_and_compare, show};
 
 /// With fewer players, the workers have too little to do for a kill in the middle of a snapshot.
 const PLAYERS_MIN: u32 = 100;
@@ -76,10 +75,10 @@ impl Stage {
 /// # Errors
 /// Too few players, a server is not installed or does not start, the storage fails, or no worker
 /// could be killed in the middle.
-pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<Table> {
+pub(crate) async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Result<Table> {
     anyhow::ensure!(
         plan.players >= PLAYERS_MIN,
-        "--players {} is too few for --servers: a snapshot must take several batches, so let {PLAYERS_MIN} or more play",
+        "--players {} is too few: a snapshot must take several batches, so let {PLAYERS_MIN} or more play",
         plan.players
     );
     bar.set_message("starting Redis and the database");
@@ -99,11 +98,12 @@ pub async fn run(plan: Plan, time: Duration, bar: &ProgressBar) -> anyhow::Resul
         let ((), taken_over) = tokio::join!(sleep(time), killed);
         taken_over
     };
-    let (played, taken_over) = game::play(&storage, plan, over, show(bar)).await?;
-    let database = Database::Mysql(stage.database.url());
-    let (compared, stats) = settle_and_compare(&storage, &played, &database, bar).await?;
+    let (played, taken_over) = game::play(&storage, plan, over, progress::show(bar)).await?;
+    let stats = verify::landed(&storage, bar).await?;
+    let rows = rows::of_database(&stage.database.url()).await?;
+    let compared = verify::compare(&storage, &played, &rows).await?;
     let rows_landed = stage.rows_written().await? - before;
-    storage.close(CLOSE).await;
+    storage.close(verify::CLOSE).await;
 
     let of = if taken_over.kills == 1 {
         String::new()
