@@ -6,7 +6,7 @@ use std::sync::{Mutex, MutexGuard};
 
 use storage_coalesce::locked;
 use storage_config::LandingSettings;
-use storage_dirty::{Hot, HotError, HotKind, Lock};
+use storage_dirty::{Hot, HotError, HotKind, Lock, Partitions};
 use storage_model::Partition;
 
 use crate::namesake::Namesakes;
@@ -142,7 +142,7 @@ impl Claims {
                 "gives partitions to another worker"
             );
         }
-        if let Err(error) = self.give_back(hot, &surplus).await {
+        if let Err(error) = self.give_back(hot.partitions.as_ref(), &surplus).await {
             note(failed, error);
         }
         let missing: Vec<_> = {
@@ -178,7 +178,12 @@ impl Claims {
         }
         self.state().held.extend(got);
         self.namesakes
-            .look(hot, &self.lock.holder, settings.lock_ttl, &refused)
+            .look(
+                hot.partitions.as_ref(),
+                &self.lock.holder,
+                settings.lock_ttl,
+                &refused,
+            )
             .await;
     }
 
@@ -194,15 +199,21 @@ impl Claims {
     /// Gives all idle partitions away and leaves the list of workers, because this worker can't
     /// land. So its share goes to the others.
     pub(crate) async fn stand_back(&self, hot: &Hot) -> Result<(), HotError> {
-        let unlocked = self.give_back(hot, &self.take_idle(|_| true)).await;
+        let unlocked = self
+            .give_back(hot.partitions.as_ref(), &self.take_idle(|_| true))
+            .await;
         hot.tier.retire(&self.lock.holder).await?;
         unlocked
     }
 
     /// Gives locks back that this worker holds, or may hold.
-    async fn give_back(&self, hot: &Hot, partitions: &[Partition]) -> Result<(), HotError> {
+    async fn give_back(
+        &self,
+        store: &dyn Partitions,
+        partitions: &[Partition],
+    ) -> Result<(), HotError> {
         self.mind(partitions);
-        let unlocked = hot.partitions.unlock(partitions, &self.lock).await;
+        let unlocked = store.unlock(partitions, &self.lock).await;
         self.doubt(partitions, &unlocked);
         unlocked.into_iter().collect()
     }
@@ -249,7 +260,7 @@ impl Claims {
             let State { held, doubtful, .. } = &mut *self.state();
             std::mem::take(held).union(doubtful).copied().collect()
         };
-        let unlocked = self.give_back(hot, &held).await;
+        let unlocked = self.give_back(hot.partitions.as_ref(), &held).await;
         hot.tier.retire(&self.lock.holder).await?;
         unlocked
     }

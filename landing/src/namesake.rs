@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use storage_coalesce::locked;
-use storage_dirty::Hot;
+use storage_dirty::Partitions;
 use storage_model::Partition;
 use tokio::time::Instant;
 
@@ -30,7 +30,7 @@ impl Namesakes {
     /// same name, its holder is alive. That is logged once.
     pub(crate) async fn look(
         &self,
-        hot: &Hot,
+        store: &dyn Partitions,
         name: &str,
         lock_ttl: Duration,
         refused: &[Partition],
@@ -38,7 +38,7 @@ impl Namesakes {
         if !self.is_due(Instant::now(), lock_ttl, refused) {
             return;
         }
-        let peeks = hot.partitions.peek(refused).await;
+        let peeks = store.peek(refused).await;
         let is_namesake = |holder: Option<String>| holder.as_deref() == Some(name);
         if peeks
             .into_iter()

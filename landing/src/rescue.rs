@@ -239,7 +239,15 @@ async fn land_owners(
         reaches,
         database: Some(record.database),
     };
-    match bisect::land(tiers.cold(), vec![fence], rows, units, noted).await {
+    match bisect::land(
+        tiers.cold().landing.as_ref(),
+        vec![fence],
+        rows,
+        units,
+        noted,
+    )
+    .await
+    {
         Ok(refused) => Ok(Some(Landed {
             rows: count - refused.len(),
             refused: lost + refused.len(),

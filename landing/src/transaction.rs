@@ -231,7 +231,7 @@ async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError
         }
     }
     if !fences.is_empty() {
-        let landed = bisect::land(tiers.cold(), fences, rows, &units, noted);
+        let landed = bisect::land(tiers.cold().landing.as_ref(), fences, rows, &units, noted);
         for (row, fault) in landed.await? {
             faults.insert((row.owner, row.field), (fault.code, fault.message));
         }

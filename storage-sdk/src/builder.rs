@@ -108,13 +108,13 @@ impl StorageBuilder {
     /// ```
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
-    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError};
+    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError, async_trait};
     /// use storage_sdk::{Settings, Storage};
     ///
     /// #[derive(Debug)]
     /// struct Sender(tokio::sync::mpsc::UnboundedSender<Event>);
     ///
-    /// #[async_trait::async_trait]
+    /// #[async_trait]
     /// impl Sink for Sender {
     ///     async fn send(&self, _: Partition, events: &[Event]) -> Result<(), SinkError> {
     ///         for event in events {

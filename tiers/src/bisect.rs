@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use storage_dirty::{Collected, HotRead};
 use storage_model::{Lead, Owner, Partition, Position, Row, Version};
-use storage_sql::{Batch, Cold, Events, Fence, LandError, RowFault};
+use storage_sql::{Batch, Events, Fence, LandError, LandStore, RowFault};
 
 use crate::together::Units;
 
@@ -74,7 +74,7 @@ impl Noted {
 /// `Fenced` and `Cold` as they come. Rows that landed before the error stay landed. Landing them
 /// again is harmless.
 pub async fn land(
-    cold: &Cold,
+    landing: &dyn LandStore,
     fences: Vec<Fence>,
     rows: Vec<Row>,
     units: &Units,
@@ -92,7 +92,7 @@ pub async fn land(
         batch.leads = noted.leads_of(&rows);
         batch.rows = rows;
         batch.events = std::mem::take(&mut events);
-        let landed = cold.landing.land(&batch).await;
+        let landed = landing.land(&batch).await;
         let tried = std::mem::take(&mut batch.events);
         if landed.is_err() {
             late.extend(tried);
@@ -107,7 +107,7 @@ pub async fn land(
                 match halves(std::mem::take(&mut batch.rows), units) {
                     Halves::Two(left, right) => parts.extend([right, left]),
                     Halves::Whole(rows) => {
-                        let culprits = culprits(cold, &batch.fences, &rows, &fault).await?;
+                        let culprits = culprits(landing, &batch.fences, &rows, &fault).await?;
                         refused.extend(of_unit(rows, culprits, &fault));
                     }
                 }
@@ -119,7 +119,7 @@ pub async fn land(
         batch.rows.clear();
         batch.leads.clear();
         batch.events = late;
-        cold.landing.land(&batch).await?;
+        landing.land(&batch).await?;
     }
     Ok(refused)
 }
@@ -149,7 +149,7 @@ const CULPRITS_MAX: usize = 16;
 /// The first rows of a rejected unit that the database rejects by themselves. It writes some at a
 /// time, and keeps nothing. Empty if it takes each half of them.
 async fn culprits(
-    cold: &Cold,
+    landing: &dyn LandStore,
     fences: &[Fence],
     rows: &[Row],
     fault: &RowFault,
@@ -169,7 +169,7 @@ async fn culprits(
             trial: true,
             ..Batch::default()
         };
-        match cold.landing.land(&batch).await {
+        match landing.land(&batch).await {
             Ok(()) => {}
             Err(LandError::Refused(fault)) => match batch.rows.as_slice() {
                 [row] => found.push((row.clone(), fault)),

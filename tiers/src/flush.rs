@@ -119,7 +119,13 @@ impl Tiers {
         let mut noted = Noted::default();
         let reads = wanted.iter().zip(&collected.reads);
         noted.keep(partition, reads.map(|((owner, _), read)| (owner, read)));
-        let landed = bisect::land(&self.cold, vec![fence], rows.to_vec(), units, noted);
+        let landed = bisect::land(
+            self.cold.landing.as_ref(),
+            vec![fence],
+            rows.to_vec(),
+            units,
+            noted,
+        );
         let outcome = match landed.await {
             Ok(outcome) => outcome,
             Err(LandError::Fenced(_)) => {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
-use storage_dirty::{ErrorEntry, Hot};
+use storage_dirty::{ErrorEntry, Hot, Marks};
 use storage_model::{Owner, Partition};
 use storage_tiers::{TierError, Tiers};
 
@@ -77,7 +77,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
             owners.len()
         )?;
         if args.apart {
-            let torn = tear(tiers.hot(), &owners).await?;
+            let torn = tear(tiers.hot().marks.as_ref(), &owners).await?;
             writeln!(
                 out,
                 "{torn} rejected owners land without their rejected fields at the next retry of a worker"
@@ -116,10 +116,10 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
 }
 
 /// Has workers land rejected owners without their rejected fields. Answers how many there are.
-async fn tear(hot: &Hot, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+async fn tear(store: &dyn Marks, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
     for owner in owners {
-        torn += usize::from(hot.marks.tear(owner).await?);
+        torn += usize::from(store.tear(owner).await?);
     }
     Ok(torn)
 }

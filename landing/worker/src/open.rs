@@ -9,7 +9,7 @@ use storage_dirty::{Hot, HotError, HotKind};
 use storage_landing::LandingWorker;
 use storage_model::{Ids as _, RandomIds, SystemClock, Token};
 use storage_sdk::{Kind, Storage};
-use storage_sql::{Cold, ColdKind, Hook};
+use storage_sql::{Cold, ColdKind, DatabaseStore, Hook};
 use storage_tiers::{TierError, Tiers};
 use tokio::time::Instant;
 
@@ -340,7 +340,7 @@ pub async fn worker_with_sinks(settings: &Settings, tiers: Tiers) -> anyhow::Res
     if settings.sinks.is_empty() {
         return Ok(worker(settings, tiers));
     }
-    let identity = async || identity(tiers.cold()).await;
+    let identity = async || identity(tiers.cold().database.as_ref()).await;
     let feed = waiting("cold", None, is_cold_away, identity).await?;
     let mut worker = worker(settings, tiers);
     for (name, sink) in sinks::of(settings, feed)? {
@@ -353,8 +353,8 @@ pub async fn worker_with_sinks(settings: &Settings, tiers: Tiers) -> anyhow::Res
 ///
 /// # Errors
 /// The database is away, or has no identity yet.
-pub async fn identity(cold: &Cold) -> anyhow::Result<Token> {
-    let pairing = cold.database.pairing().await.context("the cold tier")?;
+pub async fn identity(database: &dyn DatabaseStore) -> anyhow::Result<Token> {
+    let pairing = database.pairing().await.context("the cold tier")?;
     let none = || {
         exit::error(
             Exit::Refused,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use storage_config::{Settings, SinkSettings};
 use storage_landing::{Sink, SinkError};
 use storage_model::{Content, Event, Partition, Position, SinkName};
-use storage_sql::{Cold, Parked};
+use storage_sql::{Cold, EventStore, Parked, SinkStore};
 
 use crate::config_args::ConfigArgs;
 use crate::exit::{self, Exit};
@@ -56,13 +56,13 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     let (mut out, mut count) = (io::stdout(), 0_usize);
     for (name, settings) in chosen {
         if args.retry {
-            let feed = open::identity(&cold).await?;
+            let feed = open::identity(cold.database.as_ref()).await?;
             let sink = sinks::one(name, settings, feed)?;
             retry(&cold, name, sink.as_ref()).await?;
         } else if args.drop {
-            give_up(&cold, name, &mut out).await?;
+            give_up(cold.sinks.as_ref(), name, &mut out).await?;
         }
-        count += print(&cold, name, &mut out).await?;
+        count += print(cold.sinks.as_ref(), name, &mut out).await?;
     }
     writeln!(out, "{count} parked events")?;
     if count > 0 {
@@ -91,8 +91,12 @@ async fn open_cold(settings: &Settings, writes: bool) -> anyhow::Result<Cold> {
 }
 
 /// Prints the parked events of a sink. Returns how many there are.
-async fn print(cold: &Cold, name: &SinkName, out: &mut impl Write) -> anyhow::Result<usize> {
-    let all = all(cold, name).await?;
+async fn print(
+    sinks: &dyn SinkStore,
+    name: &SinkName,
+    out: &mut impl Write,
+) -> anyhow::Result<usize> {
+    let all = all(sinks, name).await?;
     for parked in &all {
         writeln!(out, "{}", line(name, parked))?;
     }
@@ -100,9 +104,13 @@ async fn print(cold: &Cold, name: &SinkName, out: &mut impl Write) -> anyhow::Re
 }
 
 /// Forgets the parked events of a sink.
-async fn give_up(cold: &Cold, name: &SinkName, out: &mut impl Write) -> anyhow::Result<()> {
-    for parked in all(cold, name).await? {
-        cold.sinks
+async fn give_up(
+    sinks: &dyn SinkStore,
+    name: &SinkName,
+    out: &mut impl Write,
+) -> anyhow::Result<()> {
+    for parked in all(sinks, name).await? {
+        sinks
             .unpark(name, parked.partition, parked.position)
             .await?;
         writeln!(out, "given up: {}", line(name, &parked))?;
@@ -139,10 +147,10 @@ fn line(name: &SinkName, parked: &Parked) -> String {
 }
 
 /// All events that a sink has refused.
-async fn all(cold: &Cold, name: &SinkName) -> anyhow::Result<Vec<Parked>> {
+async fn all(sinks: &dyn SinkStore, name: &SinkName) -> anyhow::Result<Vec<Parked>> {
     let (mut all, mut after) = (Vec::new(), (Partition(0), Position::ZERO));
     loop {
-        let page = cold.sinks.parked(name, after, PAGE).await?;
+        let page = sinks.parked(name, after, PAGE).await?;
         let Some(last) = page.last() else {
             return Ok(all);
         };
@@ -154,9 +162,9 @@ async fn all(cold: &Cold, name: &SinkName) -> anyhow::Result<Vec<Parked>> {
 /// Sends the parked events of a sink again, one at a time. A reason that is new replaces the
 /// earlier one.
 async fn retry(cold: &Cold, name: &SinkName, sink: &dyn Sink) -> anyhow::Result<()> {
-    for parked in all(cold, name).await? {
+    for parked in all(cold.sinks.as_ref(), name).await? {
         let (partition, position) = (parked.partition, parked.position);
-        let event = event(cold, partition, position).await?;
+        let event = event(cold.events.as_ref(), partition, position).await?;
         match sink.send(partition, &[event]).await {
             Ok(()) => cold.sinks.unpark(name, partition, position).await?,
             Err(SinkError::Rejected { message }) => {
@@ -172,9 +180,13 @@ async fn retry(cold: &Cold, name: &SinkName, sink: &dyn Sink) -> anyhow::Result<
 }
 
 /// The event at a position. If it was dropped for its age, a gap takes its place.
-async fn event(cold: &Cold, partition: Partition, position: Position) -> anyhow::Result<Event> {
+async fn event(
+    events: &dyn EventStore,
+    partition: Partition,
+    position: Position,
+) -> anyhow::Result<Event> {
     let before = Position::new(position.epoch.0, position.number.saturating_sub(1));
-    let found = cold.events.events(partition, before, 1).await?;
+    let found = events.events(partition, before, 1).await?;
     let found = found.into_iter().find(|event| event.position == position);
     Ok(found.unwrap_or(Event {
         partition,

@@ -41,6 +41,8 @@ mod every_change;
 mod live;
 mod unlanded;
 
+/// The attribute that an implementation of [`Sink`] carries.
+pub use async_trait::async_trait;
 pub use changes::Changes;
 pub(crate) use every_change::body_of;
 pub use every_change::changes_of;

@@ -107,7 +107,10 @@ async fn with_all(dir: &Path, redis: &RedisServer, web: &str) -> Result<Stack> {
 
 async fn of_settings(stack: &Stack) -> Result<Vec<Named>> {
     let cold = stack.storage.tiers().cold();
-    sinks::of(&stack.settings, open::identity(cold).await?)
+    sinks::of(
+        &stack.settings,
+        open::identity(cold.database.as_ref()).await?,
+    )
 }
 
 /// Also after another worker has taken over.
