@@ -189,77 +189,14 @@ impl StorageBuilder {
     ///
     /// # Cancel safety
     /// A dropped call leaves nothing open.
-    pub async fn open(self) -> Result<Storage> {
-        let Self {
-            settings,
-            clock,
-            ids,
-            hot,
-            cold,
-            lands,
-            sinks,
-            read_only,
-            takes_over,
-            own_runtime,
-        } = self;
-        settings
+    pub async fn open(mut self) -> Result<Storage> {
+        self.settings
             .validate()
             .map_err(|error| Error::new(Kind::Invalid, error.to_string()))?;
-        let lands = !read_only && lands.unwrap_or(settings.redis.url == HotUrl::Memory);
-        let sinks = served(&settings, lands, sinks)?;
-        let home = if own_runtime {
-            Home::own().map_err(threadless)?
-        } else {
-            Home::of_caller()
-        };
-        // Only this process uses its memory. A hot tier that was given may be shared.
-        let is_alone = hot.is_none() && settings.redis.url == HotUrl::Memory;
-        let access = if read_only {
-            Access::Reads
-        } else if is_alone {
-            Access::Alone { takes_over }
-        } else {
-            Access::Shared
-        };
-        // Boxed, so that the compilers of callers need not look into the futures of the drivers.
-        let hot = match hot {
-            Some(hot) => hot,
-            None if read_only => {
-                storage_dirty::open_for_reading(&settings, clock)
-                    .boxed()
-                    .await?
-            }
-            None => storage_dirty::open(&settings, clock).boxed().await?,
-        };
-        let is_given = cold.is_some();
-        let cold = match cold {
-            Some(cold) => cold,
-            None => open_cold(&settings, &home, access).boxed().await?,
-        };
-        let tiers = Tiers::new(
-            hot,
-            cold,
-            usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX),
-        )
-        .loading_bytes(settings.hot.load_bytes_max)
-        .at(home)
-        .on_probation(settings.landing.probation)
-        .tearing_after(settings.landing.torn_after)
-        .keeping_events(settings.feed.keep)
-        .with_ids(Arc::clone(&ids))
-        .alone(settings.redis.url == HotUrl::Memory);
-        let tiers = if read_only {
-            tiers.for_reading()
-        } else {
-            tiers
-        };
-        if let Err(error) = compare(&tiers).await {
-            if !is_given {
-                // A file that it holds is free again at once.
-                tiers.cold().database.close().await;
-            }
-            return Err(error);
-        }
+        let lands = !self.read_only && self.lands.unwrap_or(self.is_embedded());
+        let sinks = served(&self.settings, lands, std::mem::take(&mut self.sinks))?;
+        let tiers = self.open_tiers().await?;
+        let Self { settings, ids, .. } = self;
         let limits = fitting(settings.limits, tiers.cold());
         let worker = lands.then(|| {
             let (landing, sessions) = (&settings.landing, &settings.sessions);
@@ -271,6 +208,83 @@ impl StorageBuilder {
         Ok(Storage {
             core: Handles::new(Core::new(tiers, limits, ids, &settings, worker).await?),
         })
+    }
+
+    /// Whether the hot tier of the settings is this process' memory.
+    fn is_embedded(&self) -> bool {
+        self.settings.redis.url == HotUrl::Memory
+    }
+
+    /// Opens both tiers, and compares them.
+    async fn open_tiers(&mut self) -> Result<Tiers> {
+        let home = if self.own_runtime {
+            Home::own().map_err(threadless)?
+        } else {
+            Home::of_caller()
+        };
+        let access = self.access();
+        let hot = self.open_hot().await?;
+        let given = self.cold.take();
+        let is_given = given.is_some();
+        let cold = match given {
+            Some(cold) => cold,
+            // Boxed, so that the compilers of callers need not look into the futures of the drivers.
+            None => open_cold(&self.settings, &home, access).boxed().await?,
+        };
+        let tiers = self.tiers_of(hot, cold, home);
+        if let Err(error) = compare(&tiers).await {
+            if !is_given {
+                // A file that it holds is free again at once.
+                tiers.cold().database.close().await;
+            }
+            return Err(error);
+        }
+        Ok(tiers)
+    }
+
+    fn access(&self) -> Access {
+        // Only this process uses its memory. A hot tier that was given may be shared.
+        let is_alone = self.hot.is_none() && self.is_embedded();
+        match (self.read_only, is_alone) {
+            (true, _) => Access::Reads,
+            (false, true) => Access::Alone {
+                takes_over: self.takes_over,
+            },
+            (false, false) => Access::Shared,
+        }
+    }
+
+    /// The hot tier that was given, or else that of the settings.
+    async fn open_hot(&mut self) -> Result<Hot> {
+        let clock = Arc::clone(&self.clock);
+        let hot = match self.hot.take() {
+            Some(hot) => hot,
+            None if self.read_only => {
+                storage_dirty::open_for_reading(&self.settings, clock)
+                    .boxed()
+                    .await?
+            }
+            None => storage_dirty::open(&self.settings, clock).boxed().await?,
+        };
+        Ok(hot)
+    }
+
+    fn tiers_of(&self, hot: Hot, cold: Cold, home: Home) -> Tiers {
+        let settings = &self.settings;
+        let rows_max = usize::try_from(settings.hot.load_rows_max).unwrap_or(usize::MAX);
+        let tiers = Tiers::new(hot, cold, rows_max)
+            .loading_bytes(settings.hot.load_bytes_max)
+            .at(home)
+            .on_probation(settings.landing.probation)
+            .tearing_after(settings.landing.torn_after)
+            .keeping_events(settings.feed.keep)
+            .with_ids(Arc::clone(&self.ids))
+            .alone(self.is_embedded());
+        if self.read_only {
+            tiers.for_reading()
+        } else {
+            tiers
+        }
     }
 }
 
