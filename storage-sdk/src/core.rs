@@ -1,6 +1,7 @@
 //! The shared core of all handles of a storage: the tiers, the limits, and the only way to write.
 
 mod flights;
+mod flush;
 mod handles;
 mod patience;
 mod retry;
