@@ -29,9 +29,7 @@ impl Storage {
     /// (`-wal`) grows meanwhile.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # std::env::set_current_dir(folder.path())?;
+    /// # storage_doc::in_folder(async || {
     /// use std::time::Duration;
     ///
     /// use storage_sdk::Storage;
@@ -44,7 +42,7 @@ impl Storage {
     /// let copy = Storage::embedded("monday.db").await?;
     /// let ann = copy.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"5"[..]));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

@@ -17,21 +17,20 @@ use crate::{Error, Kind, Result};
 /// A storage that is not open yet, with its settings and with parts that tests replace.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
+/// # storage_doc::in_folder(async || {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
 /// use storage_sdk::{Durability, Safety, SeededIds, Settings, Storage};
 ///
-/// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+/// let storage = Storage::builder(Settings::embedded("game.db"))
 ///     .ids(Arc::new(SeededIds::new(7)))
 ///     .durability("purse", Durability::Landed { timeout: Duration::from_secs(10) })
 ///     .open()
 ///     .await?;
 /// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
 /// assert_eq!(purse.incr("gold", 5).await?.ack().durability(), Safety::Landed);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is opened"]
@@ -106,8 +105,7 @@ impl StorageBuilder {
     /// event that is kept.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
+    /// # storage_doc::in_folder(async || {
     /// use storage_sdk::feed::{Event, Partition, Sink, SinkError};
     /// use storage_sdk::{Settings, Storage};
     ///
@@ -126,14 +124,14 @@ impl StorageBuilder {
     /// }
     ///
     /// let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
-    /// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+    /// let storage = Storage::builder(Settings::embedded("game.db"))
     ///     .sink("others", Sender(sender))
     ///     .open()
     ///     .await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let place = ann.incr("gold", 5).note("won a duel").await?.ack().position();
     /// assert_eq!(received.recv().await.map(|event| event.position), place);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn sink(mut self, name: &str, sink: impl Sink + 'static) -> Self {
         self.sinks.push((name.to_owned(), Arc::new(sink)));

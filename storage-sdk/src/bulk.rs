@@ -22,17 +22,14 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// send a write that may need a retry by itself.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// use storage_sdk::Kind;
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// ann.update([("name", "Ann")]).await?;
 /// let results = bytes.bulk().incr(&ann, "name", 1).update(&bo, [("level", "7")]).await;
 /// assert_eq!(results[0].as_ref().unwrap_err().kind(), Kind::NotInteger); // a name is no counter
 /// assert_eq!(results[1].as_ref().map(|ack| ack.changed()), Ok(1));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Errors

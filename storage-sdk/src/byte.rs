@@ -21,15 +21,12 @@ use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 /// of them at the same moment.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// bo.update([("level", "7")]).await?;
 /// let levels: Vec<_> = bytes.get_many([&ann, &bo], ["level"]).await.into_iter().collect::<Result<_, _>>()?;
 /// assert_eq!((levels[0].get("level"), levels[1].get("level")), (None, Some(&"7".into())));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteStorage {
@@ -43,10 +40,7 @@ pub struct ByteStorage {
 /// [`Write`](Write#limits) for the limits of both.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// let ann = bytes.owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("title", "Baroness")]).await?;
 /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
@@ -57,7 +51,7 @@ pub struct ByteStorage {
 /// assert_eq!(ann.get(["title"]).await?.get("title"), Some(&"Baroness".into()));
 ///
 /// assert_eq!((ann.delete_owner().await?, ann.exists().await?), (3, false));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteOwner {
@@ -509,15 +503,12 @@ impl ByteOwner {
     /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # storage_doc::with_player(async |ann| {
     /// use std::time::Duration;
     /// ann.update([("level", "7")]).await?;
     /// ann.unload(Duration::from_secs(10)).await?; // in the database, and out of the hot tier now or soon
     /// assert_eq!(ann.get(["level"]).await?.get("level"), Some(&"7".into()));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

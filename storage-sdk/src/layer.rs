@@ -42,12 +42,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The database of a storage, as a layer reads it. Cheap to clone.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # storage_doc::with_storage(async |storage| {
 /// use std::time::Duration;
 /// use storage_sdk::layer::{ColdTier, RowRange};
-/// use storage_sdk::{Durability, Field, Storage};
+/// use storage_sdk::{Durability, Field};
 ///
-/// let storage = Storage::in_memory().await?;
 /// let world = storage.world("mygame", "eu-1")?;
 /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
 /// for id in ["ann", "bo", "cy"] {
@@ -66,7 +65,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// };
 /// let rows = ColdTier::of(&storage).rows(&range).await?;
 /// assert_eq!(rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["cy", "bo"]);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ColdTier(Source);
@@ -98,20 +97,18 @@ impl ColdTier {
     /// Connections and time limits have a thread of their own, as those of a storage.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let file = folder.path().join("game.db");
+    /// # storage_doc::in_folder(async || {
     /// use storage_sdk::layer::ColdTier;
     /// use storage_sdk::{Field, Settings, Storage};
     ///
-    /// let storage = Storage::embedded(&file).await?;
+    /// let storage = Storage::embedded("game.db").await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
     /// ann.update([("level", "7")]).await?;
     /// storage.close(std::time::Duration::from_secs(10)).await;
-    /// let cold = ColdTier::open(&Settings::embedded(&file)).await?;
+    /// let cold = ColdTier::open(&Settings::embedded("game.db")).await?;
     /// let rows = cold.fields(ann.owner(), &[Field::new("level")?]).await?;
     /// assert_eq!(rows[0].cell.value(), b"7");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

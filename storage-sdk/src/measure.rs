@@ -28,12 +28,10 @@ impl Storage {
     /// One round trip to Redis for each node.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # storage_doc::with_storage(async |storage| {
     /// let page = storage.metrics().await?;
     /// assert!(page.contains("storage_hot_hits_total 0"));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

@@ -22,9 +22,7 @@ use crate::{
 /// its owner. The [limit](Write#limits) of a value includes the header.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_storage(async |storage| {
 /// use serde::{Deserialize, Serialize};
 /// use storage_sdk::{ObjStorage, SaveObject};
 ///
@@ -45,7 +43,7 @@ use crate::{
 /// hero.level += 1;
 /// heroes.save(&hero).if_version(version).await?; // `modify` does all of this, and again if need be
 /// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(2));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ObjStorage<T> {
     bytes: ByteStorage,
@@ -254,25 +252,18 @@ impl<T: SaveObject> ObjStorage<T> {
     /// last run. For a closure that never refuses, use [`ObjStorage::edit`].
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # use serde::{Deserialize, Serialize};
-    /// # use storage_sdk::{ModifyError, ObjStorage, SaveObject};
-    /// # #[derive(Serialize, Deserialize, SaveObject)]
-    /// # #[save_object(logic_type = "purse")]
-    /// # struct Purse { #[save_object(owner_id)] id: u64, gold: u32 }
-    /// # let purses: ObjStorage<Purse> = storage.world("mygame", "eu-1")?.objects();
-    /// # purses.save(&Purse { id: 42, gold: 10 }).await?;
-    /// let pay = |price: u32| {
-    ///     purses.modify(42_u64, move |purse| {
-    ///         purse.gold = purse.gold.checked_sub(price).ok_or("too dear")?;
-    ///         Ok(purse.gold)
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use storage_sdk::ModifyError;
+    /// heroes.save(&Hero { id: 42, level: 10 }).await?;
+    /// let curse = |levels: u32| {
+    ///     heroes.modify(42_u64, move |hero| {
+    ///         hero.level = hero.level.checked_sub(levels).ok_or("too strong a curse")?;
+    ///         Ok(hero.level)
     ///     })
     /// };
-    /// assert_eq!(pay(7).await?, 3);
-    /// assert_eq!(pay(7).await, Err(ModifyError::Aborted("too dear")));
-    /// # Ok(()) }
+    /// assert_eq!(curse(7).await?, 3);
+    /// assert_eq!(curse(7).await, Err(ModifyError::Aborted("too strong a curse")));
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -328,19 +319,11 @@ impl<T: SaveObject> ObjStorage<T> {
     /// object exists.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # use serde::{Deserialize, Serialize};
-    /// # use storage_sdk::{ObjStorage, SaveObject};
-    /// # #[derive(Serialize, Deserialize, SaveObject)]
-    /// # #[save_object(logic_type = "hero")]
-    /// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
-    /// # let heroes: ObjStorage<Hero> = storage.world("mygame", "eu-1")?.objects();
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
     /// heroes.save(&Hero { id: 42, level: 1 }).await?;
     /// let level = heroes.edit(42_u64, |hero| { hero.level += 1; hero.level }).await?;
     /// assert_eq!((level, heroes.edit(43_u64, |hero| hero.level = 9).await?), (Some(2), None));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

@@ -154,19 +154,15 @@ impl Storage {
     /// of its runtime waits. Reads and writes of hot owners do not wait.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    /// # runtime.block_on(async {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("game.db");
+    /// # storage_doc::in_folder(async || {
     /// use std::time::Duration;
-    /// let storage = storage_sdk::Storage::embedded(&path).await?;
+    /// let storage = storage_sdk::Storage::embedded("game.db").await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
     /// assert_eq!(ann.get(["name"]).await?["name"].as_deref(), Some(&b"Ann"[..]));
     /// assert_eq!(storage.close(Duration::from_secs(10)).await.unlanded, Some(0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -185,13 +181,13 @@ impl Storage {
     /// examples. Two storages in memory share nothing.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # storage_doc::run(async || {
     /// use storage_sdk::Storage;
     ///
     /// let storage = Storage::in_memory().await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

@@ -32,10 +32,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 /// owners or rows, or 8 MiB of values.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let world = storage.world("mygame", "eu-1")?;
+/// # storage_doc::with_world(async |world| {
 /// use storage_sdk::{InGroup, Kind};
 ///
 /// let bank = world.bytes().owner("bank", InGroup("guild-7", "gold"))?; // {guild-7}/gold
@@ -56,7 +53,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 ///     .await
 ///     .unwrap_err();
 /// assert_eq!(short.kind(), Kind::OutOfBounds); // and nothing changed
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Limits
@@ -384,10 +381,7 @@ impl ByteOwner {
     /// of its group. The field of this owner does not fall below 0.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+    /// # storage_doc::with_bytes(async |bytes| {
     /// use storage_sdk::{InGroup, Kind};
     ///
     /// let [ann, bo] = [bytes.owner("purse", InGroup("red", 1))?, bytes.owner("purse", InGroup("red", 2))?];
@@ -395,7 +389,7 @@ impl ByteOwner {
     /// ann.pay(&bo, "gold", 70).await?;
     /// assert_eq!(ann.pay(&bo, "gold", 70).await.unwrap_err().kind(), Kind::OutOfBounds);
     /// assert_eq!((ann.get(["gold"]).await?.int("gold")?, bo.get(["gold"]).await?.int("gold")?), (Some(30), Some(70)));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

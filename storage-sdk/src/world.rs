@@ -15,13 +15,11 @@ use crate::{
 /// The same logic type and id in another world name another owner.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_storage(async |storage| {
 /// let (eu, us) = (storage.world("mygame", "eu-1")?, storage.world("mygame", "us-1")?);
 /// eu.bytes().owner("player", 42_u64)?.update([("name", "Ann")]).await?;
 /// assert!(!us.bytes().owner("player", 42_u64)?.exists().await?);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct World {

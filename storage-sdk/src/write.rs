@@ -20,10 +20,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 /// its deadline. The write is applied at most once.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// use std::time::Duration;
 /// use storage_sdk::{Durability, Kind, Outcome, Safety};
 ///
@@ -38,7 +35,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 ///
 /// let late = ann.update([("gold", "50")]).if_version(seen.version()).await.unwrap_err();
 /// assert_eq!((late.kind(), late.outcome()), (Kind::Conflict, Outcome::NotApplied));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Limits
@@ -172,15 +169,13 @@ impl<T> Write<T> {
     /// the id is forgotten. Its retry may apply the write a second time, on top of the landed row.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # storage_doc::with_storage(async |storage| {
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let id = storage.next_id();
     /// let first = ann.incr("gold", 5).id(id).await?;
     /// let again = ann.incr("gold", 5).id(id).await?; // as if the first answer had been lost
     /// assert_eq!((again.value(), again == first), (5, true));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn id(mut self, id: OpId) -> Self {
         self.id = Some(id);

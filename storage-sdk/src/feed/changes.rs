@@ -60,17 +60,16 @@ impl Changes {
     /// in the others. Default: all partitions.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # storage_doc::with_storage(async |storage| {
     /// use storage_sdk::Durability;
     /// use storage_sdk::feed::Cursor;
     ///
-    /// let storage = storage_sdk::Storage::in_memory().await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
     /// let landed = Durability::Landed { timeout: std::time::Duration::from_secs(10) };
     /// ann.update([("level", "7")]).note("up").durability(landed).await?;
     /// let mut changes = storage.changes(Cursor::default()).of([ann.partition()]);
     /// assert_eq!(changes.next().await?.len(), 1);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn of(mut self, partitions: impl IntoIterator<Item = Partition>) -> Self {

@@ -110,11 +110,9 @@ impl Content for Fields {
 /// for its guarantees.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_bytes(async |bytes| {
 /// use storage_sdk::{Kind, SessionOptions};
-/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let room = bytes.owner("room", 7_u64)?;
 /// let session = room.session(SessionOptions::default()).await?;
 /// session.set("topic", "raid at nine")?;
 /// session.save().await?;
@@ -124,7 +122,7 @@ impl Content for Fields {
 /// session.remove("topic")?;
 /// session.end().await?;
 /// assert_eq!(room.get(["topic"]).await?.get("topic"), None);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ByteSession {
     handle: Handle,

@@ -45,24 +45,17 @@ impl Default for EntityOptions {
 /// once.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # use serde::{Deserialize, Serialize};
-/// # use storage_sdk::SaveObject;
-/// # #[derive(Debug, Clone, Serialize, Deserialize, SaveObject)]
-/// # #[save_object(logic_type = "hero")]
-/// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
 /// use std::time::Duration;
 /// use storage_sdk::EntityOptions;
-/// let heroes = storage.world("mygame", "eu-1")?.entities::<Hero>(EntityOptions::default());
+/// let heroes = world.entities::<Hero>(EntityOptions::default());
 /// let hero = heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
 /// let again = heroes.get(42_u64).await?.expect("it is there"); // the same session
 /// assert_eq!(again.get().level, 2);
 /// let closed = heroes.close(Duration::from_secs(5)).await;
 /// assert_eq!((closed.ended, closed.unsaved.len()), (1, 0));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct Entities<T: SaveObject + Send + Sync + 'static> {
     shared: Arc<Shared<T>>,

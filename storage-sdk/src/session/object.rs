@@ -26,9 +26,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 /// session saves it from time to time.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_world(async |world| {
 /// use serde::{Deserialize, Serialize};
 /// use storage_sdk::{Kind, OnConflict, SaveObject, SessionOptions};
 ///
@@ -40,7 +38,6 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 ///     level: u32,
 /// }
 ///
-/// let world = storage.world("mygame", "eu-1")?;
 /// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() });
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
@@ -53,7 +50,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 /// hero.edit(|hero| hero.level += 1)?;
 /// hero.end().await?; // the last save and the end are one step
 /// assert_eq!(heroes.start(42_u64).await?.expect("it was saved").get().level, 3);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct Sessions<T> {
     bytes: ByteStorage,
