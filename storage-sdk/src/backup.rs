@@ -9,6 +9,15 @@ use tokio::time::{Instant, timeout_at};
 use crate::{Error, Kind, Result, Storage};
 
 /// A copy that was made.
+///
+/// ```
+/// # storage_doc::in_folder(async || {
+/// use std::time::Duration;
+/// let storage = storage_sdk::Storage::embedded("game.db").await?;
+/// let backup = storage.backup("monday.db", Duration::from_secs(60)).await?;
+/// assert_eq!(backup.errors, 0); // else the copy lacks changes that the database rejected
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Backup {

@@ -64,12 +64,38 @@ impl StorageBuilder {
     }
 
     /// The clock of the memory engine. Default: the clock of the machine.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use storage_sdk::{ManualClock, Settings, Storage, Timestamp};
+    ///
+    /// let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000)));
+    /// let storage = Storage::builder(Settings::in_memory()).clock(clock.clone()).open().await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let before = ann.incr("gold", 5).await?.version();
+    /// clock.advance(Duration::from_secs(3_600)); // versions follow the clock
+    /// assert!(ann.incr("gold", 5).await?.version() > before);
+    /// # Ok(()) });
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
     /// The source of operation ids. Default: random ids.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::sync::Arc;
+    /// use storage_sdk::{SeededIds, Settings, Storage};
+    ///
+    /// let replay = || Storage::builder(Settings::in_memory()).ids(Arc::new(SeededIds::new(7))).open();
+    /// let (one, other) = (replay().await?, replay().await?);
+    /// assert_eq!(one.next_id(), other.next_id());
+    /// # Ok(()) });
+    /// ```
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
@@ -92,6 +118,17 @@ impl StorageBuilder {
 
     /// Whether this process lands, too. Default: only in embedded mode, because no other process
     /// can reach its hot tier.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// // A test that looks at a backlog: nothing lands by itself.
+    /// let storage = Storage::builder(Settings::in_memory()).landing(false).open().await?;
+    /// storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+    /// assert_eq!(storage.stats().await?.marks, 1);
+    /// # Ok(()) });
+    /// ```
     pub fn landing(mut self, lands: bool) -> Self {
         self.lands = Some(lands);
         self
@@ -155,6 +192,22 @@ impl StorageBuilder {
     ///
     /// A read-only login to the database is enough, and so is a replica of the database. The hot
     /// tier may also forbid writes. The SDK then compares its hashes with their rows.
+    ///
+    /// ```
+    /// # storage_doc::in_folder(async || {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// let game = Storage::embedded("game.db").await?;
+    /// game.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+    /// game.close(Duration::from_secs(10)).await;
+    ///
+    /// let support = Storage::builder(Settings::embedded("game.db")).read_only().open().await?;
+    /// let ann = support.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// assert_eq!(ann.get(["gold"]).await?.int("gold")?, Some(5));
+    /// assert!(ann.incr("gold", 5).await.is_err());
+    /// # Ok(()) });
+    /// ```
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
@@ -165,6 +218,17 @@ impl StorageBuilder {
     ///
     /// The writes of the other program fail as `Unpaired` from then on, and its unlanded changes are
     /// lost.
+    ///
+    /// ```
+    /// # storage_doc::in_folder(async || {
+    /// use storage_sdk::{Kind, Settings, Storage};
+    ///
+    /// let hangs = Storage::embedded("game.db").await?;
+    /// let refused = Storage::embedded("game.db").await.unwrap_err();
+    /// assert_eq!(refused.kind(), Kind::Denied);
+    /// let storage = Storage::builder(Settings::embedded("game.db")).take_over().open().await?;
+    /// # Ok(()) });
+    /// ```
     pub fn take_over(mut self) -> Self {
         self.takes_over = true;
         self
@@ -172,6 +236,18 @@ impl StorageBuilder {
 
     /// The durability of the writes of a logic type, unless a write sets its own. It replaces the
     /// durability of the settings.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety, Settings, Storage};
+    ///
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let storage = Storage::builder(Settings::in_memory()).durability("purse", landed).open().await?;
+    /// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
+    /// assert_eq!(purse.incr("gems", 500).await?.ack().durability(), Safety::Landed);
+    /// # Ok(()) });
+    /// ```
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
         self.settings
             .durability
@@ -181,6 +257,17 @@ impl StorageBuilder {
     }
 
     /// Opens the storage. See [`Storage::open`].
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use storage_sdk::{Kind, Settings, Storage};
+    ///
+    /// let mut settings = Settings::in_memory();
+    /// settings.limits.fields_max = 0; // no call could name a field
+    /// let error = Storage::builder(settings).open().await.unwrap_err();
+    /// assert_eq!(error.kind(), Kind::Invalid);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Storage::open`].

@@ -89,6 +89,15 @@ impl Record {
 
     /// The owner's version at the time of the read, for
     /// [`Write::if_version`](crate::Write::if_version).
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("gold", "100")]).await?;
+    /// let seen = ann.get(["gold"]).await?;
+    /// let half = seen.int("gold")?.unwrap_or_default() / 2;
+    /// ann.update([("gold", half)]).if_version(seen.version()).await?; // or somebody else was faster
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn version(&self) -> Version {
         self.version
