@@ -25,6 +25,9 @@
 //! changes, and landing workers write the marked rows to the database. A read of a cold owner loads
 //! it from the database. [`Storage`] is the entry point.
 //!
+//! In the examples `storage` is an open storage, `world` a world of it, and `bytes` the owners of that world. `ann` and `bo` are two
+//! of these owners. `heroes` are objects of a type `Hero` with the fields `id` and `level`.
+//!
 //! The book has a guide with examples for each part, and the guarantees and limits. It is the folder `book`
 //! of the repository, and `./scripts/book` builds it as HTML.
 //!
