@@ -181,7 +181,7 @@ impl Save {
     /// ```
     /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
     /// use std::time::Duration;
-    /// heroes.save(&Hero { id: 42, level: 7 }).deadline(Duration::from_millis(500)).await?;
+    /// heroes.save(&Hero { id: 42, level: 7 }).deadline(Duration::from_secs(2)).await?;
     /// # Ok(()) });
     /// ```
     pub fn deadline(self, deadline: Duration) -> Self {

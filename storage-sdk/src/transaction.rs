@@ -452,7 +452,7 @@ impl Transaction {
     /// # storage_doc::with_two(async |ann, bo| {
     /// use std::time::Duration;
     /// ann.update([("gold", 100)]).await?;
-    /// ann.pay(&bo, "gold", 30).deadline(Duration::from_secs(1)).await?; // both players wait for it
+    /// ann.pay(&bo, "gold", 30).deadline(Duration::from_secs(2)).await?; // both players wait for it
     /// # Ok(()) });
     /// ```
     pub fn deadline(mut self, deadline: Duration) -> Self {

@@ -189,7 +189,7 @@ impl<T> Write<T> {
     /// # storage_doc::with_player(async |ann| {
     /// use std::time::Duration;
     /// use storage_sdk::Kind;
-    /// ann.update([("x", 3)]).deadline(Duration::from_millis(100)).await?; // stale afterwards anyway
+    /// ann.update([("x", 3)]).deadline(Duration::from_secs(2)).await?; // stale afterwards anyway
     /// let endless = ann.update([("x", 3)]).deadline(Duration::from_secs(3_600)).await;
     /// assert_eq!(endless.unwrap_err().kind(), Kind::Invalid);
     /// # Ok(()) });
