@@ -37,7 +37,7 @@ pub trait Feed: fmt::Debug + Send + Sync {
     ) -> Result<Notes, HotError>;
 
     /// Writes an event [`Resync`](storage_model::Content::Resync) for each lead whose note is not in
-    /// the stream. Then the hot tier remembers that leads were looked for in this epoch. Answers
+    /// the stream. Then the hot tier remembers that leads were looked for in this epoch. Returns
     /// how many events it wrote. A repeated call can write an event again. Fails under another
     /// epoch or incarnation, or without the lock.
     async fn resync(

@@ -50,7 +50,7 @@ pub struct Asked {
 /// The calls keep the rules of [`Hot`](crate::Hot).
 #[async_trait]
 pub trait Holders: fmt::Debug + Send + Sync {
-    /// Raises a holder's beat in partitions, if `raise` is given. Answers the beats of all holders.
+    /// Raises a holder's beat in partitions, if `raise` is given. Returns the beats of all holders.
     async fn beat(
         &self,
         partitions: &[Partition],
@@ -72,7 +72,7 @@ pub trait Holders: fmt::Debug + Send + Sync {
         holder: OpId,
     ) -> Result<Vec<(Owner, Fence)>, HotError>;
 
-    /// Declares a holder gone if its beat is still `beat` (S5). Its sessions then lapse. Answers
+    /// Declares a holder gone if its beat is still `beat` (S5). Its sessions then lapse. Returns
     /// how many lapsed. The beat is 0 until the holder raises it.
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError>;
 
@@ -80,7 +80,7 @@ pub trait Holders: fmt::Debug + Send + Sync {
     async fn lapsed(&self, partition: Partition) -> Result<Vec<(Owner, Fence)>, HotError>;
 
     /// Forgets these sessions if they are still lapsed. A holder that comes back has lost such a
-    /// session. Answers how many were forgotten.
+    /// session. Returns how many were forgotten.
     async fn forget_lapsed(
         &self,
         partition: Partition,
@@ -88,6 +88,6 @@ pub trait Holders: fmt::Debug + Send + Sync {
     ) -> Result<u32, HotError>;
 
     /// Ends the grace of an epoch. The caller must have seen this adoption for longer than a lease.
-    /// Answers whether it is still the last one.
+    /// Returns whether it is still the last one.
     async fn end_grace(&self, partition: Partition, adoption: Adoption) -> Result<bool, HotError>;
 }

@@ -366,13 +366,13 @@ pub trait Marks: fmt::Debug + Send + Sync {
     /// the lock.
     async fn settle(&self, settle: &Settle) -> Result<Settled, HotError>;
 
-    /// Moves entries to the error map, and counts attempts. Answers for each entry whether it is
+    /// Moves entries to the error map, and counts attempts. Returns for each entry whether it is
     /// there now. It is not if another worker landed or moved it, or if a scan brought it twice.
     /// The call fails as a whole under another epoch or incarnation, or without the lock.
     async fn reject(&self, reject: &Reject) -> Result<Vec<bool>, HotError>;
 
     /// Lets a rejected owner land in parts, without its rejected fields and apart from its partners:
-    /// its error marks count as rejected for ever, and are due at once. Answers whether it did. It
+    /// its error marks count as rejected for ever, and are due at once. Returns whether it did. It
     /// does nothing if the owner has no error marks of the database. Fails under another incarnation.
     async fn tear(&self, owner: &Owner) -> Result<bool, HotError>;
 }

@@ -279,7 +279,7 @@ pub trait Owners: fmt::Debug + Send + Sync {
     /// load that this could make stale is rejected.
     async fn observe(&self, owners: &[Owner]) -> Vec<Result<Observed, HotError>>;
 
-    /// Takes the right to load owners from the cold tier, for `ttl`. Answers which rights it got. A
+    /// Takes the right to load owners from the cold tier, for `ttl`. Returns which rights it got. A
     /// right only saves work of the cold tier. A load is proved by its fill, with or without the
     /// right.
     async fn lease(&self, owners: &[Owner], ttl: Duration) -> Vec<Result<bool, HotError>>;

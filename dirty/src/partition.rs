@@ -187,7 +187,7 @@ pub trait Partitions: fmt::Debug + Send + Sync {
     /// forgotten](crate::PartitionRecord::has_forgotten) landed data, if there was no record, or if
     /// every hash must be compared. The numbers of notes go on above those of both tiers. After any
     /// adoption, marks on probation must become live again.
-    /// Answers whether it adopted.
+    /// Returns whether it adopted.
     async fn adopt(&self, adopts: &[Adopt]) -> Vec<Result<bool, HotError>>;
 
     /// Raises `landed`, after a fence found that a commit was not settled. Never lowers it. Fails
@@ -202,7 +202,7 @@ pub trait Partitions: fmt::Debug + Send + Sync {
     /// Sizes, ages and lock holders, without reading marks.
     async fn peek(&self, partitions: &[Partition]) -> Vec<Result<PartitionPeek, HotError>>;
 
-    /// Takes locks that nobody else holds. Answers which locks it has now. A repeat under the same
+    /// Takes locks that nobody else holds. Returns which locks it has now. A repeat under the same
     /// token gets the same answer, so a lost answer does not lock its own worker out. Works at the
     /// memory limit, as all calls of a worker do.
     async fn lock(
@@ -212,7 +212,7 @@ pub trait Partitions: fmt::Debug + Send + Sync {
         ttl: Duration,
     ) -> Vec<Result<bool, HotError>>;
 
-    /// Prolongs locks that are still held. Answers which are.
+    /// Prolongs locks that are still held. Returns which are.
     async fn renew(
         &self,
         partitions: &[Partition],

@@ -24,12 +24,12 @@ pub trait Probations: fmt::Debug + Send + Sync {
     /// the lock.
     async fn probation(&self, partition: Partition, lock: &Lock) -> Result<Probation, HotError>;
 
-    /// Ends the probation of expiring marks. Answers how many went. An owner that no map names any
+    /// Ends the probation of expiring marks. Returns how many went. An owner that no map names any
     /// more gets the time to live of landed data, or is evicted if that was requested. Marks of
     /// another window stay. Fails under another epoch or incarnation, or without the lock.
     async fn expire(&self, expire: &Expire) -> Result<u32, HotError>;
 
-    /// Makes marks on probation live again, after a change of the epoch. Answers how many. If the
+    /// Makes marks on probation live again, after a change of the epoch. Returns how many. If the
     /// dirty map has a mark of the same name, the two become one, with the fields of both and the
     /// greater version.
     ///

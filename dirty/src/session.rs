@@ -154,11 +154,11 @@ pub trait Sessions: fmt::Debug + Send + Sync {
     /// Claims a session after a change of the epoch (S8).
     async fn claim_session(&self, claim: &ClaimSession) -> Result<Claimed, HotError>;
 
-    /// Ends a session without a save. Answers whether the session held the owner. Before the grace
+    /// Ends a session without a save. Returns whether the session held the owner. Before the grace
     /// of the epoch has ended, it ends no session (S8).
     async fn close_session(&self, owner: &Owner, fence: Fence) -> Result<bool, HotError>;
 
-    /// Asks the holder of a session for its owner. `by` is a name for people. Answers whether that
+    /// Asks the holder of a session for its owner. `by` is a name for people. Returns whether that
     /// session still holds the owner. The request is there until another one takes its place, or the
     /// session ends. Who still waits repeats it under another id, so that the holder can tell it from
     /// that of a process that is gone.

@@ -24,7 +24,7 @@ pub trait Tier: fmt::Debug + Send + Sync {
     async fn pairing(&self) -> Result<HotPairing, HotError>;
 
     /// Records the database that the hot tier belongs to, if its server and its token are still
-    /// those seen. Answers whether it did. Works at the memory limit.
+    /// those seen. Returns whether it did. Works at the memory limit.
     async fn pair(&self, seen: &HotPairing, paired: &HotPaired) -> Result<bool, HotError>;
 
     /// Whether unlanded data is safe in the hot tier. Fails if the hot tier can drop unlanded data
@@ -35,7 +35,7 @@ pub trait Tier: fmt::Debug + Send + Sync {
     /// evicts landed data is full ([`MemoryUse::is_full`]).
     async fn memory(&self) -> Result<Vec<MemoryUse>, HotError>;
 
-    /// Announces a worker for `ttl`. Answers the names of all announced workers, sorted.
+    /// Announces a worker for `ttl`. Returns the names of all announced workers, sorted.
     async fn announce(&self, worker: &str, ttl: Duration) -> Result<Vec<String>, HotError>;
 
     /// Withdraws an announcement.

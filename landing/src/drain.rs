@@ -165,7 +165,7 @@ impl Found {
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Waits until all marks and notes from before the call have landed or were rejected, or until `deadline`.
-/// Any workers may land them. After each look `progress` gets the backlog. Answers the partitions
+/// Any workers may land them. After each look `progress` gets the backlog. Returns the partitions
 /// that still hold marks. Error marks count, marks on probation do not.
 ///
 /// # Errors

@@ -94,7 +94,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Makes all marks on probation of a partition live again, in calls of a bounded size. Answers
+    /// Makes all marks on probation of a partition live again, in calls of a bounded size. Returns
     /// whether all of them are.
     pub(crate) async fn requeue(&self, partition: Partition) -> Result<bool, TierError> {
         let Some(_busy) = self.claims.begin(partition) else {

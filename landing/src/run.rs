@@ -189,6 +189,212 @@ impl LandingWorker {
         }
     }
 
+<<<<<<< HEAD
+=======
+    /// Renews announcement, share and locks at its own interval, however long a batch takes.
+    async fn keep(&self, mut ended: watch::Receiver<bool>) {
+        let Worker {
+            tiers,
+            settings,
+            claims,
+            metrics,
+            ..
+        } = &*self.worker;
+        let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
+        let mut rescue_from = Instant::now();
+        let mut permit = self.worker.permit.watch();
+        tokio::select! {
+            biased;
+            _ = ended.wait_for(|ended| *ended) => return,
+            _ = permit.wait_for(Option::is_some) => {}
+        }
+        while !*ended.borrow_and_update() {
+            let may_claim = *permit.borrow_and_update() != Some(false);
+            let round = caught(&metrics.panics, async {
+                let hot = tiers.hot();
+                if may_claim {
+                    Ok(claims.keep(hot, settings).await?)
+                } else {
+                    Ok(claims.stand_back(hot).await?)
+                }
+            });
+            let round = timeout(settings.lock_ttl, round).await;
+            match round {
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "locks could not be renewed");
+                    if Instant::now() >= rescue_from && rescue::hot_tier_takes_no_writes(&error) {
+                        let whole = tokio::select! {
+                            whole = self.rescue() => whole,
+                            _ = ended.wait_for(|ended| *ended) => break,
+                        };
+                        rescue_from = Instant::now()
+                            + settings.lock_ttl * if whole { WHOLE_RESCUE_TTLS } else { 1 };
+                    }
+                }
+                Ok(Ok(())) => rescue_from = Instant::now(),
+                Err(_) => {}
+            }
+            wait(rhythm.min(settings.interval), &mut ended).await;
+        }
+    }
+
+    /// Watches whether the worker has the hooks that the database needs.
+    async fn watch_hooks(&self, mut ended: watch::Receiver<bool>) {
+        let mut told = 0;
+        let panics = &self.worker.metrics.panics;
+        while !*ended.borrow_and_update() {
+            let look = caught(panics, async { Ok(self.look_at_hooks(told).await) });
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                // A panic is logged and counted. The next look comes as usual.
+                known = look => told = known.unwrap_or(told),
+            }
+            wait(LOOK_EVERY, &mut ended).await;
+        }
+    }
+
+    /// Looks at the hooks, and tells the hot tier if their definitions have changed. Returns the
+    /// number of definitions that it was told of.
+    ///
+    /// A change moves how far landings reach. A partition that never lands again would not hear of
+    /// that, and would look rewound after a restart of Redis.
+    async fn look_at_hooks(&self, told: u64) -> u64 {
+        let Worker {
+            tiers,
+            permit,
+            claims,
+            ..
+        } = &*self.worker;
+        let Some(definitions) = permit.look(tiers).await else {
+            return told;
+        };
+        let held = claims.held();
+        if definitions == told || held.is_empty() {
+            return told;
+        }
+        match tiers.prepare(&held).await {
+            Ok(()) => definitions,
+            Err(error) => {
+                tracing::debug!(%error, "the hot tier could not be told of changed hooks");
+                told
+            }
+        }
+    }
+
+    /// Watches the session holders in the worker's partitions. So a silent holder loses its owners
+    /// even if no game server runs.
+    async fn watch_holders(&self, mut ended: watch::Receiver<bool>) {
+        let Worker {
+            tiers,
+            lease,
+            claims,
+            metrics,
+            ..
+        } = &*self.worker;
+        let (mut leases, mut lapsed) = (Leases::new(*lease), Lapsed::default());
+        while !*ended.borrow_and_update() {
+            let held = claims.held();
+            let round = caught(&metrics.panics, async {
+                let hot = tiers.hot();
+                // A failure in one partition does not stop the others.
+                for (partition, beats) in held.iter().zip(hot.holders.beat(&held, None).await) {
+                    let said = async {
+                        leases
+                            .see(*partition, &beats?, Instant::now())
+                            .say(hot.holders.as_ref(), *partition, None)
+                            .await?;
+                        lapsed
+                            .forget_old(hot.holders.as_ref(), *partition, Instant::now())
+                            .await
+                    };
+                    if let Err(error) = said.await {
+                        tracing::debug!(%error, partition = partition.0, "session holders could not be watched");
+                    }
+                }
+                Ok(())
+            });
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                watched = round => {
+                    if let Err(error) = watched {
+                        tracing::warn!(%error, "session holders could not be watched");
+                    }
+                }
+            }
+            wait(*lease / 4, &mut ended).await;
+        }
+    }
+
+    /// Compares the tiers all the time. That tells the database that the hot tier is used, however long
+    /// a pass or a pause takes (R14).
+    async fn watch_tiers(&self, mut ended: watch::Receiver<bool>) {
+        let Worker { tiers, metrics, .. } = &*self.worker;
+        loop {
+            wait(COMPARE_EVERY, &mut ended).await;
+            tokio::select! {
+                biased;
+                _ = ended.wait_for(|ended| *ended) => return,
+                compared = caught(&metrics.panics, tiers.compare_tiers()) => {
+                    if let Err(error) = compared {
+                        tracing::debug!(%error, "the tiers could not be compared");
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lands all waiting marks from a hot tier that takes no writes. Returns whether no partition
+    /// was skipped. Rows that the database rejects stay rejected.
+    async fn rescue(&self) -> bool {
+        let Worker { tiers, metrics, .. } = &*self.worker;
+        match caught(&metrics.panics, rescue::rescue(tiers)).await {
+            Ok(
+                rescued @ Rescued {
+                    rows,
+                    refused,
+                    skipped,
+                },
+            ) => {
+                metrics.rescued(rescued);
+                tracing::warn!(
+                    rows,
+                    refused,
+                    skipped,
+                    "the hot tier takes no writes: waiting data has landed, and its marks stay"
+                );
+                skipped == 0
+            }
+            Err(error) => {
+                tracing::warn!(%error, "the hot tier takes no writes, and waiting data could not be landed");
+                false
+            }
+        }
+    }
+
+    /// Gives the sinks their events, each in a task of its own.
+    async fn serve_sinks(&self, stopped: &watch::Receiver<bool>) {
+        // A dropped set ends its tasks.
+        let mut tasks = JoinSet::new();
+        for relay in &self.relays {
+            let (relay, worker) = (Arc::clone(relay), Arc::clone(&self.worker));
+            let stopped = stopped.clone();
+            tasks.spawn(async move { relay.run(&worker, stopped).await });
+        }
+        while tasks.join_next().await.is_some() {}
+    }
+
+    /// Deletes rows that were purged long ago, page by page.
+    async fn sweep(&self, mut stopped: watch::Receiver<bool>) {
+        let mut after = None;
+        while !*stopped.borrow_and_update() {
+            let pause = self.worker.sweep(&mut after).await;
+            wait(pause, &mut stopped).await;
+        }
+    }
+
+>>>>>>> 7f0cccc628c1d8349b9b1fb926b130e4f3e2d43e
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let settings = &self.worker.settings;
         let mut backoff = Backoff::new(

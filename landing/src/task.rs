@@ -139,7 +139,7 @@ impl Worker {
     }
 
     /// Reads marks until there are enough for a batch, first from the open partitions and then from
-    /// the queue. Answers the marks and their partitions. The flag of each partition tells whether
+    /// the queue. Returns the marks and their partitions. The flag of each partition tells whether
     /// more marks wait there.
     async fn gather<'a>(
         &'a self,

@@ -217,7 +217,7 @@ fn beside(part: &Part, marks: Vec<(SnapshotId, Entry)>) -> Part {
     }
 }
 
-/// Commits all rows once. Answers the rejected ones.
+/// Commits all rows once. Returns the rejected ones.
 async fn attempt(tiers: &Tiers, ready: &[Ready<'_>]) -> Result<Faults, LandError> {
     let (mut rows, mut fences, mut faults) = (Vec::new(), Vec::new(), Faults::new());
     let (mut units, mut noted) = (Units::default(), Noted::default());

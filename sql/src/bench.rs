@@ -16,7 +16,7 @@ pub fn ordered(rows: &[Row]) -> Vec<&Row> {
     split::ordered(rows)
 }
 
-/// Cuts ordered rows into upserts and lists the arguments of each. Answers the number of arguments.
+/// Cuts ordered rows into upserts and lists the arguments of each. Returns the number of arguments.
 #[must_use]
 pub fn upserts(rows: &[&Row]) -> usize {
     upsert::upserts(rows, BYTES_MAX)
@@ -36,7 +36,7 @@ impl Default for MySqlTexts {
 }
 
 impl MySqlTexts {
-    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Answers the
+    /// As [`upserts`], with each upsert's arguments bound as MySQL's driver sends them. Returns the
     /// number of bound arguments.
     #[must_use]
     pub fn bound(&self, rows: &[&Row]) -> usize {

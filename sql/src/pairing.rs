@@ -104,7 +104,7 @@ fn known<T>(name: &str, value: &str, parse: impl Fn(&str) -> Option<T>) -> Resul
     parse(value).ok_or_else(foreign)
 }
 
-/// Makes a hot tier the current one, if the seen one is still current. Answers whether it did. From
+/// Makes a hot tier the current one, if the seen one is still current. Returns whether it did. From
 /// then on no landing of the earlier hot tier commits.
 pub(crate) async fn pair<S: Session>(
     exec: &mut Exec<S>,

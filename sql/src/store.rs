@@ -179,7 +179,7 @@ pub trait DatabaseStore: fmt::Debug + Send + Sync {
     /// The hot tier that the database belongs to. Only reads, and needs no tables.
     async fn pairing(&self) -> Result<ColdPairing, ColdError>;
 
-    /// Makes a hot tier the current one, and answers whether it did. Identity, partition count and
+    /// Makes a hot tier the current one, and returns whether it did. Identity, partition count and
     /// layout must be those of `pair` or not stored yet, and the seen hot tier must still be the
     /// current one. Creates missing tables.
     ///
@@ -244,7 +244,7 @@ pub trait EventStore: fmt::Debug + Send + Sync {
     async fn leads(&self, partition: Partition, before: Epoch) -> Result<Vec<Lead>, ColdError>;
 
     /// Drops up to `limit` of the oldest events of a partition that landed longer ago than this, by
-    /// the database's clock. Answers how many.
+    /// the database's clock. Returns how many.
     async fn drop_events(
         &self,
         partition: Partition,

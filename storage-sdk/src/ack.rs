@@ -7,16 +7,13 @@ use crate::Safety;
 /// The acknowledgement of a write.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// let ack = ann.update([("name", "Ann"), ("gold", "10")]).await?;
 /// assert_eq!((ack.changed(), ack.version()), (2, ann.version().await?));
 ///
 /// let nothing = ann.remove(["guild"]).await?; // which is not there
 /// assert_eq!((nothing.changed(), nothing.version()), (0, ack.version()));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ack {
@@ -55,13 +52,10 @@ impl Ack {
 /// The acknowledgement of increments, with the new values.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// let now = ann.incr_many([("gold", 10), ("gems", -1)]).await?;
 /// assert_eq!((now.get("gold"), now.get("gems"), now.get("name")), (Some(10), Some(-1), None));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counters {

@@ -9,6 +9,15 @@ use tokio::time::{Instant, timeout_at};
 use crate::{Error, Kind, Result, Storage};
 
 /// A copy that was made.
+///
+/// ```
+/// # storage_doc::in_folder(async || {
+/// use std::time::Duration;
+/// let storage = storage_sdk::Storage::embedded("game.db").await?;
+/// let backup = storage.backup("monday.db", Duration::from_secs(60)).await?;
+/// assert_eq!(backup.errors, 0); // else the copy lacks changes that the database rejected
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Backup {
@@ -29,9 +38,7 @@ impl Storage {
     /// (`-wal`) grows meanwhile.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # std::env::set_current_dir(folder.path())?;
+    /// # storage_doc::in_folder(async || {
     /// use std::time::Duration;
     ///
     /// use storage_sdk::Storage;
@@ -44,7 +51,7 @@ impl Storage {
     /// let copy = Storage::embedded("monday.db").await?;
     /// let ann = copy.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// assert_eq!(ann.get(["gold"]).await?["gold"].as_deref(), Some(&b"5"[..]));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

@@ -17,21 +17,20 @@ use crate::{Error, Kind, Result};
 /// A storage that is not open yet, with its settings and with parts that tests replace.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
+/// # storage_doc::in_folder(async || {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
 /// use storage_sdk::{Durability, Safety, SeededIds, Settings, Storage};
 ///
-/// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+/// let storage = Storage::builder(Settings::embedded("game.db"))
 ///     .ids(Arc::new(SeededIds::new(7)))
 ///     .durability("purse", Durability::Landed { timeout: Duration::from_secs(10) })
 ///     .open()
 ///     .await?;
 /// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
 /// assert_eq!(purse.incr("gold", 5).await?.ack().durability(), Safety::Landed);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 #[must_use = "a builder does nothing until it is opened"]
@@ -65,12 +64,38 @@ impl StorageBuilder {
     }
 
     /// The clock of the memory engine. Default: the clock of the machine.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::sync::Arc;
+    /// use std::time::Duration;
+    /// use storage_sdk::{ManualClock, Settings, Storage, Timestamp};
+    ///
+    /// let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000)));
+    /// let storage = Storage::builder(Settings::in_memory()).clock(clock.clone()).open().await?;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let before = ann.incr("gold", 5).await?.version();
+    /// clock.advance(Duration::from_secs(3_600)); // versions follow the clock
+    /// assert!(ann.incr("gold", 5).await?.version() > before);
+    /// # Ok(()) });
+    /// ```
     pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
         self.clock = clock;
         self
     }
 
     /// The source of operation ids. Default: random ids.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::sync::Arc;
+    /// use storage_sdk::{SeededIds, Settings, Storage};
+    ///
+    /// let replay = || Storage::builder(Settings::in_memory()).ids(Arc::new(SeededIds::new(7))).open();
+    /// let (one, other) = (replay().await?, replay().await?);
+    /// assert_eq!(one.next_id(), other.next_id());
+    /// # Ok(()) });
+    /// ```
     pub fn ids(mut self, ids: Arc<dyn Ids>) -> Self {
         self.ids = ids;
         self
@@ -93,6 +118,17 @@ impl StorageBuilder {
 
     /// Whether this process lands, too. Default: only in embedded mode, because no other process
     /// can reach its hot tier.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// // A test that looks at a backlog: nothing lands by itself.
+    /// let storage = Storage::builder(Settings::in_memory()).landing(false).open().await?;
+    /// storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+    /// assert_eq!(storage.stats().await?.marks, 1);
+    /// # Ok(()) });
+    /// ```
     pub fn landing(mut self, lands: bool) -> Self {
         self.lands = Some(lands);
         self
@@ -106,9 +142,14 @@ impl StorageBuilder {
     /// event that is kept.
     ///
     /// ```
+<<<<<<< HEAD
     /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
     /// # let folder = tempfile::tempdir()?;
     /// use storage_sdk::feed::{Event, Partition, Sink, SinkError, async_trait};
+=======
+    /// # storage_doc::in_folder(async || {
+    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError};
+>>>>>>> 7f0cccc628c1d8349b9b1fb926b130e4f3e2d43e
     /// use storage_sdk::{Settings, Storage};
     ///
     /// #[derive(Debug)]
@@ -126,14 +167,14 @@ impl StorageBuilder {
     /// }
     ///
     /// let (sender, mut received) = tokio::sync::mpsc::unbounded_channel();
-    /// let storage = Storage::builder(Settings::embedded(folder.path().join("game.db")))
+    /// let storage = Storage::builder(Settings::embedded("game.db"))
     ///     .sink("others", Sender(sender))
     ///     .open()
     ///     .await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let place = ann.incr("gold", 5).note("won a duel").await?.ack().position();
     /// assert_eq!(received.recv().await.map(|event| event.position), place);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn sink(mut self, name: &str, sink: impl Sink + 'static) -> Self {
         self.sinks.push((name.to_owned(), Arc::new(sink)));
@@ -157,6 +198,22 @@ impl StorageBuilder {
     ///
     /// A read-only login to the database is enough, and so is a replica of the database. The hot
     /// tier may also forbid writes. The SDK then compares its hashes with their rows.
+    ///
+    /// ```
+    /// # storage_doc::in_folder(async || {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// let game = Storage::embedded("game.db").await?;
+    /// game.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+    /// game.close(Duration::from_secs(10)).await;
+    ///
+    /// let support = Storage::builder(Settings::embedded("game.db")).read_only().open().await?;
+    /// let ann = support.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// assert_eq!(ann.get(["gold"]).await?.int("gold")?, Some(5));
+    /// assert!(ann.incr("gold", 5).await.is_err());
+    /// # Ok(()) });
+    /// ```
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
@@ -167,6 +224,17 @@ impl StorageBuilder {
     ///
     /// The writes of the other program fail as `Unpaired` from then on, and its unlanded changes are
     /// lost.
+    ///
+    /// ```
+    /// # storage_doc::in_folder(async || {
+    /// use storage_sdk::{Kind, Settings, Storage};
+    ///
+    /// let hangs = Storage::embedded("game.db").await?;
+    /// let refused = Storage::embedded("game.db").await.unwrap_err();
+    /// assert_eq!(refused.kind(), Kind::Denied);
+    /// let storage = Storage::builder(Settings::embedded("game.db")).take_over().open().await?;
+    /// # Ok(()) });
+    /// ```
     pub fn take_over(mut self) -> Self {
         self.takes_over = true;
         self
@@ -174,6 +242,18 @@ impl StorageBuilder {
 
     /// The durability of the writes of a logic type, unless a write sets its own. It replaces the
     /// durability of the settings.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety, Settings, Storage};
+    ///
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let storage = Storage::builder(Settings::in_memory()).durability("purse", landed).open().await?;
+    /// let purse = storage.world("mygame", "eu-1")?.bytes().owner("purse", 42_u64)?;
+    /// assert_eq!(purse.incr("gems", 500).await?.ack().durability(), Safety::Landed);
+    /// # Ok(()) });
+    /// ```
     pub fn durability(mut self, logic_type: &str, durability: Durability) -> Self {
         self.settings
             .durability
@@ -183,6 +263,17 @@ impl StorageBuilder {
     }
 
     /// Opens the storage. See [`Storage::open`].
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use storage_sdk::{Kind, Settings, Storage};
+    ///
+    /// let mut settings = Settings::in_memory();
+    /// settings.limits.fields_max = 0; // no call could name a field
+    /// let error = Storage::builder(settings).open().await.unwrap_err();
+    /// assert_eq!(error.kind(), Kind::Invalid);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Storage::open`].

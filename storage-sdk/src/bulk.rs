@@ -22,17 +22,14 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 /// send a write that may need a retry by itself.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// use storage_sdk::Kind;
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// ann.update([("name", "Ann")]).await?;
 /// let results = bytes.bulk().incr(&ann, "name", 1).update(&bo, [("level", "7")]).await;
 /// assert_eq!(results[0].as_ref().unwrap_err().kind(), Kind::NotInteger); // a name is no counter
 /// assert_eq!(results[1].as_ref().map(|ack| ack.changed()), Ok(1));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Errors
@@ -93,6 +90,15 @@ impl Bulk {
     }
 
     /// Removes a field of an owner.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
+    /// bytes.bulk().update(&ann, [("guild", "red")]).update(&bo, [("guild", "red")]).await;
+    /// let left = bytes.bulk().remove(&ann, "guild").remove(&bo, "guild").await; // the guild is disbanded
+    /// assert!(left.iter().flatten().all(|ack| ack.changed() == 1));
+    /// # Ok(()) });
+    /// ```
     pub fn remove(self, owner: &ByteOwner, field: &str) -> Self {
         let changes = Field::new(field)
             .map(|field| vec![(field, Change::Remove)])
@@ -102,6 +108,15 @@ impl Bulk {
 
     /// Leaves a note of this body in the [feed](crate::feed) with the write that was added last, in
     /// the same step; see [`Write::note`](crate::Write::note). Without a write, there is no note.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
+    /// let acks = bytes.bulk().incr(&ann, "gold", 5).note("a prize").incr(&bo, "gold", 1).await;
+    /// let has_note: Vec<_> = acks.iter().flatten().map(|ack| ack.position().is_some()).collect();
+    /// assert_eq!(has_note, [true, false]);
+    /// # Ok(()) });
+    /// ```
     pub fn note(mut self, body: impl Into<Value>) -> Self {
         if let Some(last) = self.writes.last_mut() {
             last.note = Some(body.into().into_bytes());
@@ -111,6 +126,17 @@ impl Bulk {
 
     /// How safe each write must be before it is acknowledged. Default: as
     /// [`Write::durability`](crate::Write::durability).
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety};
+    /// let players = [bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?];
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let bulk = players.iter().fold(bytes.bulk(), |bulk, player| bulk.incr(player, "gems", 10));
+    /// assert!(bulk.durability(landed).await.iter().flatten().all(|ack| ack.durability() == Safety::Landed));
+    /// # Ok(()) });
+    /// ```
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self

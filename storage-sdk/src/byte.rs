@@ -21,15 +21,12 @@ use crate::{Ack, Counters, Error, Kind, OwnerId, Record, Result, Value, Write};
 /// of them at the same moment.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// let (ann, bo) = (bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?);
 /// bo.update([("level", "7")]).await?;
 /// let levels: Vec<_> = bytes.get_many([&ann, &bo], ["level"]).await.into_iter().collect::<Result<_, _>>()?;
 /// assert_eq!((levels[0].get("level"), levels[1].get("level")), (None, Some(&"7".into())));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteStorage {
@@ -43,10 +40,7 @@ pub struct ByteStorage {
 /// [`Write`](Write#limits) for the limits of both.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// let ann = bytes.owner("player", 42_u64)?;
 /// ann.update([("name", "Ann"), ("title", "Baroness")]).await?;
 /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
@@ -57,7 +51,7 @@ pub struct ByteStorage {
 /// assert_eq!(ann.get(["title"]).await?.get("title"), Some(&"Baroness".into()));
 ///
 /// assert_eq!((ann.delete_owner().await?, ann.exists().await?), (3, false));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ByteOwner {
@@ -95,6 +89,14 @@ impl ByteStorage {
     }
 
     /// Many writes of many owners, sent together.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let winners = [bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?];
+    /// let prizes = winners.iter().fold(bytes.bulk(), |bulk, player| bulk.incr(player, "gold", 50));
+    /// assert!(prizes.await.iter().all(|result| result.is_ok()));
+    /// # Ok(()) });
+    /// ```
     pub fn bulk(&self) -> Bulk {
         Bulk::new(&self.core)
     }
@@ -125,6 +127,16 @@ impl ByteStorage {
     /// Reads all fields of many owners. Returns one result for each owner, in their order. One
     /// round trip if all of them are hot.
     ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let party = [bytes.owner("player", 1_u64)?, bytes.owner("player", 2_u64)?];
+    /// party[0].update([("name", "Ann"), ("class", "bard")]).await?;
+    /// let members = bytes.get_all_many(&party).await;
+    /// assert_eq!(members[0].as_ref().map(|ann| ann.len()), Ok(2));
+    /// assert!(members[1].as_ref().is_ok_and(|bo| bo.is_empty())); // never written
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// Each result fails as [`ByteOwner::get_all`].
     ///
@@ -143,6 +155,17 @@ impl ByteStorage {
     /// An owner with more rows than `hot.load_rows_max` (4,096 by default) or more bytes than
     /// `hot.load_bytes_max` (8 MiB) is read but not kept.
     ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let ids = 1..=3_u64; // the players of the last hour
+    /// let players: Vec<_> = ids.map(|id| bytes.owner("player", id)).collect::<Result<_, _>>()?;
+    /// let first = players[0].update([("level", "7")]).await?;
+    /// let versions = bytes.prefetch(&players).await;
+    /// assert_eq!(versions[0], Ok(first.version()));
+    /// assert_eq!(versions[1], Ok(storage_sdk::Version::ZERO)); // never written
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// Each result fails as [`ByteOwner::get_all`].
     ///
@@ -160,6 +183,15 @@ impl ByteStorage {
     ///
     /// The list does not show one moment: concurrent writes and removals may or may not be in it.
     /// The call reads the marks of all unlanded owners, and keeps the names of this type's owners.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// bytes.owner("guild", "red")?.update([("level", "1")]).await?;
+    /// bytes.owner("player", 42_u64)?.update([("level", "1")]).await?;
+    /// let first = bytes.owners("guild").await?.next().await?.expect("there is a guild");
+    /// assert_eq!(first.iter().map(|owner| owner.id()).collect::<Vec<_>>(), ["red"]);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `Invalid`: the name is impossible. `Closed`: the storage was closed. Otherwise the hot tier
@@ -272,6 +304,16 @@ impl ByteOwner {
     /// condition and the owner is cold, its durability is [`Durability::Landed`], or the hot tier
     /// was replaced since the owner was last written.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// let ack = ann.update([("name", "Ann"), ("class", "bard")]).await?;
+    /// assert_eq!(ack.changed(), 2);
+    ///
+    /// let wrong = ann.update([("class", "thief"), ("", "no name")]).await.unwrap_err();
+    /// assert_eq!(wrong.kind(), storage_sdk::Kind::Invalid); // and the class is as before
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Write`].
     ///
@@ -290,6 +332,17 @@ impl ByteOwner {
     /// The integer is stored as decimal text, like an integer of [`ByteOwner::update`]. `-3` and
     /// `10` are integers, but `+3`, `010` and ` 10` are not. [`Record::int`] reads it.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use storage_sdk::Kind;
+    /// assert_eq!(ann.incr("gold", 10).await?.value(), 10); // a missing field counts as 0
+    /// assert_eq!(ann.incr("gold", -15).await?.value(), -5); // `Part::add_within` keeps a floor
+    ///
+    /// ann.update([("name", "Ann")]).await?;
+    /// assert_eq!(ann.incr("name", 1).await.unwrap_err().kind(), Kind::NotInteger);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Write`]. `NotInteger`: the field holds anything else. `Overflow`: the sum does not fit.
     ///
@@ -301,6 +354,15 @@ impl ByteOwner {
 
     /// Adds to the integers in several fields, in all of them or in none. See [`Counters`] for the
     /// new values.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// let potion = [("potions", -1), ("health", 30)];
+    /// ann.update([("potions", 2), ("health", 40)]).await?;
+    /// let now = ann.incr_many(potion).await?;
+    /// assert_eq!((now.get("potions"), now.get("health")), (Some(1), Some(70)));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Write`] and [`ByteOwner::incr`]. `Invalid`: a field is named twice.
@@ -317,6 +379,14 @@ impl ByteOwner {
     /// Removes fields. Their last values are kept until a purge, and [`ByteOwner::restore`] brings
     /// them back. A field that is not live stays as it is.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("guild", "red"), ("rank", "officer")]).await?;
+    /// assert_eq!(ann.remove(["guild", "rank", "title"]).await?.changed(), 2); // there was no title
+    /// assert!(!ann.exists().await?);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Write`].
     ///
@@ -329,6 +399,15 @@ impl ByteOwner {
     /// Brings removed fields back with their last values. A field that was not removed, or was
     /// purged, stays as it is.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("name", "Ann"), ("sword", "of dawn")]).await?;
+    /// ann.remove(["sword"]).await?; // sold by mistake
+    /// assert_eq!(ann.restore(["sword"]).await?.changed(), 1);
+    /// assert_eq!(ann.get(["sword"]).await?["sword"].as_deref(), Some(&b"of dawn"[..]));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Write`].
     ///
@@ -339,6 +418,22 @@ impl ByteOwner {
     }
 
     /// Deletes the last values of removed fields for ever. Any other field stays as it is.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use std::time::Duration;
+    /// use storage_sdk::Kind;
+    ///
+    /// ann.update([("e-mail", "ann@example.org")]).await?;
+    /// ann.remove(["e-mail"]).await?; // the database still has the last value
+    /// let mut purged = ann.purge(["e-mail"]).await;
+    /// while purged.as_ref().is_err_and(|error| error.kind() == Kind::NotLanded) {
+    ///     tokio::time::sleep(Duration::from_millis(50)).await;
+    ///     purged = ann.purge(["e-mail"]).await;
+    /// }
+    /// assert_eq!(purged?.changed(), 1);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Write`]. The purge fails as `NotLanded` in three cases:
@@ -355,6 +450,15 @@ impl ByteOwner {
 
     /// Reads fields of the owner, as they are at one moment. One round trip if the owner is hot. A
     /// cold owner is hot-loaded.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("name", "Ann"), ("level", "7"), ("biography", "long")]).await?;
+    /// let ann = ann.get(["name", "level"]).await?;
+    /// assert_eq!(ann["name"].as_deref(), Some(&b"Ann"[..]));
+    /// assert_eq!(ann.int("level")?, Some(7));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// - `Invalid`: a name is impossible, or the call names no field or too many.
@@ -374,6 +478,15 @@ impl ByteOwner {
 
     /// Reads all live fields of an owner of any size, as they are at one moment. If the owner has
     /// more rows than `hot.load_rows_max` (4,096 by default), each call asks the database.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("sword", 1), ("potions", 3)]).await?;
+    /// let bag = ann.get_all().await?;
+    /// let items: Vec<_> = bag.iter().map(|(item, _)| item.as_str()).collect();
+    /// assert_eq!(items, ["potions", "sword"]);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteOwner::get`].
@@ -401,6 +514,15 @@ impl ByteOwner {
 
     /// The owner's version, 0 if it was never written. Brings the owner into the hot tier.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// assert_eq!(ann.version().await?, storage_sdk::Version::ZERO); // never written
+    /// let seen = ann.update([("level", "7")]).await?.version();
+    /// ann.incr("level", 1).await?;
+    /// assert!(ann.version().await? > seen);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`ByteOwner::get`].
     ///
@@ -419,6 +541,16 @@ impl ByteOwner {
     ///
     /// All fields go at once, unless the owner has more fields than one call may name, or is cold and
     /// has more bytes than `hot.load_bytes_max`. Such an owner is removed part by part.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("name", "Ann"), ("level", "7")]).await?;
+    /// assert_eq!(ann.delete_owner().await?, 2);
+    /// assert!(!ann.exists().await?);
+    /// ann.restore(["name", "level"]).await?; // the player has changed her mind
+    /// assert_eq!(ann.get(["level"]).await?.int("level")?, Some(7));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteOwner::get`] and [`ByteOwner::remove`]. `Contended`: concurrent writes of the owner
@@ -465,6 +597,15 @@ impl ByteOwner {
     /// Waits until all changes of the owner are in the database. Returns the version up to which
     /// they are there, 0 if the hot tier holds nothing of the owner.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use std::time::Duration;
+    /// let bought = ann.incr("gems", 500).await?;
+    /// let flushed = ann.flush(Duration::from_secs(10)).await?;
+    /// assert!(flushed.version >= bought.version()); // the purchase is in the database
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// - `Rejected`: the database rejects a value.
     /// - `Timeout`: `within` has passed.
@@ -482,6 +623,19 @@ impl ByteOwner {
     /// Drops the cached data of the owner. If the owner has unlanded marks or marks on probation,
     /// the data goes with the last of these marks. Nothing is lost, and the next read loads the
     /// owner.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use storage_sdk::Evicted;
+    /// ann.update([("level", "7")]).await?;
+    /// ann.flush(std::time::Duration::from_secs(10)).await?;
+    /// match ann.evict().await? {
+    ///     Evicted::Gone => println!("the memory is free"),
+    ///     Evicted::WhenLanded => println!("it will be"), // a mark still names the owner
+    /// }
+    /// assert_eq!(ann.get(["level"]).await?.int("level")?, Some(7)); // from the database, if it is gone
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// The hot tier is away. `Closed`: the storage was closed.
@@ -509,15 +663,12 @@ impl ByteOwner {
     /// A logout: [`ByteOwner::flush`], then [`ByteOwner::evict`].
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # storage_doc::with_player(async |ann| {
     /// use std::time::Duration;
     /// ann.update([("level", "7")]).await?;
     /// ann.unload(Duration::from_secs(10)).await?; // in the database, and out of the hot tier now or soon
     /// assert_eq!(ann.get(["level"]).await?.get("level"), Some(&"7".into()));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors

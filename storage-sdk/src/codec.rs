@@ -76,6 +76,14 @@ pub use nesting::DEPTH_MAX;
 /// Equal values give equal bytes, if the value has an order of its own (a `HashMap` has none). The
 /// codec allocates one buffer, which grows with the object.
 ///
+/// ```
+/// use storage_sdk::codec;
+/// let stored = codec::encode(&("Ann", 7_u32), 1)?;
+/// assert_eq!(stored[..3], [0xc1, 0x53, 0x4f]); // the magic of the header
+/// assert_eq!(codec::decode::<(String, u32)>(&stored, 1)?, ("Ann".to_owned(), 7));
+/// # Ok::<(), codec::CodecError>(())
+/// ```
+///
 /// # Errors
 /// The type's `Serialize` fails, or the value nests deeper than [`DEPTH_MAX`].
 pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
@@ -105,6 +113,17 @@ pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<B
 ///
 /// It takes longer than [`encode`] by the time for one read.
 ///
+/// ```
+/// use serde::{Deserialize, Serialize};
+/// use storage_sdk::codec::{self, CodecError};
+///
+/// #[derive(Serialize, Deserialize)]
+/// struct Hero { #[serde(skip_serializing)] level: u32 }
+///
+/// let error = codec::encode_checked(&Hero { level: 7 }, 1).unwrap_err();
+/// assert!(matches!(error, CodecError::Unreadable { .. })); // nobody could read it without the level
+/// ```
+///
 /// # Errors
 /// As [`encode`]. [`CodecError::Unreadable`]: the type can't read its own bytes.
 pub fn encode_checked<T: Serialize + DeserializeOwned>(
@@ -133,6 +152,14 @@ pub(crate) fn encode_and_read<T: Serialize + DeserializeOwned>(
 /// Decodes an object that [`encode`] made with this schema version or an earlier one.
 ///
 /// Any bytes are safe to pass. Bytes that are not a whole, unaltered object give an error.
+///
+/// ```
+/// use storage_sdk::codec::{self, CodecError};
+/// let stored = codec::encode(&7_u32, 2)?;
+/// let old_program = codec::decode::<u32>(&stored, 1).unwrap_err();
+/// assert!(matches!(old_program, CodecError::SchemaTooNew { found: 2, newest: 1, .. }));
+/// # Ok::<(), CodecError>(())
+/// ```
 ///
 /// # Errors
 /// One [`CodecError`] for each cause. The checks run in this order: not an object, cut short, a

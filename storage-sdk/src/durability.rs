@@ -6,6 +6,17 @@ use storage_model::{Durability, Owner};
 use crate::{Error, Kind, Result};
 
 /// The safety of a write at the moment of its acknowledgement.
+///
+/// ```
+/// # storage_doc::with_player(async |ann| {
+/// use storage_sdk::Safety;
+/// let answer = match ann.incr("gems", 500).await?.ack().durability() {
+///     Safety::Landed => "your gems are in the database",
+///     _ => "your gems will be in the database soon",
+/// };
+/// assert_eq!(answer, "your gems will be in the database soon");
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Safety {

@@ -14,6 +14,21 @@ use crate::codec::CodecError;
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// The kind of a failure, by the possible reaction of a caller.
+///
+/// ```
+/// # storage_doc::with_player(async |ann| {
+/// use storage_sdk::Kind;
+/// let answer = match ann.transaction(|part| part.add_within("gold", -90, 0..)).await {
+///     Ok(_) => "sold",
+///     Err(error) => match error.kind() {
+///         Kind::OutOfBounds => "you have not enough gold",
+///         Kind::Overloaded | Kind::HotUnavailable | Kind::Timeout => "the shop is closed; come back later",
+///         _ => return Err(error.into()),
+///     },
+/// };
+/// assert_eq!(answer, "you have not enough gold");
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Kind {
@@ -344,12 +359,36 @@ impl Error {
     }
 
     /// Whether the write was applied. Always `NotApplied` for reads.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use storage_sdk::Outcome;
+    /// let told = match ann.incr("gold", -90).await {
+    ///     Ok(_) => "sold",
+    ///     Err(error) => match error.outcome() {
+    ///         Outcome::NotApplied => "nothing happened",
+    ///         Outcome::Applied => "sold, and not yet as safe as you wanted",
+    ///         Outcome::Unknown => "wait", // and retry under the same id
+    ///     },
+    /// };
+    /// assert_eq!(told, "sold");
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn outcome(&self) -> Outcome {
         self.outcome
     }
 
     /// Whether a retry makes sense.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use storage_sdk::Retry;
+    /// ann.update([("level", "7")]).if_absent().await?;
+    /// let error = ann.update([("level", "1")]).if_absent().await.unwrap_err();
+    /// assert_eq!(error.retry(), Retry::Reread); // the player is not new
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.retry

@@ -42,12 +42,11 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// The database of a storage, as a layer reads it. Cheap to clone.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # storage_doc::with_storage(async |storage| {
 /// use std::time::Duration;
 /// use storage_sdk::layer::{ColdTier, RowRange};
-/// use storage_sdk::{Durability, Field, Storage};
+/// use storage_sdk::{Durability, Field};
 ///
-/// let storage = Storage::in_memory().await?;
 /// let world = storage.world("mygame", "eu-1")?;
 /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
 /// for id in ["ann", "bo", "cy"] {
@@ -66,7 +65,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 /// };
 /// let rows = ColdTier::of(&storage).rows(&range).await?;
 /// assert_eq!(rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["cy", "bo"]);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone)]
 pub struct ColdTier(Source);
@@ -98,20 +97,18 @@ impl ColdTier {
     /// Connections and time limits have a thread of their own, as those of a storage.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let file = folder.path().join("game.db");
+    /// # storage_doc::in_folder(async || {
     /// use storage_sdk::layer::ColdTier;
     /// use storage_sdk::{Field, Settings, Storage};
     ///
-    /// let storage = Storage::embedded(&file).await?;
+    /// let storage = Storage::embedded("game.db").await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
     /// ann.update([("level", "7")]).await?;
     /// storage.close(std::time::Duration::from_secs(10)).await;
-    /// let cold = ColdTier::open(&Settings::embedded(&file)).await?;
+    /// let cold = ColdTier::open(&Settings::embedded("game.db")).await?;
     /// let rows = cold.fields(ann.owner(), &[Field::new("level")?]).await?;
     /// assert_eq!(rows[0].cell.value(), b"7");
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -196,6 +193,18 @@ impl ColdTier {
 
     /// Fields of an owner as they have landed, each as a row. Fields without a row are left out.
     ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::layer::ColdTier;
+    /// use storage_sdk::Field;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.update([("level", "7")]).await?;
+    /// ann.flush(std::time::Duration::from_secs(10)).await?;
+    /// let rows = ColdTier::of(&storage).fields(ann.owner(), &[Field::new("level")?, Field::new("guild")?]).await?;
+    /// assert_eq!((rows.len(), rows[0].cell.value()), (1, &b"7"[..])); // there is no guild
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`ColdTier::rows`].
     ///
@@ -208,6 +217,18 @@ impl ColdTier {
     }
 
     /// How far the feeds of these partitions reach, in their order.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// use storage_sdk::layer::ColdTier;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let ack = ann.incr("gold", 5).note("won a duel").await?;
+    /// storage.changes(Cursor::default()).next().await?; // the note has landed
+    /// let ends = ColdTier::of(&storage).ends(&[ann.partition()]).await?;
+    /// assert_eq!(Some(ends[0].last), ack.ack().position());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ColdTier::rows`].
@@ -222,6 +243,18 @@ impl ColdTier {
 
     /// Up to `limit` landed events of a partition behind a place, in their order. Events that were dropped
     /// for their age are left out: compare [`ColdTier::ends`].
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::{Cursor, Position};
+    /// use storage_sdk::layer::ColdTier;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let ack = ann.incr("gold", 5).note("won a duel").await?;
+    /// storage.changes(Cursor::default()).next().await?; // the note has landed
+    /// let events = ColdTier::of(&storage).events(ann.partition(), Position::ZERO, 100).await?;
+    /// assert_eq!(Some(events[0].position), ack.ack().position());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ColdTier::rows`].
@@ -241,6 +274,18 @@ impl ColdTier {
 
     /// Whether the feed has landed up to all places of a cursor.
     ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// use storage_sdk::layer::ColdTier;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("gold", 5).note("won a duel").await?;
+    /// let mut changes = storage.changes(Cursor::default());
+    /// changes.next().await?; // the note has landed
+    /// assert!(ColdTier::of(&storage).has_landed(changes.cursor()).await?);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`ColdTier::rows`].
     ///
@@ -256,6 +301,19 @@ impl ColdTier {
     }
 
     /// Waits until the feed has landed up to all places of a cursor.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use std::time::Duration;
+    /// use storage_sdk::feed::Cursor;
+    /// use storage_sdk::layer::ColdTier;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let ack = ann.incr("gold", 5).note("won a duel").await?;
+    /// let mut until = Cursor::default();
+    /// until.move_to(ann.partition(), ack.ack().position().expect("it has a note"));
+    /// ColdTier::of(&storage).until_landed(&until, Duration::from_secs(10)).await?; // now a list shows it
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `Timeout`: it has not within this time. Otherwise as [`ColdTier::rows`].
@@ -278,6 +336,15 @@ impl ColdTier {
     ///
     /// Afterwards no landing commits that knows only earlier definitions, and none at all by a program
     /// that lacks a needed hook. The name has 1 to 64 bytes.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::layer::ColdTier;
+    /// let cold = ColdTier::of(&storage);
+    /// cold.define("ranking", true).await?; // in the hook's own table, a definition has changed
+    /// cold.define("ranking", false).await?; // nothing needs the hook any more
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `Invalid`: the name is empty or too long, or the database was opened alone. Otherwise as [`ColdTier::rows`].

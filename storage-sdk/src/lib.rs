@@ -1,9 +1,7 @@
 //! Keeps the live state of players, guilds and rooms in Redis, and lands it in MySQL in batches.
 //!
 //! ```
-//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # std::env::set_current_dir(folder.path())?;
+//! # storage_doc::in_folder(async || {
 //! use serde::{Deserialize, Serialize};
 //! use storage_sdk::{SaveObject, Storage};
 //!
@@ -17,7 +15,7 @@
 //! let gold = heroes.edit(42_u64, |hero| { hero.gold += 5; hero.gold }).await?;
 //! assert_eq!(gold, Some(15));
 //! storage.close(std::time::Duration::from_secs(10)).await;
-//! # Ok(()) }
+//! # Ok(()) });
 //! ```
 //!
 //! The example runs in embedded mode: the hot tier is the memory of the process, and the cold tier
@@ -26,6 +24,9 @@
 //! A read or write of a hot owner costs one round trip to the hot tier. Each write marks its
 //! changes, and landing workers write the marked rows to the database. A read of a cold owner loads
 //! it from the database. [`Storage`] is the entry point.
+//!
+//! In the examples `storage` is an open storage, `world` a world of it, and `bytes` the owners of that world. `ann` and `bo` are two
+//! of these owners. `heroes` are objects of a type `Hero` with the fields `id` and `level`.
 //!
 //! The book has a guide with examples for each part, and the guarantees and limits. It is the folder `book`
 //! of the repository, and `./scripts/book` builds it as HTML.

@@ -28,12 +28,10 @@ impl Storage {
     /// One round trip to Redis for each node.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+    /// # storage_doc::with_storage(async |storage| {
     /// let page = storage.metrics().await?;
     /// assert!(page.contains("storage_hot_hits_total 0"));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -47,6 +45,24 @@ impl Storage {
     }
 
     /// As [`Storage::metrics`], with the figures of layers above the storage on the same page.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_metrics::{Kind, Name};
+    /// use storage_sdk::layer::{Measure, Page};
+    ///
+    /// struct Shops { open: u64 }
+    /// const OPEN: Name = Name { name: "open_shops", kind: Kind::Gauge, help: "Shops that are open" };
+    ///
+    /// impl Measure for Shops {
+    ///     fn measure(&self, page: &mut Page) {
+    ///         page.set(&OPEN, self.open);
+    ///     }
+    /// }
+    /// let page = storage.metrics_with(&[&Shops { open: 3 }]).await?;
+    /// assert!(page.contains("storage_open_shops 3"));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Storage::metrics`].

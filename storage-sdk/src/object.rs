@@ -22,9 +22,7 @@ use crate::{
 /// its owner. The [limit](Write#limits) of a value includes the header.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_storage(async |storage| {
 /// use serde::{Deserialize, Serialize};
 /// use storage_sdk::{ObjStorage, SaveObject};
 ///
@@ -45,7 +43,7 @@ use crate::{
 /// hero.level += 1;
 /// heroes.save(&hero).if_version(version).await?; // `modify` does all of this, and again if need be
 /// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(2));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ObjStorage<T> {
     bytes: ByteStorage,
@@ -70,6 +68,17 @@ impl<T> fmt::Debug for ObjStorage<T> {
 }
 
 /// An object, and the version of its owner at the time of the load.
+///
+/// ```
+/// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+/// heroes.save(&Hero { id: 42, level: 7 }).await?;
+/// let hero = heroes.load(42_u64).await?.expect("it was saved");
+/// assert_eq!(hero.level, 7); // it derefs to the object
+/// let (version, mut hero) = (hero.version(), hero.into_inner());
+/// hero.level += 1;
+/// heroes.save(&hero).if_version(version).await?;
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Versioned<T> {
     object: T,
@@ -100,6 +109,17 @@ impl<T> Deref for Versioned<T> {
 
 /// A save, which is sent when it is awaited.
 ///
+/// ```
+/// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// use storage_sdk::{Durability, Safety};
+/// let hero = Hero { id: 42, level: 60 };
+/// let save = heroes.save(&hero).note("the highest level").deadline(Duration::from_secs(2));
+/// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+/// assert_eq!(save.durability(landed).await?.durability(), Safety::Landed);
+/// # Ok(()) });
+/// ```
+///
 /// # Errors
 /// As [`Write`]. `Invalid`: the object can't be encoded.
 ///
@@ -116,26 +136,71 @@ impl Save {
 
     /// Saves only if the owner still has this version. Otherwise the save fails as a conflict. See
     /// [`Write::if_version`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// let first = heroes.save(&Hero { id: 42, level: 7 }).await?;
+    /// heroes.edit(42_u64, |hero| hero.level += 1).await?; // another server
+    /// let late = heroes.save(&Hero { id: 42, level: 3 }).if_version(first.version()).await;
+    /// assert!(late.unwrap_err().is_conflict());
+    /// # Ok(()) });
+    /// ```
     pub fn if_version(self, version: Version) -> Self {
         self.with(|write| write.if_version(version))
     }
 
     /// Leaves a note of this body in the feed, in the same step; see [`Write::note`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// let ack = heroes.save(&Hero { id: 42, level: 60 }).note("the highest level").await?;
+    /// assert!(ack.position().is_some()); // where followers find the note
+    /// # Ok(()) });
+    /// ```
     pub fn note(self, body: impl Into<Value>) -> Self {
         self.with(|write| write.note(body))
     }
 
     /// How safe the save must be before it is acknowledged; see [`Write::durability`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety};
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let ack = heroes.save(&Hero { id: 42, level: 60 }).durability(landed).await?;
+    /// assert_eq!(ack.durability(), Safety::Landed);
+    /// # Ok(()) });
+    /// ```
     pub fn durability(self, durability: Durability) -> Self {
         self.with(|write| write.durability(durability))
     }
 
     /// The time for retries while the answer is lost; see [`Write::deadline`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use std::time::Duration;
+    /// heroes.save(&Hero { id: 42, level: 7 }).deadline(Duration::from_secs(2)).await?;
+    /// # Ok(()) });
+    /// ```
     pub fn deadline(self, deadline: Duration) -> Self {
         self.with(|write| write.deadline(deadline))
     }
 
     /// Sends the save under this id, which the caller keeps; see [`Write::id`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use storage_sdk::{Ids, RandomIds};
+    /// let id = RandomIds.next(); // or `Storage::next_id`
+    /// let save = || heroes.save(&Hero { id: 42, level: 7 }).id(id);
+    /// let first = save().await?;
+    /// heroes.edit(42_u64, |hero| hero.level += 1).await?;
+    /// assert_eq!(save().await?, first); // the retry changes nothing
+    /// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(8));
+    /// # Ok(()) });
+    /// ```
     pub fn id(self, id: OpId) -> Self {
         self.with(|write| write.id(id))
     }
@@ -154,6 +219,23 @@ impl IntoFuture for Save {
 }
 
 /// The reason why [`ObjStorage::modify`] did not return an answer.
+///
+/// ```
+/// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+/// use storage_sdk::ModifyError;
+/// heroes.save(&Hero { id: 42, level: 60 }).await?;
+/// let levelled = heroes.modify(42_u64, |hero| match hero.level {
+///     60.. => Err("the highest level"),
+///     _ => Ok(hero.level += 1),
+/// });
+/// match levelled.await {
+///     Err(ModifyError::Aborted(why)) => assert_eq!(why, "the highest level"),
+///     Err(ModifyError::Missing(_)) => println!("no such hero"),
+///     Err(ModifyError::Storage(error)) => return Err(error.into()),
+///     Ok(()) => println!("levelled up"),
+/// }
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModifyError<E> {
     /// The closure refused. Nothing was saved.
@@ -188,6 +270,14 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Saves an object as a whole, in one field. Other fields of its owner stay as they are. The
     /// last save wins, unless [`Save::if_version`] sets a condition.
     ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// heroes.save(&Hero { id: 42, level: 7 }).await?;
+    /// heroes.save(&Hero { id: 42, level: 8 }).await?; // the last save wins
+    /// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(8));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Save`].
     ///
@@ -199,6 +289,16 @@ impl<T: SaveObject> ObjStorage<T> {
 
     /// Saves an object that must not exist yet.
     ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// heroes.create(&Hero { id: 42, level: 1 }).await?;
+    /// match heroes.create(&Hero { id: 42, level: 1 }).await {
+    ///     Err(error) if error.is_conflict() => {} // another server was faster
+    ///     other => panic!("{other:?}"),
+    /// }
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Save`]. `Conflict`: the object exists.
     ///
@@ -209,6 +309,14 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 
     /// Loads an object. A cold object is hot-loaded. Returns `None` if it does not exist.
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// heroes.save(&Hero { id: 42, level: 7 }).await?;
+    /// let hero = heroes.load(42_u64).await?.expect("it was saved");
+    /// assert_eq!((hero.level, heroes.load(43_u64).await?), (7, None));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteOwner::get`]. `Invalid`: the id is impossible. `Corrupt`: the stored bytes are not
@@ -224,6 +332,16 @@ impl<T: SaveObject> ObjStorage<T> {
 
     /// Loads many objects. The results have the order of the ids. One round trip if all owners are
     /// hot.
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// heroes.save(&Hero { id: 1, level: 7 }).await?;
+    /// let party = heroes.load_many([1_u64, 2]).await;
+    /// let party: Vec<_> = party.into_iter().collect::<Result<_, _>>()?;
+    /// assert_eq!(party[0].as_ref().map(|hero| hero.level), Some(7));
+    /// assert_eq!(party[1], None);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// Each result fails as [`ObjStorage::load`].
@@ -254,25 +372,18 @@ impl<T: SaveObject> ObjStorage<T> {
     /// last run. For a closure that never refuses, use [`ObjStorage::edit`].
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # use serde::{Deserialize, Serialize};
-    /// # use storage_sdk::{ModifyError, ObjStorage, SaveObject};
-    /// # #[derive(Serialize, Deserialize, SaveObject)]
-    /// # #[save_object(logic_type = "purse")]
-    /// # struct Purse { #[save_object(owner_id)] id: u64, gold: u32 }
-    /// # let purses: ObjStorage<Purse> = storage.world("mygame", "eu-1")?.objects();
-    /// # purses.save(&Purse { id: 42, gold: 10 }).await?;
-    /// let pay = |price: u32| {
-    ///     purses.modify(42_u64, move |purse| {
-    ///         purse.gold = purse.gold.checked_sub(price).ok_or("too dear")?;
-    ///         Ok(purse.gold)
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use storage_sdk::ModifyError;
+    /// heroes.save(&Hero { id: 42, level: 10 }).await?;
+    /// let curse = |levels: u32| {
+    ///     heroes.modify(42_u64, move |hero| {
+    ///         hero.level = hero.level.checked_sub(levels).ok_or("too strong a curse")?;
+    ///         Ok(hero.level)
     ///     })
     /// };
-    /// assert_eq!(pay(7).await?, 3);
-    /// assert_eq!(pay(7).await, Err(ModifyError::Aborted("too dear")));
-    /// # Ok(()) }
+    /// assert_eq!(curse(7).await?, 3);
+    /// assert_eq!(curse(7).await, Err(ModifyError::Aborted("too strong a curse")));
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -328,19 +439,11 @@ impl<T: SaveObject> ObjStorage<T> {
     /// object exists.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # use serde::{Deserialize, Serialize};
-    /// # use storage_sdk::{ObjStorage, SaveObject};
-    /// # #[derive(Serialize, Deserialize, SaveObject)]
-    /// # #[save_object(logic_type = "hero")]
-    /// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
-    /// # let heroes: ObjStorage<Hero> = storage.world("mygame", "eu-1")?.objects();
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
     /// heroes.save(&Hero { id: 42, level: 1 }).await?;
     /// let level = heroes.edit(42_u64, |hero| { hero.level += 1; hero.level }).await?;
     /// assert_eq!((level, heroes.edit(43_u64, |hero| hero.level = 9).await?), (Some(2), None));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -367,6 +470,14 @@ impl<T: SaveObject> ObjStorage<T> {
     /// Removes an object. Returns whether it existed. Its last bytes are kept, as those of any
     /// field; see [`ByteOwner::remove`].
     ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// heroes.save(&Hero { id: 42, level: 7 }).await?;
+    /// assert_eq!((heroes.remove(42_u64).await?, heroes.remove(42_u64).await?), (true, false));
+    /// assert_eq!(heroes.load(42_u64).await?, None);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Write`]. `Invalid`: the id is impossible.
     ///
@@ -377,6 +488,15 @@ impl<T: SaveObject> ObjStorage<T> {
     }
 
     /// Waits until the object is in the database; see [`ByteOwner::flush`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use std::time::Duration;
+    /// let saved = heroes.save(&Hero { id: 42, level: 60 }).await?;
+    /// let flushed = heroes.flush(42_u64, Duration::from_secs(10)).await?;
+    /// assert!(flushed.version >= saved.version());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteOwner::flush`].
@@ -389,6 +509,15 @@ impl<T: SaveObject> ObjStorage<T> {
 
     /// A logout; see [`ByteOwner::unload`].
     ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// use std::time::Duration;
+    /// heroes.save(&Hero { id: 42, level: 7 }).await?;
+    /// heroes.unload(42_u64, Duration::from_secs(10)).await?; // in the database
+    /// assert_eq!(heroes.load(42_u64).await?.map(|hero| hero.level), Some(7)); // the next login
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`ByteOwner::unload`].
     ///
@@ -400,6 +529,15 @@ impl<T: SaveObject> ObjStorage<T> {
 
     /// Brings objects into the hot tier. The results have the order of the ids. See
     /// [`ByteStorage::prefetch`].
+    ///
+    /// ```
+    /// # storage_doc::with_heroes(async |heroes| { use storage_doc::Hero;
+    /// let saved = heroes.save(&Hero { id: 1, level: 7 }).await?;
+    /// let versions = heroes.prefetch([1_u64, 2]).await;
+    /// assert_eq!(versions[0], Ok(saved.version()));
+    /// assert_eq!(versions[1], Ok(storage_sdk::Version::ZERO)); // there is no hero 2
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// Each result fails as [`ByteOwner::get_all`]. `Invalid`: the id is impossible.

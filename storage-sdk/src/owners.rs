@@ -33,10 +33,7 @@ const MAPS: [Map; 7] = [
 /// the list.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+/// # storage_doc::with_bytes(async |bytes| {
 /// for id in ["bo", "ann"] {
 ///     bytes.owner("player", id)?.update([("level", "1")]).await?;
 /// }
@@ -45,7 +42,7 @@ const MAPS: [Map; 7] = [
 ///     ids.extend(page.iter().map(|owner| owner.id().to_owned()));
 /// }
 /// assert_eq!(ids, ["ann", "bo"]);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug)]
 pub struct OwnerPages {

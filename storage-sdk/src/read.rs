@@ -17,10 +17,7 @@ use crate::{Error, Kind, Result};
 /// The index of a field that does not exist, or that the read did not ask for, gives `None`.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
 /// let some = ann.get(["name", "guild"]).await?;
 /// assert_eq!(some["name"].as_deref(), Some(&b"Ann"[..]));
@@ -28,7 +25,7 @@ use crate::{Error, Kind, Result};
 ///
 /// let all = ann.get_all().await?;
 /// assert_eq!(all.iter().map(|(field, _)| field.as_str()).collect::<Vec<_>>(), ["gold", "name"]);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Record {
@@ -66,16 +63,13 @@ impl Record {
     /// [`ByteOwner::incr`](crate::ByteOwner::incr). `None` if the field is not live.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # storage_doc::with_player(async |ann| {
     /// use storage_sdk::{Kind, Value};
     /// ann.update([("gold", Value::from(10)), ("name", "Ann".into())]).await?;
     /// let record = ann.get(["gold", "name", "gems"]).await?;
     /// assert_eq!((record.int("gold")?, record.int("gems")?), (Some(10), None));
     /// assert_eq!(record.int("name").unwrap_err().kind(), Kind::NotInteger);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -95,6 +89,15 @@ impl Record {
 
     /// The owner's version at the time of the read, for
     /// [`Write::if_version`](crate::Write::if_version).
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("gold", "100")]).await?;
+    /// let seen = ann.get(["gold"]).await?;
+    /// let half = seen.int("gold")?.unwrap_or_default() / 2;
+    /// ann.update([("gold", half)]).if_version(seen.version()).await?; // or somebody else was faster
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn version(&self) -> Version {
         self.version

@@ -23,12 +23,35 @@ use crate::{Closed, Result, World, unheard};
 /// runtime that opened it has ended. Its background tasks and the connections to the database
 /// have a thread of their own. This thread ends with the last handle: a storage, a world or an owner. A
 /// connection to Redis ends with the runtime that opened it, and the next call opens another one.
+///
+/// ```
+/// # storage_doc::run(async || {
+/// use storage_sdk::{Settings, Storage};
+///
+/// let storage = Storage::open(Settings::in_memory()).await?; // or `Settings::load("storage.toml")?`
+/// let players = storage.world("mygame", "eu-1")?.bytes();
+/// let handler = tokio::spawn(async move { players.owner("player", 42_u64)?.incr("logins", 1).await });
+/// assert_eq!(handler.await??.value(), 1);
+/// storage.close(std::time::Duration::from_secs(10)).await;
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone)]
 pub struct Storage {
     pub(crate) core: Shared,
 }
 
 /// The state of a storage, as this process sees it.
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// ann.update([("level", "7")]).await?;
+/// ann.get(["level"]).await?;
+/// let stats = storage.stats().await?;
+/// assert_eq!((stats.hot_hits, stats.hot_misses), (1, 0));
+/// assert_eq!((stats.error_marks, stats.backpressure_percent), (0, 0)); // else an operator should look
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Stats {
@@ -78,6 +101,17 @@ const FOREVER: Duration = Duration::from_hours(24 * 365);
 const GOODBYE: Duration = Duration::from_secs(1);
 
 /// The result of a close, with all sessions, writes and changes that are left.
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+/// let report = storage.close(std::time::Duration::from_secs(10)).await;
+/// for owner in &report.sessions.unsaved {
+///     eprintln!("the last edits of {owner} are not saved");
+/// }
+/// assert_eq!(report.left(), 0); // else the program ends with an error
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct CloseReport {
@@ -124,6 +158,15 @@ impl Storage {
     /// `#[tokio::test(start_paused = true)]`, because its timeouts pass at once.
     /// [`Storage::embedded`] works there.
     ///
+    /// ```no_run
+    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// let storage = Storage::open(Settings::load("storage.toml")?).await?;
+    /// let world = storage.world("mygame", "eu-1")?;
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// - A tier is unreachable or rejects the login.
     /// - The settings are invalid.
@@ -154,19 +197,15 @@ impl Storage {
     /// of its runtime waits. Reads and writes of hot owners do not wait.
     ///
     /// ```
-    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    /// # runtime.block_on(async {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let path = folder.path().join("game.db");
+    /// # storage_doc::in_folder(async || {
     /// use std::time::Duration;
-    /// let storage = storage_sdk::Storage::embedded(&path).await?;
+    /// let storage = storage_sdk::Storage::embedded("game.db").await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// ann.update([("name", "Ann"), ("gold", "10")]).await?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
     /// assert_eq!(ann.get(["name"]).await?["name"].as_deref(), Some(&b"Ann"[..]));
     /// assert_eq!(storage.close(Duration::from_secs(10)).await.unlanded, Some(0));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) })?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -185,13 +224,13 @@ impl Storage {
     /// examples. Two storages in memory share nothing.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # storage_doc::run(async || {
     /// use storage_sdk::Storage;
     ///
     /// let storage = Storage::in_memory().await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// assert_eq!(ann.incr("gold", 5).await?.value(), 5);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -204,11 +243,31 @@ impl Storage {
     }
 
     /// A builder that replaces parts of the settings: clock, ids and engines.
+    ///
+    /// ```
+    /// # storage_doc::run(async || {
+    /// use storage_sdk::{Settings, Storage};
+    ///
+    /// let mut settings = Settings::in_memory();
+    /// settings.limits.fields_max = 100;
+    /// let storage = Storage::builder(settings).open().await?;
+    /// assert_eq!(storage.limits().fields_max, 100);
+    /// # Ok(()) });
+    /// ```
     pub fn builder(settings: Settings) -> StorageBuilder {
         StorageBuilder::new(settings)
     }
 
     /// A world: the owners of one app and region.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::Kind;
+    /// let europe = storage.world("mygame", "eu-1")?;
+    /// assert_eq!(europe.scope().region(), "eu-1");
+    /// assert_eq!(storage.world("mygame", "").unwrap_err().kind(), Kind::Invalid);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// A name is empty, longer than 64 bytes, or holds a control character.
@@ -217,6 +276,19 @@ impl Storage {
     }
 
     /// Lists all owners of all worlds. See [`ByteStorage::owners`](crate::ByteStorage::owners).
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// for region in ["eu-1", "us-1"] {
+    ///     storage.world("mygame", region)?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+    /// }
+    /// let (mut pages, mut count) = (storage.owners().await?, 0);
+    /// while let Some(page) = pages.next().await? {
+    ///     count += page.len();
+    /// }
+    /// assert_eq!(count, 2);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// The hot tier is away. `Closed`: the storage was closed.
@@ -229,6 +301,18 @@ impl Storage {
 
     /// Reads landed changes behind a cursor, each once and in the order of its partition. See
     /// [`feed`](crate::feed).
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("gold", 5).note("won a duel").await?;
+    ///
+    /// let stored = ""; // the cursor of the last run, empty in the first one
+    /// let cursor = if stored.is_empty() { Cursor::default() } else { stored.parse()? };
+    /// assert_eq!(storage.changes(cursor).next().await?.len(), 1);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn changes(&self, cursor: Cursor) -> Changes {
         Changes::new(&self.core, cursor)
@@ -236,6 +320,19 @@ impl Storage {
 
     /// The present end of the feed. A reader that begins here gets the changes that land from now
     /// on.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("gold", 5).note("before").await?;
+    /// storage.changes(Cursor::default()).next().await?; // it has landed
+    ///
+    /// let mut changes = storage.changes(storage.feed_end().await?);
+    /// let ack = ann.incr("gold", 5).note("after").await?;
+    /// assert_eq!(Some(changes.next().await?[0].position), ack.ack().position());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `ColdUnavailable`: the database is away. `Closed`: the storage was closed.
@@ -263,6 +360,17 @@ impl Storage {
     /// [`feed`](crate::feed). The partition of an owner is
     /// [`ByteOwner::partition`](crate::ByteOwner::partition).
     ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::LiveEvent;
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let mut live = storage.live([room.partition()]).await?;
+    /// let ack = room.update([("topic", "raid at nine")]).note("topic").await?;
+    /// let LiveEvent::Event(event) = &live.next().await?[0] else { panic!("nothing is lost") };
+    /// assert_eq!(Some(event.position), ack.position());
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// `HotUnavailable`: the hot tier is away. `Closed`: the storage was closed.
     ///
@@ -275,6 +383,16 @@ impl Storage {
     /// Reads a page of the notes of a partition behind a position that have not landed:
     /// [`Position::ZERO`] for the first page. A reader of both tiers reads these notes first, and
     /// then the database, because a note that has landed is no longer among them.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Position;
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let ack = room.update([("topic", "raid at nine")]).note("topic").await?;
+    /// let page = storage.unlanded(room.partition(), Position::ZERO).await?; // empty once the note has landed
+    /// assert_eq!((Some(page.last), page.more), (ack.position(), false));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Storage::live`].
@@ -299,6 +417,16 @@ impl Storage {
     }
 
     /// A new operation id, for [`Write::id`](crate::Write::id).
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let order = storage.next_id(); // the game keeps it with the order of the player
+    /// ann.incr("gems", 500).id(order).await?;
+    /// ann.incr("gems", 500).id(order).await?; // the shop tells of the order again
+    /// assert_eq!(ann.get(["gems"]).await?.int("gems")?, Some(500));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn next_id(&self) -> OpId {
         self.core.ids.next()
@@ -311,6 +439,15 @@ impl Storage {
 
     /// Reads the state of the storage. One round trip to each server of the hot tier. Reads no
     /// marks.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.update([("level", "7")]).await?;
+    /// ann.flush(std::time::Duration::from_secs(10)).await?;
+    /// assert_eq!(storage.stats().await?.error_marks, 0); // the database takes all rows
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// The hot tier is away. `Closed`: the storage was closed.
@@ -356,6 +493,17 @@ impl Storage {
     /// The call ends all sessions with a last save, and waits for the writes under way. In embedded
     /// mode it then lands everything. It returns after `deadline` at the latest, or one second
     /// later if a tier hangs. The report lists everything that is left.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use std::time::Duration;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.update([("level", "7")]).await?;
+    /// let report = storage.close(Duration::from_secs(10)).await;
+    /// assert_eq!((report.left(), report.unlanded), (0, Some(0)));
+    /// assert_eq!(ann.exists().await.unwrap_err().kind(), storage_sdk::Kind::Closed);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Cancel safety
     /// After a dropped call, the storage stays closed to further calls. Call it again to finish.

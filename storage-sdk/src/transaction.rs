@@ -32,10 +32,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 /// owners or rows, or 8 MiB of values.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let world = storage.world("mygame", "eu-1")?;
+/// # storage_doc::with_world(async |world| {
 /// use storage_sdk::{InGroup, Kind};
 ///
 /// let bank = world.bytes().owner("bank", InGroup("guild-7", "gold"))?; // {guild-7}/gold
@@ -56,7 +53,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Safety, Value};
 ///     .await
 ///     .unwrap_err();
 /// assert_eq!(short.kind(), Kind::OutOfBounds); // and nothing changed
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Limits
@@ -88,6 +85,20 @@ pub struct Transaction {
 }
 
 /// One owner's part of a [`Transaction`]: its changes and its conditions.
+///
+/// ```
+/// # storage_doc::with_player(async |ann| {
+/// use storage_sdk::Part;
+/// let lot = ann; // of an auction, with its highest bid
+/// lot.update([("bid", "100"), ("by", "bo")]).await?;
+/// let bid = |seen: i64, bid: i64| {
+///     let part = move |lot: Part| lot.if_missing("sold").if_equal("bid", seen);
+///     lot.transaction(move |lot| part(lot).set("bid", bid).set("by", "cy"))
+/// };
+/// bid(100, 120).await?;
+/// assert!(bid(100, 110).await.unwrap_err().is_conflict()); // somebody has bid meanwhile
+/// # Ok(()) });
+/// ```
 #[must_use = "a part is returned to its transaction"]
 #[derive(Debug, Clone, Default)]
 pub struct Part {
@@ -132,17 +143,41 @@ impl Part {
     }
 
     /// Sets a field to text, bytes or an integer.
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// ann.transaction(|part| part.set("name", "Ann").set("level", 7).set("avatar", vec![0x89, 0x50])).await?;
+    /// assert_eq!(ann.get(["level"]).await?.int("level")?, Some(7));
+    /// # Ok(()) });
+    /// ```
     pub fn set(self, field: &str, value: impl Into<Value>) -> Self {
         self.change(field, Change::Set(value.into().into_bytes()))
     }
 
     /// Adds to the integer in a field, as [`ByteOwner::incr`].
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// let receipt = ann.transaction(|part| part.add("gold", 50).add("quests", 1).set("quest", "done")).await?;
+    /// assert_eq!(receipt.of(&ann).and_then(|ann| ann.get("quests")), Some(1));
+    /// # Ok(()) });
+    /// ```
     pub fn add(self, field: &str, by: i64) -> Self {
         self.change(field, Change::Incr(by))
     }
 
     /// Adds to the integer in a field. The transaction fails as `OutOfBounds` if the sum is outside
     /// of the range, such as `0..` for a purse that can't be overdrawn.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use storage_sdk::Kind;
+    /// ann.update([("stamina", 20)]).await?;
+    /// let run = || ann.transaction(|part| part.add_within("stamina", -15, 0..=100));
+    /// assert_eq!(run().await?.of(&ann).map(|ann| ann.value()), Some(5));
+    /// assert_eq!(run().await.unwrap_err().kind(), Kind::OutOfBounds); // too tired
+    /// # Ok(()) });
+    /// ```
     pub fn add_within(self, field: &str, by: i64, range: impl RangeBounds<i64>) -> Self {
         match (floor_of(range.start_bound()), ceiling_of(range.end_bound())) {
             (Some(floor), Some(ceiling)) if floor <= ceiling => {
@@ -156,40 +191,119 @@ impl Part {
     }
 
     /// Removes a field, as [`ByteOwner::remove`].
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("guild", "red")]).await?;
+    /// ann.transaction(|part| part.if_equal("guild", "red").remove("guild")).await?;
+    /// assert_eq!(ann.get(["guild"]).await?["guild"], None);
+    /// # Ok(()) });
+    /// ```
     pub fn remove(self, field: &str) -> Self {
         self.change(field, Change::Remove)
     }
 
     /// Brings a removed field back, as [`ByteOwner::restore`].
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("guild", "red")]).await?;
+    /// ann.remove(["guild"]).await?;
+    /// ann.transaction(|part| part.restore("guild").add("returns", 1)).await?;
+    /// assert_eq!(ann.get(["guild"]).await?["guild"].as_deref(), Some(&b"red"[..]));
+    /// # Ok(()) });
+    /// ```
     pub fn restore(self, field: &str) -> Self {
         self.change(field, Change::Restore)
     }
 
     /// The owner must have this version. 0 is the version of an owner that was never written.
     /// Replaces [`Part::if_absent`].
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// ann.update([("offer", "sword")]).await?;
+    /// let seen = ann.get(["offer"]).await?.version();
+    /// ann.update([("offer", "stick")]).await?; // behind bo's back
+    /// let deal = ann
+    ///     .transaction(|ann| ann.if_version(seen).remove("offer"))
+    ///     .owner(&bo, |bo| bo.set("bag", "sword"));
+    /// assert!(deal.await.unwrap_err().is_conflict());
+    /// assert!(!bo.exists().await?);
+    /// # Ok(()) });
+    /// ```
     pub fn if_version(mut self, version: Version) -> Self {
         self.condition = Condition::Version(version);
         self
     }
 
     /// None of the fields that this part changes may be live. Replaces [`Part::if_version`].
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// ann.update([("seeds", 5)]).await?;
+    /// let plants = || {
+    ///     let seed = ann.transaction(|ann| ann.add_within("seeds", -1, 0..));
+    ///     seed.owner(&bo, |garden| garden.set("plot 7", "rose").if_absent())
+    /// };
+    /// plants().await?;
+    /// assert!(plants().await.unwrap_err().is_conflict()); // a rose grows there
+    /// assert_eq!(ann.get(["seeds"]).await?.int("seeds")?, Some(4));
+    /// # Ok(()) });
+    /// ```
     pub fn if_absent(mut self) -> Self {
         self.condition = Condition::Absent;
         self
     }
 
     /// Leaves a note of this owner in the [feed](crate::feed), as [`Write::note`](crate::Write::note).
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// ann.update([("gold", 100)]).await?;
+    /// let gift = ann
+    ///     .transaction(|ann| ann.add_within("gold", -10, 0..))
+    ///     .owner(&bo, |bo| bo.add("gold", 10).note("from ann"));
+    /// let place = gift.await?.of(&bo).and_then(|bo| bo.ack().position());
+    /// assert!(place.is_some()); // where the client of bo finds the note
+    /// # Ok(()) });
+    /// ```
     pub fn note(mut self, body: impl Into<Value>) -> Self {
         self.note = Some(body.into().into_bytes());
         self
     }
 
     /// The field must have this value. The part can change the field as well.
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// let lot = ann; // of an auction
+    /// lot.update([("state", "open")]).await?;
+    /// let buys = || {
+    ///     let sale = lot.transaction(|lot| lot.if_equal("state", "open").set("state", "sold"));
+    ///     sale.owner(&bo, |bo| bo.add("swords", 1))
+    /// };
+    /// buys().await?;
+    /// assert!(buys().await.unwrap_err().is_conflict());
+    /// assert_eq!(bo.get(["swords"]).await?.int("swords")?, Some(1));
+    /// # Ok(()) });
+    /// ```
     pub fn if_equal(self, field: &str, value: impl Into<Value>) -> Self {
         self.expect(field, Some(value.into().into_bytes()))
     }
 
     /// The field must not be live. The part can change the field as well.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// let claims = || {
+    ///     ann.transaction(|part| part.if_missing("gift of day 7").set("gift of day 7", 1).add("gems", 5))
+    /// };
+    /// claims().await?;
+    /// assert!(claims().await.unwrap_err().is_conflict()); // once a day
+    /// assert_eq!(ann.get(["gems"]).await?.int("gems")?, Some(5));
+    /// # Ok(()) });
+    /// ```
     pub fn if_missing(self, field: &str) -> Self {
         self.expect(field, None)
     }
@@ -214,6 +328,16 @@ fn ceiling_of(end: Bound<&i64>) -> Option<i64> {
 }
 
 /// The acknowledgement of a [`Transaction`].
+///
+/// ```
+/// # storage_doc::with_two(async |ann, bo| {
+/// ann.update([("gold", 100)]).await?;
+/// let receipt = ann.pay(&bo, "gold", 30).await?;
+/// let left = receipt.of(&ann).and_then(|ann| ann.get("gold"));
+/// assert_eq!((left, receipt.changed()), (Some(70), 2));
+/// assert_eq!(receipt.version(), bo.version().await?);
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Receipt {
     owners: Vec<(Owner, Counters)>,
@@ -285,6 +409,15 @@ impl Transaction {
     }
 
     /// Adds an owner, with its changes and conditions.
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// let oath = ann
+    ///     .transaction(|ann| ann.set("married to", "bo"))
+    ///     .owner(&bo, |bo| bo.set("married to", "ann"));
+    /// assert_eq!(oath.await?.changed(), 2);
+    /// # Ok(()) });
+    /// ```
     pub fn owner(mut self, owner: &ByteOwner, part: impl FnOnce(Part) -> Part) -> Self {
         if rank(owner.default_durability()) > rank(self.default) {
             self.default = owner.default_durability();
@@ -297,12 +430,31 @@ impl Transaction {
     /// How safe the transaction must be before it is acknowledged. Default: the strongest of its
     /// owners' defaults. With [`Durability::Landed`], the owners are in the database then, in one
     /// commit.
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety};
+    /// ann.update([("gems", 100)]).await?;
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let receipt = ann.pay(&bo, "gems", 30).durability(landed).await?;
+    /// assert_eq!(receipt.durability(), Safety::Landed); // both owners, by one commit
+    /// # Ok(()) });
+    /// ```
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = Some(durability);
         self
     }
 
     /// The time for retries while the answer is lost, as [`Write::deadline`](crate::Write::deadline).
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// use std::time::Duration;
+    /// ann.update([("gold", 100)]).await?;
+    /// ann.pay(&bo, "gold", 30).deadline(Duration::from_secs(2)).await?; // both players wait for it
+    /// # Ok(()) });
+    /// ```
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -310,6 +462,17 @@ impl Transaction {
 
     /// Sends the transaction under this id, which the caller keeps; see
     /// [`Write::id`](crate::Write::id).
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// use storage_sdk::{Ids, RandomIds};
+    /// ann.update([("gold", 100)]).await?;
+    /// let id = RandomIds.next(); // or `Storage::next_id`
+    /// let first = ann.pay(&bo, "gold", 70).id(id).await?;
+    /// let again = ann.pay(&bo, "gold", 70).id(id).await?; // as if the first answer had been lost
+    /// assert_eq!((again == first, bo.get(["gold"]).await?.int("gold")?), (true, Some(70)));
+    /// # Ok(()) });
+    /// ```
     pub fn id(mut self, id: OpId) -> Self {
         self.id = Some(id);
         self
@@ -371,6 +534,16 @@ impl Transaction {
 impl ByteOwner {
     /// Changes this owner alone, with the conditions and bounds that a [`Part`] offers.
     ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("gold", 100)]).await?;
+    /// ann.transaction(|part| part.add_within("gold", -90, 0..).set("sword", "of dawn")).await?;
+    /// let poor = ann.transaction(|part| part.add_within("gold", -90, 0..).set("shield", "of dusk")).await;
+    /// assert_eq!(poor.unwrap_err().kind(), storage_sdk::Kind::OutOfBounds);
+    /// assert_eq!(ann.get(["shield"]).await?["shield"], None);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Transaction`].
     ///
@@ -384,10 +557,7 @@ impl ByteOwner {
     /// of its group. The field of this owner does not fall below 0.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let bytes = storage.world("mygame", "eu-1")?.bytes();
+    /// # storage_doc::with_bytes(async |bytes| {
     /// use storage_sdk::{InGroup, Kind};
     ///
     /// let [ann, bo] = [bytes.owner("purse", InGroup("red", 1))?, bytes.owner("purse", InGroup("red", 2))?];
@@ -395,7 +565,7 @@ impl ByteOwner {
     /// ann.pay(&bo, "gold", 70).await?;
     /// assert_eq!(ann.pay(&bo, "gold", 70).await.unwrap_err().kind(), Kind::OutOfBounds);
     /// assert_eq!((ann.get(["gold"]).await?.int("gold")?, bo.get(["gold"]).await?.int("gold")?), (Some(30), Some(70)));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     ///
     /// # Errors
@@ -410,6 +580,16 @@ impl ByteOwner {
 
     /// Exchanges amounts with another owner of the group: this owner gives the first ones and gets
     /// the others. No field falls below 0. A field can't be both given and got.
+    ///
+    /// ```
+    /// # storage_doc::with_two(async |ann, bo| {
+    /// ann.update([("swords", 1)]).await?;
+    /// bo.update([("gold", 90)]).await?;
+    /// ann.trade(&bo, [("swords", 1)], [("gold", 90)]).await?;
+    /// assert_eq!(ann.get(["gold"]).await?.int("gold")?, Some(90));
+    /// assert!(ann.trade(&bo, [("swords", 1)], [("gold", 90)]).await.is_err()); // neither has it any more
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteOwner::pay`], for either owner.

@@ -11,10 +11,7 @@ use storage_model::Bytes;
 /// mix, use `Value::from(…)`:
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// use storage_sdk::Value;
 /// let title = format!("{} of Hearts", "Queen");
 /// ann.update([("gold", 10), ("gems", -3)]).await?;
@@ -22,7 +19,7 @@ use storage_model::Bytes;
 ///
 /// assert_eq!(ann.incr("gold", 5).await?.value(), 15);
 /// assert_eq!(ann.get(["level"]).await?.int("level")?, Some(7));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Value(Bytes);

@@ -20,10 +20,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 /// its deadline. The write is applied at most once.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// # storage_doc::with_player(async |ann| {
 /// use std::time::Duration;
 /// use storage_sdk::{Durability, Kind, Outcome, Safety};
 ///
@@ -38,7 +35,7 @@ use crate::{Ack, ByteOwner, Counters, Error, Kind, Result, Value};
 ///
 /// let late = ann.update([("gold", "50")]).if_version(seen.version()).await.unwrap_err();
 /// assert_eq!((late.kind(), late.outcome()), (Kind::Conflict, Outcome::NotApplied));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 ///
 /// # Limits
@@ -118,6 +115,16 @@ impl<T> Write<T> {
 
     /// Writes only if the owner still has this version. Otherwise the write fails as a conflict. 0
     /// is the version of an owner that was never written. Replaces [`Write::if_absent`].
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("offer", "sword for 90")]).await?;
+    /// let seen = ann.get(["offer"]).await?; // another server changes the offer meanwhile
+    /// ann.update([("offer", "sword for 900")]).await?;
+    /// let accept = ann.update([("sold", "1")]).if_version(seen.version()).await;
+    /// assert!(accept.unwrap_err().is_conflict()); // so read again, and ask again
+    /// # Ok(()) });
+    /// ```
     pub fn if_version(mut self, version: Version) -> Self {
         self.condition = Condition::Version(version);
         self
@@ -125,6 +132,15 @@ impl<T> Write<T> {
 
     /// Writes only if none of the named fields is live. Otherwise the write fails as a conflict.
     /// Replaces [`Write::if_version`].
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// ann.update([("name", "Ann")]).if_absent().await?;
+    /// let again = ann.update([("name", "Bo"), ("level", "1")]).if_absent().await;
+    /// assert!(again.unwrap_err().is_conflict());
+    /// assert_eq!(ann.get(["level"]).await?["level"], None); // nothing of it was written
+    /// # Ok(()) });
+    /// ```
     pub fn if_absent(mut self) -> Self {
         self.condition = Condition::Absent;
         self
@@ -132,6 +148,14 @@ impl<T> Write<T> {
 
     /// Leaves a note of this body in the [feed](crate::feed), in the same step. A write that changes
     /// nothing leaves none. The body has 0 bytes to `limits.value_bytes_max`.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// let ack = ann.incr("gold", 50).note("sold a sword").await?;
+    /// assert!(ack.ack().position().is_some()); // where followers find the note
+    /// assert_eq!(ann.remove(["title"]).note("lost a title").await?.position(), None); // there was no title
+    /// # Ok(()) });
+    /// ```
     pub fn note(mut self, body: impl Into<Value>) -> Self {
         self.note = Some(body.into().into_bytes());
         self
@@ -141,6 +165,17 @@ impl<T> Write<T> {
     /// - the owner's logic type in the settings or the [builder](crate::StorageBuilder::durability)
     /// - the [type of the object](crate::SaveObject::DURABILITY)
     /// - `durability.default` in the settings, which is [`Durability::Cached`] unless set
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use std::time::Duration;
+    /// use storage_sdk::{Durability, Safety};
+    /// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+    /// let bought = ann.incr("gems", 500).durability(landed).await?; // for real money
+    /// let moved = ann.update([("x", 3), ("y", 4)]).await?;
+    /// assert_eq!((bought.ack().durability(), moved.durability()), (Safety::Landed, Safety::Cached));
+    /// # Ok(()) });
+    /// ```
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -149,6 +184,16 @@ impl<T> Write<T> {
     /// The time for retries while the answer is lost. After the deadline the hot tier applies no
     /// copy of the write any more. More than 0 and at most 30 s. Default: `hot.operation_deadline`,
     /// 5 s.
+    ///
+    /// ```
+    /// # storage_doc::with_player(async |ann| {
+    /// use std::time::Duration;
+    /// use storage_sdk::Kind;
+    /// ann.update([("x", 3)]).deadline(Duration::from_secs(2)).await?; // stale afterwards anyway
+    /// let endless = ann.update([("x", 3)]).deadline(Duration::from_secs(3_600)).await;
+    /// assert_eq!(endless.unwrap_err().kind(), Kind::Invalid);
+    /// # Ok(()) });
+    /// ```
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
         self
@@ -172,15 +217,13 @@ impl<T> Write<T> {
     /// the id is forgotten. Its retry may apply the write a second time, on top of the landed row.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-    /// # let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// # storage_doc::with_storage(async |storage| {
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
     /// let id = storage.next_id();
     /// let first = ann.incr("gold", 5).id(id).await?;
     /// let again = ann.incr("gold", 5).id(id).await?; // as if the first answer had been lost
     /// assert_eq!((again.value(), again == first), (5, true));
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     pub fn id(mut self, id: OpId) -> Self {
         self.id = Some(id);

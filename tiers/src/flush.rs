@@ -31,7 +31,7 @@ impl Tiers {
     }
 
     /// As [`Tiers::flush`], for a write that was applied in this epoch and gave the owner this
-    /// version. Answers whether the write is in the database. It is not if the hot tier has
+    /// version. Returns whether the write is in the database. It is not if the hot tier has
     /// forgotten it meanwhile, for example after a failover to a replica that never had it.
     ///
     /// # Errors

@@ -12,7 +12,7 @@ use crate::{TierError, Tiers};
 impl Tiers {
     /// Compares an owner's hash with all of its rows. If a row is newer than the hash, the rows win,
     /// all of them. Otherwise the hash wins, and where it differs from its rows it is marked (R16).
-    /// Answers the whole owner after that. `None` if the owner is not suspect, and then nothing
+    /// Returns the whole owner after that. `None` if the owner is not suspect, and then nothing
     /// changes.
     ///
     /// The comparison is part of the fill. If the owner or the epoch changed meanwhile, the fill

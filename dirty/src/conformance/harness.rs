@@ -116,7 +116,7 @@ impl Harness {
         self.adopt_as(partition, epoch, landed).await
     }
 
-    /// Ends the grace of an epoch, whose adoption is the last one. Answers whether it did.
+    /// Ends the grace of an epoch, whose adoption is the last one. Returns whether it did.
     pub(super) async fn end_grace(&self, partition: Partition, epoch: u64) -> bool {
         let beats = self
             .store()
@@ -421,7 +421,7 @@ impl Harness {
         self.store().marks.settle(&settle).await
     }
 
-    /// Lands all marks in the partition of an owner, as a worker would. Answers the entries.
+    /// Lands all marks in the partition of an owner, as a worker would. Returns the entries.
     pub(super) async fn land(&self, owner: &Owner) -> Vec<Entry> {
         let partition = self.partition(owner);
         let lock = self.lock(partition).await;

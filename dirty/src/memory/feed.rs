@@ -94,7 +94,7 @@ impl Stream {
         self.resynced == epoch
     }
 
-    /// Adds a note and answers its place.
+    /// Adds a note and returns its place.
     pub(super) fn add(&mut self, epoch: Epoch, content: Content) -> Position {
         self.last = Position {
             epoch,

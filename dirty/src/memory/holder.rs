@@ -66,7 +66,7 @@ impl Holders for MemoryStore {
     }
 }
 
-/// Raises a holder's beat, if `raise` is greater than its last one. Answers the beats of all
+/// Raises a holder's beat, if `raise` is greater than its last one. Returns the beats of all
 /// holders.
 ///
 /// # Errors
@@ -121,7 +121,7 @@ pub fn held_by(state: &PartState, holder: OpId) -> Vec<(Owner, Fence)> {
         .select(|session| session.holder == holder && !session.is_lapsed())
 }
 
-/// Declares a holder gone, if its beat is still this one. Its sessions lapse. Answers how many.
+/// Declares a holder gone, if its beat is still this one. Its sessions lapse. Returns how many.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -160,7 +160,7 @@ pub fn lapsed(state: &PartState) -> Vec<(Owner, Fence)> {
     state.sessions.select(Session::is_lapsed)
 }
 
-/// Forgets sessions that are still lapsed. Answers how many.
+/// Forgets sessions that are still lapsed. Returns how many.
 ///
 /// # Errors
 /// `Unprepared`.
@@ -197,7 +197,7 @@ pub fn adoption(
 }
 
 /// Ends the grace of an epoch. The caller must have seen this adoption for longer than a lease.
-/// Answers whether it is still the last one.
+/// Returns whether it is still the last one.
 ///
 /// # Errors
 /// `Unprepared`.

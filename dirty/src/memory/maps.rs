@@ -292,7 +292,7 @@ impl Marks {
             .min()
     }
 
-    /// Makes the error marks of an owner old and due. Answers whether it has any that the database
+    /// Makes the error marks of an owner old and due. Returns whether it has any that the database
     /// made.
     pub(super) fn tear(&mut self, owner: &Owner) -> bool {
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
@@ -381,7 +381,7 @@ impl Marks {
         self.errors.insert(owner, fields);
     }
 
-    /// Clears a field's error mark if its write is in the landed row. Answers the version of the
+    /// Clears a field's error mark if its write is in the landed row. Returns the version of the
     /// mark, and the owner's partners.
     pub(super) fn clear_error(
         &mut self,
@@ -475,7 +475,7 @@ impl Marks {
         self.window == number
     }
 
-    /// Ends the probation of an expiring mark. Answers whether it was there.
+    /// Ends the probation of an expiring mark. Returns whether it was there.
     pub(super) fn expire(&mut self, entry: &Entry) -> bool {
         name_of(entry).is_some_and(|name| self.expiring.remove(&name).is_some())
     }

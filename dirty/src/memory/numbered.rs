@@ -51,7 +51,7 @@ impl<K: Ord + Clone, V> Numbered<K, V> {
         self.map.keys()
     }
 
-    /// Puts an entry. An entry that is already there keeps its number. Answers whether it is new.
+    /// Puts an entry. An entry that is already there keeps its number. Returns whether it is new.
     pub(super) fn insert(&mut self, key: K, value: V) -> bool {
         if let Some((_, old)) = self.map.get_mut(&key) {
             *old = value;

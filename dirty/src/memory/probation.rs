@@ -60,7 +60,7 @@ pub fn probation(
     }))
 }
 
-/// Ends the probation of expiring marks, if they are still those of the window. Answers how many
+/// Ends the probation of expiring marks, if they are still those of the window. Returns how many
 /// went.
 ///
 /// # Errors
@@ -82,7 +82,7 @@ pub fn expire(state: &mut PartState, present: &Present, expire: &Expire) -> Resu
     Ok(gone)
 }
 
-/// Makes marks on probation live again, after a change of the epoch. Answers how many.
+/// Makes marks on probation live again, after a change of the epoch. Returns how many.
 ///
 /// # Errors
 /// `Unprepared`, `LockLost`. Nothing changed.

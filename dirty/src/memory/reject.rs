@@ -9,7 +9,7 @@ use super::partition::{current, in_epoch};
 use super::state::{PartState, Present};
 use crate::{ErrorEntry, Fault, HotError, Page, Reject, Rejected};
 
-/// Moves snapshot entries to the error map, and counts attempts. Answers for each entry whether it
+/// Moves snapshot entries to the error map, and counts attempts. Returns for each entry whether it
 /// is there now.
 ///
 /// # Errors
@@ -111,7 +111,7 @@ pub fn errors(state: &PartState, cursor: u64, count: usize) -> Page<ErrorEntry> 
     state.marks.error_page(cursor, count)
 }
 
-/// Lets a rejected owner land apart from its partners. Answers whether it did.
+/// Lets a rejected owner land apart from its partners. Returns whether it did.
 ///
 /// # Errors
 /// `Unprepared`.

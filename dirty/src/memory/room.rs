@@ -42,7 +42,7 @@ impl MemoryStore {
 }
 
 /// Drops landed hashes, the least recently used first, until `wanted` more bytes fit. Never drops
-/// the hash of `but`. Answers whether they fit.
+/// the hash of `but`. Returns whether they fit.
 pub(super) fn make(
     state: &mut PartState,
     present: &Present,

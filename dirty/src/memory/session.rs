@@ -248,7 +248,7 @@ fn pin(state: &mut PartState, owner: &Owner) {
     }
 }
 
-/// Ends a session without a save. Answers whether it was there.
+/// Ends a session without a save. Returns whether it was there.
 ///
 /// # Errors
 /// `Unprepared`. Nothing changed.
@@ -267,7 +267,7 @@ pub fn close(
     Ok(end(state, present, owner, fence))
 }
 
-/// Ends a session, if it holds the owner. Answers whether it did.
+/// Ends a session, if it holds the owner. Returns whether it did.
 fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) -> bool {
     if state
         .sessions
@@ -281,7 +281,7 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
     true
 }
 
-/// Asks the holder of a session for the owner. Answers whether that session still holds the owner.
+/// Asks the holder of a session for the owner. Returns whether that session still holds the owner.
 /// A lapsed session has no holder to ask, and its owner is free.
 ///
 /// # Errors

@@ -26,7 +26,7 @@ impl Rests {
         rests.get(&partition).is_some_and(|rest| now < rest.until)
     }
 
-    /// A partition failed. It rests at least as long as the receiver asks. Answers whether it did
+    /// A partition failed. It rests at least as long as the receiver asks. Returns whether it did
     /// not rest before.
     pub(super) fn begin(
         &self,

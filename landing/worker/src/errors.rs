@@ -102,7 +102,7 @@ async fn list(args: Args) -> anyhow::Result<Exit> {
     })
 }
 
-/// Lands owners now. Answers how many of them landed whole.
+/// Lands owners now. Returns how many of them landed whole.
 async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut landed = 0;
     for owner in owners {
@@ -115,8 +115,13 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
     Ok(landed)
 }
 
+<<<<<<< HEAD
 /// Has workers land rejected owners without their rejected fields. Answers how many there are.
 async fn tear(store: &dyn Marks, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+=======
+/// Has workers land rejected owners without their rejected fields. Returns how many there are.
+async fn tear(hot: &Hot, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
+>>>>>>> 7f0cccc628c1d8349b9b1fb926b130e4f3e2d43e
     let mut torn = 0;
     for owner in owners {
         torn += usize::from(store.tear(owner).await?);

@@ -65,7 +65,7 @@ impl Sqlite {
         }
     }
 
-    /// Marks the file as held until the store is closed. Answers whether its log is missing. A file that
+    /// Marks the file as held until the store is closed. Returns whether its log is missing. A file that
     /// takes no writes stays as it is.
     pub(crate) async fn hold(&self, hold: Hold) -> bool {
         let had_log = hold.had_log;

@@ -18,6 +18,21 @@ use proc_macro::TokenStream;
 ///
 /// An attribute that is missing, repeated, unknown or out of bounds is a compile error at its
 /// place.
+///
+/// ```
+/// use std::time::Duration;
+/// use serde::{Deserialize, Serialize};
+/// use storage_sdk::{Durability, InGroup, SaveObject};
+///
+/// #[derive(Serialize, Deserialize, SaveObject)]
+/// #[save_object(logic_type = "bank", durability = Durability::Landed { timeout: Duration::from_secs(10) })]
+/// struct Bank {
+///     #[save_object(owner_id)]
+///     id: InGroup<String, u32>, // the guild, and the number of the account
+///     gold: u64,
+/// }
+/// assert_eq!((Bank::LOGIC_TYPE, Bank::FIELD, Bank::SCHEMA_VERSION), ("bank", "data", 1));
+/// ```
 #[proc_macro_derive(SaveObject, attributes(save_object))]
 pub fn derive_save_object(input: TokenStream) -> TokenStream {
     expand::expand(input.into())

@@ -3,6 +3,16 @@
 /// An object that was not encoded or not decoded.
 ///
 /// Nothing was written, and the stored bytes stay as they are.
+///
+/// ```
+/// use storage_sdk::codec::{self, CodecError};
+/// let answer = match codec::decode::<u32>(b"seven", 1) {
+///     Ok(level) => format!("level {level}"),
+///     Err(CodecError::SchemaTooNew { .. }) => "update this server".to_owned(),
+///     Err(error) => format!("restore it: {error}"),
+/// };
+/// assert!(answer.starts_with("restore it: the value is not a stored object"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CodecError {

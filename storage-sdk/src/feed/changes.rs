@@ -21,6 +21,23 @@ const EVERY: Duration = Duration::from_millis(200);
 /// A reader of landed events: each once, and in the order of its partition.
 ///
 /// It reads the event table of the database. One small query finds the partitions with new events.
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// use storage_sdk::feed::{Content, Cursor};
+/// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+/// ann.incr("gold", 5).note("won a duel").await?;
+///
+/// let mut changes = storage.changes(Cursor::default());
+/// for event in changes.next().await? {
+///     match event.content {
+///         Content::Note(note) => assert_eq!(note.owner.id(), "42"),
+///         Content::Resync { owner } => println!("read {owner} again"),
+///         _ => println!("read the owners of partition {} again", event.partition),
+///     }
+/// }
+/// # Ok(()) });
+/// ```
 pub struct Changes {
     core: Shared,
     cursor: Cursor,
@@ -50,6 +67,17 @@ impl Changes {
     }
 
     /// How often the database is asked while there is nothing new. Default: 200 ms.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use std::time::Duration;
+    /// use storage_sdk::feed::Cursor;
+    /// let mut highscores = storage.changes(Cursor::default()).every(Duration::from_millis(20));
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("score", 5).note("score").await?;
+    /// assert_eq!(highscores.next().await?.len(), 1); // at most 20 ms after it has landed
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
@@ -60,17 +88,16 @@ impl Changes {
     /// in the others. Default: all partitions.
     ///
     /// ```
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # storage_doc::with_storage(async |storage| {
     /// use storage_sdk::Durability;
     /// use storage_sdk::feed::Cursor;
     ///
-    /// let storage = storage_sdk::Storage::in_memory().await?;
     /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("hero", "ann")?;
     /// let landed = Durability::Landed { timeout: std::time::Duration::from_secs(10) };
     /// ann.update([("level", "7")]).note("up").durability(landed).await?;
     /// let mut changes = storage.changes(Cursor::default()).of([ann.partition()]);
     /// assert_eq!(changes.next().await?.len(), 1);
-    /// # Ok(()) }
+    /// # Ok(()) });
     /// ```
     #[must_use]
     pub fn of(mut self, partitions: impl IntoIterator<Item = Partition>) -> Self {
@@ -79,12 +106,35 @@ impl Changes {
     }
 
     /// Where the reader stands: behind all events that were returned. Store it to go on later.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("gold", 5).note("won a duel").await?;
+    /// let mut changes = storage.changes(Cursor::default());
+    /// changes.next().await?; // handle the events, and then store the cursor
+    /// let stored = changes.cursor().to_string();
+    /// assert!(storage.changes(stored.parse()?).try_next().await?.is_empty()); // nothing comes twice
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn cursor(&self) -> &Cursor {
         &self.cursor
     }
 
     /// The next events, up to 64 of each partition, and about 8 MiB. Waits until there is one.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::{Content, Cursor};
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// let mut changes = storage.changes(Cursor::default());
+    /// let (events, ack) = tokio::join!(changes.next(), ann.incr("gold", 5).note("won a duel").into_future());
+    /// let Content::Note(note) = &events?[0].content else { panic!("it was noted") };
+    /// assert_eq!(note.version, ack?.version());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Changes::try_next`].
@@ -103,6 +153,14 @@ impl Changes {
 
     /// The events that have landed by now, up to 64 of each partition, and about 8 MiB. Empty if there
     /// is none.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// let mut changes = storage.changes(Cursor::default());
+    /// assert!(changes.try_next().await?.is_empty()); // it does not wait
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `ColdUnavailable`: the database is away. `CursorTooOld`: events behind the cursor were dropped
@@ -124,6 +182,17 @@ impl Changes {
 
     /// Checks the cursor and completes it, without an event: a partition without a place gets that of its
     /// oldest event that is kept.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Cursor;
+    /// let mut changes = storage.changes(Cursor::default());
+    /// let stored = changes.begin().await?.to_string(); // before the first event, so that a crash skips none
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.incr("gold", 5).note("won a duel").await?;
+    /// assert_eq!(storage.changes(stored.parse()?).next().await?.len(), 1);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Changes::try_next`], but events that were dropped are not looked for.

@@ -29,6 +29,21 @@ pub(crate) fn body_of(changes: &[(Field, Change)], bytes_max: usize) -> Bytes {
 ///
 /// `None` if the writer gave the note another body, or if the changes together are larger than
 /// `limits.value_bytes_max`. Then the body has one byte, and the reader reads the owner.
+///
+/// ```
+/// # storage_doc::run(async || {
+/// use storage_sdk::feed::{Change, Content, Cursor, changes_of};
+/// use storage_sdk::{Settings, Storage};
+/// let mut settings = Settings::in_memory();
+/// settings.feed.every_change.insert("player".into());
+/// let storage = Storage::open(settings).await?;
+/// storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?.incr("gold", 5).await?;
+/// let events = storage.changes(Cursor::default()).next().await?;
+/// let Content::Note(note) = &events[0].content else { panic!("each change leaves a note") };
+/// let changes = changes_of(note).expect("they are small");
+/// assert_eq!((changes[0].0.as_str(), &changes[0].1), ("gold", &Change::Incr(5)));
+/// # Ok(()) });
+/// ```
 #[must_use]
 pub fn changes_of(note: &Note) -> Option<Vec<(Field, Change)>> {
     let body = note.body.strip_prefix(&[FIRST])?;

@@ -26,6 +26,20 @@ const EVERY: Duration = Duration::from_millis(20);
 /// Notes that have landed before the reader came are read from the database. A note that it returns
 /// can be lost with the hot tier, together with its change. Then the reader returns
 /// [`LiveEvent::Reset`].
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// use storage_sdk::feed::{Content, LiveEvent};
+/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let mut live = storage.live([room.partition()]).await?;
+/// room.update([("topic", "raid at nine")]).note("topic").await?;
+/// for event in live.next().await? {
+///     let LiveEvent::Event(event) = event else { panic!("read the rooms again") };
+///     let Content::Note(note) = event.content else { continue };
+///     assert_eq!(note.owner, *room.owner()); // tell the players in the room
+/// }
+/// # Ok(()) });
+/// ```
 pub struct Live {
     core: Shared,
     /// The epoch of each partition, and the last note that was returned. `None` before the first
@@ -40,6 +54,20 @@ pub struct Live {
 type Place = (Epoch, Position);
 
 /// An event of a [`Live`] reader.
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// use storage_sdk::feed::LiveEvent;
+/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let mut live = storage.live([room.partition()]).await?;
+/// room.update([("topic", "raid at nine")]).note("topic").await?;
+/// match &live.next().await?[0] {
+///     LiveEvent::Event(event) => assert_eq!(event.partition, room.partition()),
+///     LiveEvent::Reset(partition) => println!("read the rooms of partition {partition} again"),
+///     _ => {}
+/// }
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LiveEvent {
@@ -79,6 +107,17 @@ impl Live {
     }
 
     /// Where the reader stands: behind all notes that were returned.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let live = storage.live([room.partition()]).await?;
+    /// let ack = room.update([("topic", "raid at nine")]).note("topic").await?;
+    /// // A reader of landed events goes on where the live reader stands.
+    /// let mut changes = storage.changes(live.cursor()).of([room.partition()]);
+    /// assert_eq!(Some(changes.next().await?[0].position), ack.position());
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn cursor(&self) -> Cursor {
         let mut cursor = Cursor::default();
@@ -94,6 +133,16 @@ impl Live {
     }
 
     /// How often the hot tier is asked while there is nothing new. Default: 20 ms.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use std::time::Duration;
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let mut slow = storage.live([room.partition()]).await?.every(Duration::from_millis(200));
+    /// room.update([("topic", "raid at nine")]).note("topic").await?;
+    /// assert_eq!(slow.next().await?.len(), 1);
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn every(mut self, every: Duration) -> Self {
         self.every = every;
@@ -101,6 +150,15 @@ impl Live {
     }
 
     /// The next events. Waits until there is one.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let mut live = storage.live([room.partition()]).await?;
+    /// let (events, ack) = tokio::join!(live.next(), room.update([("seats", 40)]).note("seats").into_future());
+    /// assert_eq!((events?.len(), ack?.changed()), (1, 1));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Live::try_next`].
@@ -118,6 +176,16 @@ impl Live {
     }
 
     /// The events until now. Empty if there is none.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+    /// let mut live = storage.live([room.partition()]).await?;
+    /// assert!(live.try_next().await?.is_empty()); // in each frame of a game, for example
+    /// room.update([("topic", "raid at nine")]).note("topic").await?;
+    /// assert_eq!(live.try_next().await?.len(), 1);
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `HotUnavailable`: the hot tier is away. `Closed`: the storage was closed.

@@ -18,9 +18,7 @@
 //! partitions have no order among each other.
 //!
 //! ```
-//! # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let folder = tempfile::tempdir()?;
-//! # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+//! # storage_doc::with_storage(async |storage| {
 //! use storage_sdk::feed::{Content, Cursor};
 //!
 //! let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
@@ -33,7 +31,7 @@
 //!
 //! let stored = changes.cursor().to_string(); // where a later reader goes on
 //! # assert!(storage.changes(stored.parse()?).try_next().await?.is_empty());
-//! # Ok(()) }
+//! # Ok(()) });
 //! ```
 
 mod changes;

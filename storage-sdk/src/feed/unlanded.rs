@@ -13,6 +13,18 @@ const BOUND: Bound = Bound {
 };
 
 /// A page of the notes of a partition that have not landed.
+///
+/// ```
+/// # storage_doc::run(async || {
+/// use storage_sdk::feed::Position;
+/// use storage_sdk::{Settings, Storage};
+/// let storage = Storage::builder(Settings::in_memory()).landing(false).open().await?;
+/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// room.update([("topic", "raid at nine")]).note("topic").await?;
+/// let page = storage.unlanded(room.partition(), Position::ZERO).await?;
+/// assert_eq!((page.events.len(), page.events[0].position, page.more), (1, page.last, false));
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unlanded {

@@ -110,11 +110,9 @@ impl Content for Fields {
 /// for its guarantees.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_bytes(async |bytes| {
 /// use storage_sdk::{Kind, SessionOptions};
-/// let room = storage.world("mygame", "eu-1")?.bytes().owner("room", 7_u64)?;
+/// let room = bytes.owner("room", 7_u64)?;
 /// let session = room.session(SessionOptions::default()).await?;
 /// session.set("topic", "raid at nine")?;
 /// session.save().await?;
@@ -124,7 +122,7 @@ impl Content for Fields {
 /// session.remove("topic")?;
 /// session.end().await?;
 /// assert_eq!(room.get(["topic"]).await?.get("topic"), None);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct ByteSession {
     handle: Handle,
@@ -155,6 +153,15 @@ impl ByteSession {
 
     /// Sets a field in memory. The next save stores it.
     ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let room = bytes.owner("room", 7_u64)?.session(Default::default()).await?;
+    /// room.set("topic", "raid at nine")?;
+    /// room.set("seats", 40)?;
+    /// assert_eq!(room.get("seats").as_deref(), Some(&b"40"[..]));
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// `Invalid`: the name is impossible, or the session would have more than `limits.fields_max`
     /// fields. `Fenced`: the session is lost. `Closing`: the session is ending, or has ended.
@@ -163,6 +170,16 @@ impl ByteSession {
     }
 
     /// Removes a field in memory. The next save removes it from the owner.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let owner = bytes.owner("room", 7_u64)?;
+    /// owner.update([("topic", "raid at nine")]).await?;
+    /// let room = owner.session(Default::default()).await?;
+    /// room.remove("topic")?;
+    /// assert!(room.fields().is_empty() && owner.exists().await?); // until the next save
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`ByteSession::set`].
@@ -192,6 +209,17 @@ impl ByteSession {
 
 impl ByteOwner {
     /// Starts a session of the owner. The owner need not exist yet.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// use storage_sdk::{Autosave, SessionOptions};
+    /// let room = bytes.owner("room", 7_u64)?;
+    /// let session = room.session(SessionOptions { autosave: Autosave::Off, ..SessionOptions::default() }).await?;
+    /// session.set("topic", "raid at nine")?;
+    /// session.end().await?;
+    /// assert_eq!(room.get(["topic"]).await?["topic"].as_deref(), Some(&b"raid at nine"[..]));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Sessions::start`](super::Sessions::start). `Invalid`: the owner has more than
@@ -227,6 +255,16 @@ impl ByteOwner {
 
     /// The name of the server that holds the owner in a session. `None` if no session holds it. One
     /// round trip.
+    ///
+    /// ```
+    /// # storage_doc::with_bytes(async |bytes| {
+    /// let room = bytes.owner("room", 7_u64)?;
+    /// assert_eq!(room.held_by().await?, None);
+    /// let _session = room.session(Default::default()).await?;
+    /// let server = room.held_by().await?.expect("this process holds it"); // players are sent there
+    /// assert!(!server.is_empty());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// The hot tier is away. `Closed`: the storage was closed.

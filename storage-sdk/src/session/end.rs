@@ -17,6 +17,19 @@ use crate::core::Core;
 use crate::{Ack, Error, Kind, Result};
 
 /// The result of ending several sessions.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// let heroes = world.entities(Default::default());
+/// heroes.get_or(42_u64, || Hero { id: 42, level: 7 }).await?;
+/// let closed = heroes.close(Duration::from_secs(5)).await;
+/// for owner in &closed.unsaved {
+///     eprintln!("the last edits of {owner} may be lost");
+/// }
+/// assert_eq!((closed.ended, closed.left), (1, 0));
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Closed {
     /// The number of sessions that ended, with all edits saved.

@@ -18,6 +18,18 @@ use super::state::SessionState;
 use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 
 /// The number of kept sessions, and the time for which they are kept.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// use storage_sdk::EntityOptions;
+/// let options = EntityOptions { max: 1, idle: Duration::from_secs(60), ..EntityOptions::default() };
+/// let heroes = world.entities(options);
+/// heroes.get_or(1_u64, || Hero { id: 1, level: 1 }).await?;
+/// heroes.get_or(2_u64, || Hero { id: 2, level: 1 }).await?; // the first one is saved, and ends
+/// assert_eq!(heroes.len(), 1);
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EntityOptions {
     /// The most sessions. Default: 20,000. At the maximum, the least recently used session that is
@@ -45,24 +57,17 @@ impl Default for EntityOptions {
 /// once.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
-/// # use serde::{Deserialize, Serialize};
-/// # use storage_sdk::SaveObject;
-/// # #[derive(Debug, Clone, Serialize, Deserialize, SaveObject)]
-/// # #[save_object(logic_type = "hero")]
-/// # struct Hero { #[save_object(owner_id)] id: u64, level: u32 }
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
 /// use std::time::Duration;
 /// use storage_sdk::EntityOptions;
-/// let heroes = storage.world("mygame", "eu-1")?.entities::<Hero>(EntityOptions::default());
+/// let heroes = world.entities::<Hero>(EntityOptions::default());
 /// let hero = heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
 /// let again = heroes.get(42_u64).await?.expect("it is there"); // the same session
 /// assert_eq!(again.get().level, 2);
 /// let closed = heroes.close(Duration::from_secs(5)).await;
 /// assert_eq!((closed.ended, closed.unsaved.len()), (1, 0));
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct Entities<T: SaveObject + Send + Sync + 'static> {
     shared: Arc<Shared<T>>,
@@ -145,6 +150,16 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     /// Concurrent callers get the same session. A session in use does not become idle, so keep it
     /// for one action and ask again for the next one.
     ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// let heroes = world.entities::<Hero>(Default::default());
+    /// assert!(heroes.get(42_u64).await?.is_none());
+    /// world.objects().save(&Hero { id: 42, level: 7 }).await?;
+    /// let hero = heroes.get(42_u64).await?.expect("it was saved");
+    /// assert_eq!(hero.get().level, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// As [`Sessions::start`]. `Overloaded`: all [`EntityOptions::max`] sessions are in use.
     /// `Closed`: [`Entities::close`] was called.
@@ -156,6 +171,18 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     }
 
     /// As [`Entities::get`]. If the object does not exist, `make` makes it.
+    ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// let heroes = world.entities(Default::default());
+    /// for _ in 0..3 {
+    ///     // Each request of the player asks again, and gets the same session.
+    ///     let hero = heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+    ///     hero.edit(|hero| hero.level += 1)?;
+    /// }
+    /// assert_eq!(heroes.get(42_u64).await?.map(|hero| hero.get().level), Some(4));
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Entities::get`].
@@ -216,6 +243,17 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
 
     /// Ends all sessions until the deadline, those with unsaved edits first. Starts no more
     /// sessions. Reports the owners with unsaved edits.
+    ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// use std::time::Duration;
+    /// let heroes = world.entities(Default::default());
+    /// heroes.get_or(42_u64, || Hero { id: 42, level: 7 }).await?;
+    /// assert_eq!(heroes.close(Duration::from_secs(5)).await.ended, 1);
+    /// assert!(heroes.get(42_u64).await.is_err()); // it starts no more sessions
+    /// assert!(world.objects::<Hero>().load(42_u64).await?.is_some());
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Cancel safety
     /// After a dropped call, the remaining sessions go on. Call it again.

@@ -30,6 +30,18 @@ impl Drop for Handle {
 /// A save of a session, which is sent when it is awaited. Saves that are awaited at the same time
 /// are sent as one.
 ///
+/// ```
+/// # storage_doc::with_bytes(async |bytes| {
+/// use std::time::Duration;
+/// use storage_sdk::{Durability, Safety, SessionOptions};
+/// let room = bytes.owner("room", 7_u64)?.session(SessionOptions::default()).await?;
+/// room.set("winner", "ann")?;
+/// let landed = Durability::Landed { timeout: Duration::from_secs(10) };
+/// let ack = room.save().durability(landed).deadline(Duration::from_secs(2)).await?;
+/// assert_eq!((ack.durability(), room.landed()), (Safety::Landed, ack.version()));
+/// # Ok(()) });
+/// ```
+///
 /// # Errors
 /// - `Fenced`: the session is lost, and nothing was written.
 /// - `Invalid`: the object can't be encoded, or exceeds a limit. Nothing was written, and the
@@ -155,6 +167,17 @@ macro_rules! shared_by_sessions {
         impl $(<$($bound)+>)? $session {
             /// Saves all edits, if there are any. The save includes the last edit before the call.
             ///
+            /// ```
+            /// # storage_doc::with_bytes(async |bytes| {
+            /// let room = bytes.owner("room", 7_u64)?;
+            /// let session = room.session(Default::default()).await?;
+            /// session.set("topic", "raid at nine")?;
+            /// assert!(!room.exists().await?); // the edit is in memory
+            /// session.save().await?;
+            /// assert!(room.exists().await?);
+            /// # Ok(()) });
+            /// ```
+            ///
             /// # Errors
             /// As [`SaveSession`](super::SaveSession).
             ///
@@ -182,6 +205,16 @@ macro_rules! shared_by_sessions {
             /// Waits until the saved edits are in the database, and returns their version. They
             /// also land without this call, but later.
             ///
+            /// ```
+            /// # storage_doc::with_bytes(async |bytes| {
+            /// use std::time::Duration;
+            /// let shop = bytes.owner("shop", 7_u64)?.session(Default::default()).await?;
+            /// shop.set("sold", "a sword for real money")?;
+            /// let saved = shop.save().await?.version();
+            /// assert!(shop.wait_landed(Duration::from_secs(10)).await? >= saved); // now tell the player
+            /// # Ok(()) });
+            /// ```
+            ///
             /// # Errors
             /// As [`ByteOwner::flush`](crate::ByteOwner::flush). The outcome is `Unknown` if the
             /// hot tier was replaced since the save. Save again, and wait again.
@@ -207,6 +240,17 @@ macro_rules! shared_by_sessions {
 
             /// Ready once the session is lost. Never ready if the session ends well.
             ///
+            /// ```
+            /// # storage_doc::with_bytes(async |bytes| {
+            /// let room = bytes.owner("room", 7_u64)?.session(Default::default()).await?;
+            /// tokio::select! {
+            ///     why = room.lost() => panic!("close the room: {why}"),
+            ///     () = async { /* the game */ } => {}
+            /// }
+            /// room.end().await?;
+            /// # Ok(()) });
+            /// ```
+            ///
             /// # Cancel safety
             /// The call only waits.
             pub async fn lost(&self) -> LossReason {
@@ -216,6 +260,17 @@ macro_rules! shared_by_sessions {
             /// Ready once another server asks for the owner. Returns the name of that server. The
             /// session saves its edits at once, and the game should end the session. If the game
             /// does not, [`OnConflict::Ask`](super::OnConflict::Ask) decides.
+            ///
+            /// ```
+            /// # storage_doc::with_bytes(async |bytes| {
+            /// let room = bytes.owner("room", 7_u64)?;
+            /// let here = room.session(Default::default()).await?;
+            /// let there = tokio::spawn(async move { room.session(Default::default()).await }); // another server
+            /// let by = here.asked().await; // so this one sends its players there
+            /// here.end().await?;
+            /// assert!(!by.is_empty() && there.await?.is_ok());
+            /// # Ok(()) });
+            /// ```
             ///
             /// # Cancel safety
             /// The call only waits.
@@ -227,6 +282,18 @@ macro_rules! shared_by_sessions {
             /// the owner finds the last edit. From the moment of the call on, edits fail. The SDK
             /// retries for `hot.operation_deadline`. A call that fails can be repeated. After an
             /// error of the kind `Invalid`, edits work again.
+            ///
+            /// ```
+            /// # storage_doc::with_bytes(async |bytes| {
+            /// use storage_sdk::Kind;
+            /// let room = bytes.owner("room", 7_u64)?;
+            /// let session = room.session(Default::default()).await?;
+            /// session.set("topic", "raid at nine")?;
+            /// session.end().await?; // saves the topic, and the room is free
+            /// assert_eq!(session.set("topic", "cats").unwrap_err().kind(), Kind::Closing);
+            /// assert!(room.held_by().await?.is_none() && room.exists().await?);
+            /// # Ok(()) });
+            /// ```
             ///
             /// # Errors
             /// As [`SaveSession`](super::SaveSession). `Closing`: the session had already ended.

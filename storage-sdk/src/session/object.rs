@@ -26,9 +26,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 /// session saves it from time to time.
 ///
 /// ```
-/// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let folder = tempfile::tempdir()?;
-/// # let storage = storage_sdk::Storage::embedded(folder.path().join("game.db")).await?;
+/// # storage_doc::with_world(async |world| {
 /// use serde::{Deserialize, Serialize};
 /// use storage_sdk::{Kind, OnConflict, SaveObject, SessionOptions};
 ///
@@ -40,7 +38,6 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 ///     level: u32,
 /// }
 ///
-/// let world = storage.world("mygame", "eu-1")?;
 /// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() });
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
@@ -53,7 +50,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 /// hero.edit(|hero| hero.level += 1)?;
 /// hero.end().await?; // the last save and the end are one step
 /// assert_eq!(heroes.start(42_u64).await?.expect("it was saved").get().level, 3);
-/// # Ok(()) }
+/// # Ok(()) });
 /// ```
 pub struct Sessions<T> {
     bytes: ByteStorage,
@@ -92,6 +89,16 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
     /// Starts a session of an existing object. A cold object is hot-loaded. Returns `None` if no
     /// such object exists, and the owner stays free.
     ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// let heroes = world.sessions::<Hero>(Default::default());
+    /// assert!(heroes.start(42_u64).await?.is_none()); // no such hero, and nobody holds it
+    /// world.objects().save(&Hero { id: 42, level: 7 }).await?;
+    /// let hero = heroes.start(42_u64).await?.expect("it was saved");
+    /// assert_eq!(hero.get().level, 7);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// - `Held`: another session holds the owner, and did not end in time; see
     ///   [`OnConflict`](super::OnConflict).
@@ -113,6 +120,17 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
 
     /// As [`Sessions::start`]. If the object does not exist, `make` makes it, and the first save
     /// stores it.
+    ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// let heroes = world.sessions(Default::default());
+    /// let new = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+    /// new.edit(|hero| hero.level += 1)?;
+    /// new.end().await?;
+    /// let back = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+    /// assert_eq!(back.get().level, 2); // the stored one, and not another new one
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// As [`Sessions::start`].
@@ -239,6 +257,18 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
 ///
 /// [`Session::end`] ends a session. A session that is dropped without it is saved and ended in the
 /// background. Such a drop is counted and logged as a warning.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// let heroes = world.sessions(Default::default());
+/// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// hero.edit(|hero| hero.level += 1)?; // in memory, as often as the game likes
+/// assert_eq!(hero.get().level, 2);
+/// let ack = hero.save().await?;
+/// assert_eq!(hero.saved(), ack.version());
+/// hero.end().await?;
+/// # Ok(()) });
+/// ```
 pub struct Session<T: SaveObject + Send + Sync + 'static> {
     handle: Handle,
     object: Arc<Object<T>>,
@@ -252,6 +282,16 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
 
 /// The current object of a session. Edits and saves of the object wait while this reference lives,
 /// so drop it soon. An edit by the thread that holds it waits for ever.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// let heroes = world.sessions(Default::default());
+/// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// let level = hero.get().level; // the reference is gone at the end of the line
+/// hero.edit(|hero| hero.level = level + 1)?;
+/// assert_eq!(*hero.get(), Hero { id: 42, level: 2 });
+/// # Ok(()) });
+/// ```
 pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
 
 impl<T> Deref for ObjectRef<'_, T> {
@@ -282,6 +322,15 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
     /// Edits the object in memory, for the next save. Returns the answer of the closure. If the
     /// closure panics, its changes stay. [`Session::try_edit`] changes all or nothing.
     ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// let heroes = world.sessions(Default::default());
+    /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+    /// let level = hero.edit(|hero| { hero.level += 1; hero.level })?;
+    /// assert_eq!(level, 2);
+    /// # Ok(()) });
+    /// ```
+    ///
     /// # Errors
     /// `Fenced`: the session is lost. `Closing`: the session is ending, or has ended. Nothing was
     /// changed.
@@ -299,6 +348,21 @@ impl<T: SaveObject + Send + Sync + 'static> Session<T> {
 
     /// Edits a copy of the object. The copy replaces the object if the closure succeeds. If the
     /// closure refuses or panics, nothing changes.
+    ///
+    /// ```
+    /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+    /// use storage_sdk::ModifyError;
+    /// let heroes = world.sessions(Default::default());
+    /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 59 }).await?;
+    /// let train = || hero.try_edit(|hero| {
+    ///     hero.level += 1;
+    ///     if hero.level > 60 { Err("the highest level") } else { Ok(hero.level) }
+    /// });
+    /// assert_eq!(train(), Ok(60));
+    /// assert_eq!(train(), Err(ModifyError::Aborted("the highest level")));
+    /// assert_eq!(hero.get().level, 60); // a refused edit leaves nothing
+    /// # Ok(()) });
+    /// ```
     ///
     /// # Errors
     /// `Aborted`: the closure returned this error. `Storage`: as [`Session::edit`].

@@ -3,6 +3,18 @@
 use std::time::Duration;
 
 /// The reaction of a start if another session holds the owner.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// use storage_sdk::{OnConflict, SessionOptions};
+/// // The servers of a match never take a hero from each other.
+/// let on_conflict = OnConflict::Wait { at_most: Duration::from_millis(50) };
+/// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict, ..SessionOptions::default() });
+/// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// assert_eq!(heroes.start(42_u64).await.unwrap_err().kind(), storage_sdk::Kind::Held);
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OnConflict {
@@ -26,6 +38,18 @@ pub enum OnConflict {
 }
 
 /// The reaction of a start if the holder was asked and did not end its session in time.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// use storage_sdk::{OnConflict, Otherwise, SessionOptions};
+/// let ask = OnConflict::Ask { after: Duration::from_millis(50), then: Otherwise::Steal };
+/// let heroes = world.sessions(SessionOptions { on_conflict: ask, ..SessionOptions::default() });
+/// let hangs = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?; // after 50 ms
+/// assert!(hangs.save().await.is_err()); // it can't overwrite the new session
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Otherwise {
     /// The start fails as [`Held`](crate::Kind::Held).
@@ -35,6 +59,20 @@ pub enum Otherwise {
 }
 
 /// How often a session saves by itself. It does so only if there are edits since the last save.
+///
+/// ```
+/// # storage_doc::with_world(async |world| { use storage_doc::Hero;
+/// use std::time::Duration;
+/// use storage_sdk::{Autosave, SessionOptions};
+/// let often = SessionOptions { autosave: Autosave::Every(Duration::from_millis(20)), ..SessionOptions::default() };
+/// let hero = world.sessions(often).start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
+/// let before = hero.saved();
+/// while hero.saved() == before {
+///     tokio::time::sleep(Duration::from_millis(5)).await; // the game goes on
+/// }
+/// assert!(world.objects::<Hero>().load(42_u64).await?.is_some());
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Autosave {

@@ -10,6 +10,21 @@ use super::content::Left;
 use crate::{Error, Kind};
 
 /// The state of a session, as its server knows it.
+///
+/// ```
+/// # storage_doc::with_bytes(async |bytes| {
+/// use storage_sdk::{SessionOptions, SessionState};
+/// let room = bytes.owner("room", 7_u64)?.session(SessionOptions::default()).await?;
+/// match room.state() {
+///     SessionState::Held => room.set("topic", "raid at nine")?,
+///     SessionState::Suspect => println!("no trades now"),
+///     SessionState::HandOverAsked { by } => println!("{by} wants the room"),
+///     over => println!("tell the players to enter again: {over:?}"),
+/// }
+/// room.end().await?;
+/// assert_eq!(room.state(), SessionState::Ended);
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SessionState {
@@ -34,6 +49,19 @@ pub enum SessionState {
 }
 
 /// The reason for the loss of a session.
+///
+/// ```
+/// # storage_doc::with_bytes(async |bytes| {
+/// use storage_sdk::{LossReason, OnConflict, SessionOptions};
+/// let room = bytes.owner("room", 7_u64)?;
+/// let first = room.session(SessionOptions::default()).await?;
+/// let steal = SessionOptions { on_conflict: OnConflict::Steal, ..SessionOptions::default() };
+/// let _second = room.session(steal).await?;
+/// first.set("topic", "cats")?; // it has not noticed yet
+/// assert!(first.save().await.is_err());
+/// assert!(matches!(first.lost().await, LossReason::Stolen { .. }));
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LossReason {

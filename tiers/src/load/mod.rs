@@ -56,7 +56,7 @@ pub struct LoadCounts {
 type Answer = Result<Option<Arc<FullLoad>>, TierError>;
 
 impl Tiers {
-    /// Loads a whole owner into the hot tier and answers its content. `None` if the owner has more
+    /// Loads a whole owner into the hot tier and returns its content. `None` if the owner has more
     /// rows or bytes than one load takes. See [`Tiers::load_fields`] and [`Tiers::load_large`].
     ///
     /// # Errors

@@ -364,7 +364,7 @@ fn write(
     }
 }
 
-/// Adds the write's note to the stream, in the same step (F1). Answers its place.
+/// Adds the write's note to the stream, in the same step (F1). Returns its place.
 fn note(
     state: &mut PartState,
     record: &PartitionRecord,

@@ -224,7 +224,7 @@ impl RedisStore {
         }
     }
 
-    /// Compares records with the servers that hold them. Answers the partitions that can't be used,
+    /// Compares records with the servers that hold them. Returns the partitions that can't be used,
     /// with the reason.
     async fn verify(&self, partitions: &[Partition]) -> Vec<(Partition, Failure)> {
         let commands: Vec<_> = partitions

@@ -133,7 +133,7 @@ struct Gone {
 }
 
 impl RedisStore {
-    /// One step of the end of a holder's sessions. Answers how many lapsed, or -1 if the holder is not gone.
+    /// One step of the end of a holder's sessions. Returns how many lapsed, or -1 if the holder is not gone.
     async fn lapse_step(&self, gone: &Gone, step: LapseStep<'_>) -> Result<i64, HotError> {
         let command = scripts::lapse(
             &self.space,

@@ -48,7 +48,7 @@ impl<A> Default for Calls<A> {
 }
 
 impl<A> Calls<A> {
-    /// Begins a call of these writes and answers its number. Fails if a call is open, which must be
+    /// Begins a call of these writes and returns its number. Fails if a call is open, which must be
     /// ended first.
     ///
     /// # Errors

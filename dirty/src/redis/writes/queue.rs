@@ -412,7 +412,7 @@ impl RedisStore {
         ))
     }
 
-    /// Begins a call and answers its number. Fails with the number of the open call, if there is
+    /// Begins a call and returns its number. Fails with the number of the open call, if there is
     /// one.
     // ORDER: the call is open before it is sent. So a caller that goes away in the middle leaves it
     // open.

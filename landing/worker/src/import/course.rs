@@ -166,7 +166,7 @@ struct Progress<'a> {
 }
 
 impl Progress<'_> {
-    /// Takes a line that was read. Answers a job if the line must be written.
+    /// Takes a line that was read. Returns a job if the line must be written.
     fn read(
         &mut self,
         number: u64,

@@ -44,7 +44,7 @@ impl Order {
         self.lines == 0 || self.lines < self.at_once && self.bytes < BYTES_MAX
     }
 
-    /// Adds a line. Answers it if it can be written now. Otherwise it waits for another line of its
+    /// Adds a line. Returns it if it can be written now. Otherwise it waits for another line of its
     /// owner.
     pub(super) fn add(&mut self, job: Job) -> Option<Job> {
         self.lines += 1;
@@ -61,7 +61,7 @@ impl Order {
         }
     }
 
-    /// Removes a line that was written or given up. Answers the owner's next line, which can be
+    /// Removes a line that was written or given up. Returns the owner's next line, which can be
     /// written now.
     pub(super) fn ended(&mut self, owner: &Owner, bytes: u64) -> Option<Job> {
         self.left(bytes);
@@ -72,7 +72,7 @@ impl Order {
         next
     }
 
-    /// Removes a line that was given up, and all lines that wait for it. Answers the waiting ones.
+    /// Removes a line that was given up, and all lines that wait for it. Returns the waiting ones.
     pub(super) fn given_up(&mut self, owner: &Owner, bytes: u64) -> VecDeque<Job> {
         self.left(bytes);
         let waited = self.owners.remove(owner).unwrap_or_default();
