@@ -61,7 +61,7 @@ impl Worker {
         }
     }
 
-    /// Lands all waiting marks from a hot tier that takes no writes. Answers whether no partition
+    /// Lands all waiting marks from a hot tier that takes no writes. Returns whether no partition
     /// was skipped. Rows that the database rejects stay rejected.
     async fn rescue(&self) -> bool {
         let Worker { tiers, metrics, .. } = self;

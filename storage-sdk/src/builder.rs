@@ -142,14 +142,8 @@ impl StorageBuilder {
     /// event that is kept.
     ///
     /// ```
-<<<<<<< HEAD
-    /// # #[tokio::main] async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let folder = tempfile::tempdir()?;
-    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError, async_trait};
-=======
     /// # storage_doc::in_folder(async || {
-    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError};
->>>>>>> 7f0cccc628c1d8349b9b1fb926b130e4f3e2d43e
+    /// use storage_sdk::feed::{Event, Partition, Sink, SinkError, async_trait};
     /// use storage_sdk::{Settings, Storage};
     ///
     /// #[derive(Debug)]

@@ -115,13 +115,8 @@ async fn retry(tiers: &Tiers, owners: &BTreeSet<Owner>) -> anyhow::Result<usize>
     Ok(landed)
 }
 
-<<<<<<< HEAD
-/// Has workers land rejected owners without their rejected fields. Answers how many there are.
-async fn tear(store: &dyn Marks, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
-=======
 /// Has workers land rejected owners without their rejected fields. Returns how many there are.
-async fn tear(hot: &Hot, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
->>>>>>> 7f0cccc628c1d8349b9b1fb926b130e4f3e2d43e
+async fn tear(store: &dyn Marks, owners: &BTreeSet<Owner>) -> anyhow::Result<usize> {
     let mut torn = 0;
     for owner in owners {
         torn += usize::from(store.tear(owner).await?);
