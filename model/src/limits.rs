@@ -29,6 +29,7 @@ impl Default for Limits {
 
 /// A call that exceeds the limits. Nothing was written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum LimitError {
     /// A value is too large.
     #[error(

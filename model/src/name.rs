@@ -14,6 +14,7 @@ pub const ID_BYTES_MAX: usize = 255;
 
 /// An invalid name. Nothing was read or written.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NameError {
     /// The name has no characters.
     #[error("{part} is empty; it needs 1 to {limit} bytes")]

@@ -15,6 +15,7 @@ pub(crate) const STATEMENTS: &[&Statement] = &[&ROWS_BETWEEN, &ROWS_BETWEEN_BACK
 
 /// Rows of one logic type, of the owners between two ids.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RowRange {
     /// The world.
     pub scope: Scope,
@@ -22,16 +23,63 @@ pub struct RowRange {
     pub logic_type: String,
     /// The fields, 1 to 512 of them.
     pub fields: Vec<Field>,
-    /// The least id.
+    /// The least id. Default: the first one.
     pub from: String,
-    /// The text behind the last id. It is no id of the range itself.
+    /// The text behind the last id. It is no id of the range itself. Default:
+    /// U+10FFFF, behind all ids that do not begin with it.
     pub before: String,
     /// Whether removed fields are read in place of live ones, except those that are purged.
     pub removed: bool,
     /// Whether the greatest id comes first.
     pub backwards: bool,
-    /// The most rows.
+    /// The most rows. Default: 1,000.
     pub limit: usize,
+}
+
+impl RowRange {
+    /// All owners of a logic type, in the order of their ids.
+    #[must_use]
+    pub fn new(scope: Scope, logic_type: impl Into<String>, fields: Vec<Field>) -> Self {
+        Self {
+            scope,
+            logic_type: logic_type.into(),
+            fields,
+            from: String::new(),
+            before: char::MAX.to_string(),
+            removed: false,
+            backwards: false,
+            limit: 1_000,
+        }
+    }
+
+    /// The owners from one id on, and before another text.
+    #[must_use]
+    pub fn between(mut self, from: impl Into<String>, before: impl Into<String>) -> Self {
+        self.from = from.into();
+        self.before = before.into();
+        self
+    }
+
+    /// Reads removed fields in place of live ones.
+    #[must_use]
+    pub fn removed(mut self) -> Self {
+        self.removed = true;
+        self
+    }
+
+    /// Reads the greatest id first.
+    #[must_use]
+    pub fn backwards(mut self) -> Self {
+        self.backwards = true;
+        self
+    }
+
+    /// Reads at most so many rows.
+    #[must_use]
+    pub fn limit(mut self, limit: usize) -> Self {
+        self.limit = limit;
+        self
+    }
 }
 
 /// Reads of ranges of owners.

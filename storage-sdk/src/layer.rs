@@ -53,16 +53,10 @@ const LOOK_EVERY: Duration = Duration::from_millis(20);
 ///     let hero = world.bytes().owner("hero", id)?;
 ///     hero.update([("level", "7"), ("name", id)]).durability(landed).await?;
 /// }
-/// let range = RowRange {
-///     scope: world.scope().clone(),
-///     logic_type: "hero".into(),
-///     fields: vec![Field::new("name")?],
-///     from: "b".into(),
-///     before: "d".into(),
-///     removed: false,
-///     backwards: true,
-///     limit: 10,
-/// };
+/// let range = RowRange::new(world.scope().clone(), "hero", vec![Field::new("name")?])
+///     .between("b", "d")
+///     .backwards()
+///     .limit(10);
 /// let rows = ColdTier::of(&storage).rows(&range).await?;
 /// assert_eq!(rows.iter().map(|row| row.owner.id()).collect::<Vec<_>>(), ["cy", "bo"]);
 /// # Ok(()) });

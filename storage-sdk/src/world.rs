@@ -63,7 +63,7 @@ impl World {
     /// ```
     /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
     /// use storage_sdk::{Autosave, SessionOptions};
-    /// let options = SessionOptions { autosave: Autosave::Off, ..SessionOptions::default() };
+    /// let options = SessionOptions::default().autosave(Autosave::Off);
     /// let hero = world.sessions(options).start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
     /// hero.edit(|hero| hero.level += 1)?;
     /// hero.end().await?; // saves
@@ -83,7 +83,7 @@ impl World {
     /// ```
     /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
     /// use storage_sdk::EntityOptions;
-    /// let heroes = world.entities::<Hero>(EntityOptions { max: 500, ..EntityOptions::default() });
+    /// let heroes = world.entities::<Hero>(EntityOptions::default().max(500));
     /// heroes.get_or(42_u64, || Hero { id: 42, level: 1 }).await?.edit(|hero| hero.level += 1)?;
     /// assert_eq!(heroes.len(), 1); // kept for the next action
     /// # Ok(()) });

@@ -95,10 +95,7 @@ async fn play(path: &Path) -> (Storage, ByteSession) {
 
 /// A session, which starts in far less than a lease.
 async fn session(storage: &Storage, id: u64) -> ByteSession {
-    let options = SessionOptions {
-        within: Duration::from_secs(5),
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::default().within(Duration::from_secs(5));
     owner(storage, id).session(options).await.unwrap()
 }
 

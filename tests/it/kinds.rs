@@ -109,10 +109,7 @@ async fn of_sessions(seen: &mut Seen, stack: &Stack) -> Result<()> {
     let held = set(&bo).await;
     assert!(held.to_string().contains("holds the owner"), "{held}");
     seen.unchanged(held, Kind::Held, Next::After);
-    let steals = SessionOptions {
-        on_conflict: OnConflict::Steal,
-        ..SessionOptions::default()
-    };
+    let steals = SessionOptions::default().on_conflict(OnConflict::Steal);
     let taken = bo.session(steals).await?;
     seen.unchanged(
         session.save().await.unwrap_err(),

@@ -44,16 +44,9 @@ impl Toy {
     /// What the builder reads now, step by step.
     async fn steps(&self) -> Result<Vec<Vec<Row>>> {
         let mut steps = Vec::new();
-        let mut range = RowRange {
-            scope: self.world.scope().clone(),
-            logic_type: toy::LOGIC_TYPE.to_owned(),
-            fields: vec![Field::new(toy::FIELD)?],
-            from: String::new(),
-            before: "~".to_owned(),
-            removed: false,
-            backwards: false,
-            limit: STEP,
-        };
+        let fields = vec![Field::new(toy::FIELD)?];
+        let scope = self.world.scope().clone();
+        let mut range = RowRange::new(scope, toy::LOGIC_TYPE, fields).limit(STEP);
         loop {
             let rows = self.cold.rows(&range).await?;
             let last = rows.get(STEP - 1).map(|row| row.owner.id().to_owned());

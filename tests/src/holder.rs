@@ -44,11 +44,12 @@ pub async fn hold(args: HolderArgs) -> Result<()> {
         OnConflict::Wait { at_most: LONG }
     };
     let session = owner
-        .session(SessionOptions {
-            on_conflict,
-            autosave: Autosave::Off,
-            within: LONG,
-        })
+        .session(
+            SessionOptions::new()
+                .on_conflict(on_conflict)
+                .autosave(Autosave::Off)
+                .within(LONG),
+        )
         .await?;
     let begins = number_of(&session)?;
     println!("begins {begins}");

@@ -48,19 +48,12 @@ impl Documents {
     /// # Errors
     /// `Storage`: a name is not allowed.
     pub fn sweeper(&self) -> Result<Sweeper> {
+        // Documents, items and entries of keys have it.
+        let body = Field::new(BODY).map_err(storage_sdk::Error::from)?;
         Ok(Sweeper {
             documents: self.clone(),
-            range: RowRange {
-                scope: self.world.scope().clone(),
-                logic_type: DOCUMENT.to_owned(),
-                // Documents, items and entries of keys have it.
-                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
-                from: String::new(),
-                before: "\u{10ffff}".to_owned(),
-                removed: false,
-                backwards: false,
-                limit: *ROWS.start(),
-            },
+            range: RowRange::new(self.world.scope().clone(), DOCUMENT, vec![body])
+                .limit(*ROWS.start()),
             landed: Landed::default(),
         })
     }

@@ -45,19 +45,13 @@ impl Documents {
         let message = "earlier changes have not landed in time; try again later";
         self.until_landed(until, within, message).await?;
         let group = group_of(prefix);
+        let body = Field::new(BODY).map_err(storage_sdk::Error::from)?;
         Ok(Export {
             documents: self.clone(),
             prefix: prefix.to_owned(),
-            range: RowRange {
-                scope: self.world.scope().clone(),
-                logic_type: DOCUMENT.to_owned(),
-                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
-                before: behind(&group),
-                from: group,
-                removed: false,
-                backwards: false,
-                limit: ROWS,
-            },
+            range: RowRange::new(self.world.scope().clone(), DOCUMENT, vec![body])
+                .between(group.clone(), behind(&group))
+                .limit(ROWS),
             landed: Landed::default(),
             is_done: false,
         })

@@ -106,16 +106,9 @@ async fn keys_are_forgotten_after_a_day_and_not_before() -> Result<()> {
     assert_eq!(pass(&mut sweeper).await?.forgotten, 0);
     assert!(documents.put(&path, b"1", &cached).await?.is_repeat);
     // The values of the old one are given up, once the worker has cleared its marks.
-    let removed = storage_sdk::layer::RowRange {
-        scope: storage.world("a", "r")?.scope().clone(),
-        logic_type: "key".to_owned(),
-        fields: vec![storage_sdk::Field::new("d")?],
-        from: String::new(),
-        before: "~".to_owned(),
-        removed: true,
-        backwards: false,
-        limit: 10,
-    };
+    let scope = storage.world("a", "r")?.scope().clone();
+    let fields = vec![storage_sdk::Field::new("d")?];
+    let removed = storage_sdk::layer::RowRange::new(scope, "key", fields).removed();
     let cold = storage_sdk::layer::ColdTier::of(&storage);
     storage
         .world("a", "r")?

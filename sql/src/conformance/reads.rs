@@ -260,15 +260,12 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
         ..live(&item("{c~}1/9"), "d", "", 2)
     });
     h.land(rows).await;
-    let page = |from: &str, before: &str, backwards: bool, limit: usize| RowRange {
-        removed: false,
-        scope: Scope::new("game", "eu").unwrap(),
-        logic_type: "item".into(),
-        fields: vec![field("d")],
-        from: from.into(),
-        before: before.into(),
-        backwards,
-        limit,
+    let page = |from: &str, before: &str, backwards: bool, limit: usize| {
+        let scope = Scope::new("game", "eu").unwrap();
+        let range = RowRange::new(scope, "item", vec![field("d")])
+            .between(from, before)
+            .limit(limit);
+        if backwards { range.backwards() } else { range }
     };
     let read = async |page: RowRange| {
         let rows = h.store.ranges.between(&page).await.unwrap();
@@ -286,10 +283,7 @@ pub async fn items_come_in_pages_from_either_end(h: &Harness) {
     assert_eq!(read(page(all.0, "{c~}1/6", true, 9)).await, "53210");
     assert_eq!(read(page(all.0, all.1, false, 0)).await, "");
     for backwards in [false, true] {
-        let removed = RowRange {
-            removed: true,
-            ..page(all.0, all.1, backwards, 9)
-        };
+        let removed = page(all.0, all.1, backwards, 9).removed();
         assert_eq!(read(removed).await, "4");
     }
 }

@@ -3,8 +3,9 @@
 //! A write can carry a *note* ([`Write::note`](crate::Write::note),
 //! [`Part::note`](crate::Part::note)). The note joins the stream of the owner's partition in the
 //! same step as the change. Of the logic types in `feed.every_change`, each change leaves a note by
-//! itself, which lists the changes ([`changes_of`]). Landing carries it into the event table, in
-//! the same transaction as the row. For this reason a note is there if and only if its change is.
+//! itself, which lists the changes ([`changes_of`]). A worker carries it into the event table, in
+//! the same transaction as the row. A flush lands the row alone, and the worker brings the note
+//! later.
 //!
 //! | reader | what it reads |
 //! | --- | --- |

@@ -214,7 +214,7 @@ impl ByteOwner {
     /// # storage_doc::with_bytes(async |bytes| {
     /// use storage_sdk::{Autosave, SessionOptions};
     /// let room = bytes.owner("room", 7_u64)?;
-    /// let session = room.session(SessionOptions { autosave: Autosave::Off, ..SessionOptions::default() }).await?;
+    /// let session = room.session(SessionOptions::default().autosave(Autosave::Off)).await?;
     /// session.set("topic", "raid at nine")?;
     /// session.end().await?;
     /// assert_eq!(room.get(["topic"]).await?["topic"].as_deref(), Some(&b"raid at nine"[..]));

@@ -31,6 +31,7 @@ use crate::{Ack, Error, Kind, Result};
 /// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub struct Closed {
     /// The number of sessions that ended, with all edits saved.
     pub ended: u64,

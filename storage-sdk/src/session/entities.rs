@@ -23,7 +23,7 @@ use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
 /// use std::time::Duration;
 /// use storage_sdk::EntityOptions;
-/// let options = EntityOptions { max: 1, idle: Duration::from_secs(60), ..EntityOptions::default() };
+/// let options = EntityOptions::default().max(1).idle(Duration::from_secs(60));
 /// let heroes = world.entities(options);
 /// heroes.get_or(1_u64, || Hero { id: 1, level: 1 }).await?;
 /// heroes.get_or(2_u64, || Hero { id: 2, level: 1 }).await?; // the first one is saved, and ends
@@ -31,6 +31,7 @@ use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 /// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EntityOptions {
     /// The most sessions. Default: 20,000. At the maximum, the least recently used session that is
     /// not in use ends to make room for the next one.
@@ -41,13 +42,42 @@ pub struct EntityOptions {
     pub session: SessionOptions,
 }
 
-impl Default for EntityOptions {
-    fn default() -> Self {
+impl EntityOptions {
+    /// The defaults.
+    #[must_use]
+    pub const fn new() -> Self {
         Self {
             max: 20_000,
             idle: Duration::from_mins(5),
-            session: SessionOptions::default(),
+            session: SessionOptions::new(),
         }
+    }
+
+    /// Sets the most sessions.
+    #[must_use]
+    pub const fn max(mut self, max: usize) -> Self {
+        self.max = max;
+        self
+    }
+
+    /// Sets the time for which an unused session is kept.
+    #[must_use]
+    pub const fn idle(mut self, idle: Duration) -> Self {
+        self.idle = idle;
+        self
+    }
+
+    /// Sets how the sessions begin and save.
+    #[must_use]
+    pub const fn session(mut self, session: SessionOptions) -> Self {
+        self.session = session;
+        self
+    }
+}
+
+impl Default for EntityOptions {
+    fn default() -> Self {
+        Self::new()
     }
 }
 

@@ -38,7 +38,7 @@ use crate::{Ack, ByteOwner, Error, ModifyError, OwnerId, Record, Result, SaveObj
 ///     level: u32,
 /// }
 ///
-/// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() });
+/// let heroes = world.sessions::<Hero>(SessionOptions::default().on_conflict(OnConflict::Fail));
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// hero.edit(|hero| hero.level += 1)?;
 /// hero.save().await?;

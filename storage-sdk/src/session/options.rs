@@ -10,7 +10,7 @@ use std::time::Duration;
 /// use storage_sdk::{OnConflict, SessionOptions};
 /// // The servers of a match never take a hero from each other.
 /// let on_conflict = OnConflict::Wait { at_most: Duration::from_millis(50) };
-/// let heroes = world.sessions::<Hero>(SessionOptions { on_conflict, ..SessionOptions::default() });
+/// let heroes = world.sessions::<Hero>(SessionOptions::default().on_conflict(on_conflict));
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// assert_eq!(heroes.start(42_u64).await.unwrap_err().kind(), storage_sdk::Kind::Held);
 /// # Ok(()) });
@@ -44,13 +44,14 @@ pub enum OnConflict {
 /// use std::time::Duration;
 /// use storage_sdk::{OnConflict, Otherwise, SessionOptions};
 /// let ask = OnConflict::Ask { after: Duration::from_millis(50), then: Otherwise::Steal };
-/// let heroes = world.sessions(SessionOptions { on_conflict: ask, ..SessionOptions::default() });
+/// let heroes = world.sessions(SessionOptions::default().on_conflict(ask));
 /// let hangs = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// let hero = heroes.start_or(42_u64, || Hero { id: 42, level: 1 }).await?; // after 50 ms
 /// assert!(hangs.save().await.is_err()); // it can't overwrite the new session
 /// # Ok(()) });
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Otherwise {
     /// The start fails as [`Held`](crate::Kind::Held).
     Fail,
@@ -64,7 +65,7 @@ pub enum Otherwise {
 /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
 /// use std::time::Duration;
 /// use storage_sdk::{Autosave, SessionOptions};
-/// let often = SessionOptions { autosave: Autosave::Every(Duration::from_millis(20)), ..SessionOptions::default() };
+/// let often = SessionOptions::default().autosave(Autosave::Every(Duration::from_millis(20)));
 /// let hero = world.sessions(often).start_or(42_u64, || Hero { id: 42, level: 1 }).await?;
 /// let before = hero.saved();
 /// while hero.saved() == before {
@@ -91,10 +92,11 @@ pub enum Autosave {
 ///
 /// let defaults = SessionOptions::default();
 /// assert_eq!(defaults.autosave, Autosave::Every(Duration::from_secs(60)));
-/// let strict = SessionOptions { on_conflict: OnConflict::Fail, ..SessionOptions::default() };
+/// let strict = SessionOptions::default().on_conflict(OnConflict::Fail);
 /// assert_eq!(strict.within, Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct SessionOptions {
     /// The reaction of a start if another session holds the owner. Default: ask, and take the owner
     /// after 10 s.
@@ -106,8 +108,10 @@ pub struct SessionOptions {
     pub within: Duration,
 }
 
-impl Default for SessionOptions {
-    fn default() -> Self {
+impl SessionOptions {
+    /// The defaults.
+    #[must_use]
+    pub const fn new() -> Self {
         Self {
             on_conflict: OnConflict::Ask {
                 after: Duration::from_secs(10),
@@ -116,5 +120,32 @@ impl Default for SessionOptions {
             autosave: Autosave::Every(Duration::from_mins(1)),
             within: Duration::from_mins(1),
         }
+    }
+
+    /// Sets the reaction of a start if another session holds the owner.
+    #[must_use]
+    pub const fn on_conflict(mut self, on_conflict: OnConflict) -> Self {
+        self.on_conflict = on_conflict;
+        self
+    }
+
+    /// Sets how often a session saves by itself.
+    #[must_use]
+    pub const fn autosave(mut self, autosave: Autosave) -> Self {
+        self.autosave = autosave;
+        self
+    }
+
+    /// Sets the longest time for a start.
+    #[must_use]
+    pub const fn within(mut self, within: Duration) -> Self {
+        self.within = within;
+        self
+    }
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -55,7 +55,7 @@ pub enum SessionState {
 /// use storage_sdk::{LossReason, OnConflict, SessionOptions};
 /// let room = bytes.owner("room", 7_u64)?;
 /// let first = room.session(SessionOptions::default()).await?;
-/// let steal = SessionOptions { on_conflict: OnConflict::Steal, ..SessionOptions::default() };
+/// let steal = SessionOptions::default().on_conflict(OnConflict::Steal);
 /// let _second = room.session(steal).await?;
 /// first.set("topic", "cats")?; // it has not noticed yet
 /// assert!(first.save().await.is_err());

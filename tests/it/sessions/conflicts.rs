@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, ensure};
 use storage_dirty::{OpenSession, Opened};
-use storage_sdk::{Kind, LossReason, OnConflict, Otherwise, Outcome, SessionOptions, SessionState};
+use storage_sdk::{Kind, LossReason, OnConflict, Otherwise, Outcome, SessionState};
 use storage_tests::{bounded, until};
 
 use super::rig::{Hero, LEASE, LONG, Rig, STRICT, hero, heroes, on_both, plain, stored};
@@ -30,10 +30,7 @@ async fn a_former_holder_writes_nothing_and_hears_that_it_has_lost(rig: &Rig) ->
     first.save().await?;
     first.edit(|hero| hero.level = 2)?;
 
-    let steals = SessionOptions {
-        on_conflict: OnConflict::Steal,
-        ..STRICT
-    };
+    let steals = STRICT.on_conflict(OnConflict::Steal);
     let second = heroes(&two, steals).start(7_u64).await?.unwrap();
     assert_eq!(second.get().level, 1, "it begins with the saved state");
     second.edit(|hero| hero.level = 10)?;
@@ -111,10 +108,7 @@ async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(
     rig: &Rig,
 ) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let waits = SessionOptions {
-        on_conflict: OnConflict::Wait { at_most: LONG },
-        ..STRICT
-    };
+    let waits = STRICT.on_conflict(OnConflict::Wait { at_most: LONG });
     for round in 1..=20 {
         let (from, to) = if round % 2 == 1 {
             (&one, &two)
@@ -138,13 +132,10 @@ async fn an_owner_is_taken_only_after_the_last_save_of_the_session_that_had_it(
 /// S19: the edits before its end are there.
 async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let asks = SessionOptions {
-        on_conflict: OnConflict::Ask {
-            after: LONG,
-            then: Otherwise::Fail,
-        },
-        ..STRICT
-    };
+    let asks = STRICT.on_conflict(OnConflict::Ask {
+        after: LONG,
+        then: Otherwise::Fail,
+    });
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.edit(|hero| hero.level = 1)?;
     let taking = {
@@ -174,12 +165,11 @@ async fn a_holder_that_is_asked_saves_and_hands_over(rig: &Rig) -> Result<()> {
 /// Otherwise the holder would save at each look for the rest of its session.
 async fn a_request_stands_for_as_long_as_its_server_waits(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
-    let asks = |after| SessionOptions {
-        on_conflict: OnConflict::Ask {
+    let asks = |after| {
+        STRICT.on_conflict(OnConflict::Ask {
             after,
             then: Otherwise::Fail,
-        },
-        ..STRICT
+        })
     };
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     let waiting = {
@@ -213,13 +203,10 @@ async fn a_request_stands_for_as_long_as_its_server_waits(rig: &Rig) -> Result<(
 async fn a_holder_that_does_not_hand_over_loses_its_owner(rig: &Rig) -> Result<()> {
     let (one, two) = (rig.server("one").await?, rig.server("two").await?);
     let after = Duration::from_millis(300);
-    let asks = SessionOptions {
-        on_conflict: OnConflict::Ask {
-            after,
-            then: Otherwise::Steal,
-        },
-        ..STRICT
-    };
+    let asks = STRICT.on_conflict(OnConflict::Ask {
+        after,
+        then: Otherwise::Steal,
+    });
     let session = heroes(&one, STRICT).start_or(7_u64, || hero(7)).await?;
     session.save().await?;
     let taken = heroes(&two, asks)
@@ -245,16 +232,10 @@ async fn a_server_that_waits_in_vain_is_told_who_holds_the_owner(rig: &Rig) -> R
             then: Otherwise::Fail,
         },
     ] {
-        let error = heroes(
-            &two,
-            SessionOptions {
-                on_conflict,
-                ..STRICT
-            },
-        )
-        .start(7_u64)
-        .await
-        .unwrap_err();
+        let error = heroes(&two, STRICT.on_conflict(on_conflict))
+            .start(7_u64)
+            .await
+            .unwrap_err();
         assert_eq!(error.kind(), Kind::Held);
         assert!(error.to_string().contains("one holds the owner"), "{error}");
     }
@@ -274,10 +255,7 @@ async fn a_holder_that_is_gone_loses_its_owners_after_a_lease(rig: &Rig) -> Resu
         .handle()
         .spawn(async move { sleeps.recv().is_ok() });
     let two = rig.server("one").await?;
-    let waits = SessionOptions {
-        on_conflict: OnConflict::Wait { at_most: LONG },
-        ..STRICT
-    };
+    let waits = STRICT.on_conflict(OnConflict::Wait { at_most: LONG });
     let taken = heroes(&two, waits)
         .start(7_u64)
         .await?

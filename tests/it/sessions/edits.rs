@@ -7,8 +7,7 @@ use futures::FutureExt as _;
 use futures::future::join_all;
 use serde::{Deserialize, Serialize};
 use storage_sdk::{
-    Autosave, Durability, Kind, ModifyError, Outcome, Safety, SaveObject, SessionOptions,
-    SessionState,
+    Autosave, Durability, Kind, ModifyError, Outcome, Safety, SaveObject, SessionState,
 };
 use storage_tests::until;
 
@@ -193,10 +192,7 @@ async fn an_object_that_outgrows_its_limit_is_named_and_the_session_goes_on(
 /// S17.
 async fn a_session_saves_by_itself_and_only_if_something_was_edited(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let options = SessionOptions {
-        autosave: Autosave::Every(Duration::from_millis(50)),
-        ..STRICT
-    };
+    let options = STRICT.autosave(Autosave::Every(Duration::from_millis(50)));
     let session = heroes(&one, options).start_or(7_u64, || hero(7)).await?;
     let first = session.saved();
     session.edit(|hero| hero.level = 1)?;

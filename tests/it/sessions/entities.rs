@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use futures::future::join_all;
-use storage_sdk::{Entities, EntityOptions, Kind, OnConflict, Otherwise, SessionOptions, Storage};
+use storage_sdk::{Entities, EntityOptions, Kind, OnConflict, Otherwise, Storage};
 use storage_tests::until;
 
 use super::rig::{Hero, LONG, Rig, STRICT, hero, heroes, on_both, stored};
@@ -23,10 +23,7 @@ fn entities(storage: &Storage, options: EntityOptions) -> Entities<Hero> {
 }
 
 fn options() -> EntityOptions {
-    EntityOptions {
-        session: STRICT,
-        ..EntityOptions::default()
-    }
+    EntityOptions::default().session(STRICT)
 }
 
 async fn callers_who_ask_at_once_get_one_session(rig: &Rig) -> Result<()> {
@@ -52,13 +49,7 @@ async fn callers_who_ask_at_once_get_one_session(rig: &Rig) -> Result<()> {
 
 async fn a_session_that_nobody_uses_is_ended(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let all = entities(
-        &one,
-        EntityOptions {
-            idle: Duration::from_millis(50),
-            ..options()
-        },
-    );
+    let all = entities(&one, options().idle(Duration::from_millis(50)));
     let used = all.get_or(1_u64, || hero(1)).await?;
     all.get_or(2_u64, || hero(2))
         .await?
@@ -74,13 +65,7 @@ async fn a_session_that_nobody_uses_is_ended(rig: &Rig) -> Result<()> {
 
 async fn the_session_that_was_used_least_lately_makes_room_for_the_next(rig: &Rig) -> Result<()> {
     let one = rig.server("one").await?;
-    let all = entities(
-        &one,
-        EntityOptions {
-            max: 2,
-            ..options()
-        },
-    );
+    let all = entities(&one, options().max(2));
     let first = all.get_or(1_u64, || hero(1)).await?;
     all.get_or(2_u64, || hero(2)).await?;
     let third = all.get_or(3_u64, || hero(3)).await?;
@@ -98,13 +83,10 @@ async fn an_owner_that_another_server_asks_for_is_handed_over(rig: &Rig) -> Resu
     all.get_or(7_u64, || hero(7))
         .await?
         .edit(|hero| hero.level = 3)?;
-    let asks = SessionOptions {
-        on_conflict: OnConflict::Ask {
-            after: LONG,
-            then: Otherwise::Fail,
-        },
-        ..STRICT
-    };
+    let asks = STRICT.on_conflict(OnConflict::Ask {
+        after: LONG,
+        then: Otherwise::Fail,
+    });
     let taken = heroes(&two, asks)
         .start(7_u64)
         .await?
@@ -125,10 +107,7 @@ async fn a_close_says_what_was_saved(rig: &Rig) -> Result<()> {
             .await?
             .edit(|hero| hero.level = 1)?;
     }
-    let steals = SessionOptions {
-        on_conflict: OnConflict::Steal,
-        ..STRICT
-    };
+    let steals = STRICT.on_conflict(OnConflict::Steal);
     let _stolen = heroes(&two, steals).start_or(3_u64, || hero(3)).await?;
     let closed = all.close(LONG).await;
     assert_eq!((closed.ended, closed.unsaved.len()), (19, 1));

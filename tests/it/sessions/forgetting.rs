@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::Result;
 use futures::StreamExt as _;
 use futures::stream;
-use storage_sdk::{Kind, LossReason, OnConflict, Session, SessionOptions, SessionState, Storage};
+use storage_sdk::{Kind, LossReason, OnConflict, Session, SessionState, Storage};
 use storage_servers::{RedisOptions, RedisServer};
 use storage_tests::{bounded, until};
 
@@ -57,10 +57,7 @@ async fn after_a_wipe_no_edit_of_a_live_server_is_lost_and_no_owner_has_two_hold
     }
     rig.wipe().await?;
     // Other servers want the owners while they are claimed.
-    let wants = SessionOptions {
-        on_conflict: OnConflict::Fail,
-        ..STRICT
-    };
+    let wants = STRICT.on_conflict(OnConflict::Fail);
     let newcomers: Vec<_> = [3_u64, 503]
         .into_iter()
         .map(|id| {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
-use storage_sdk::{Kind, OnConflict, SessionOptions, SessionState, Storage};
+use storage_sdk::{Kind, OnConflict, SessionState, Storage};
 use storage_tests::proxy::{Link, Weather};
 use storage_tests::{World, bounded, stack, until};
 
@@ -65,10 +65,7 @@ async fn a_first_session_whose_beats_were_lost_starts_long_before_the_next_part_
         (Duration::from_mins(10), Duration::from_millis(500));
     let (link, one) = behind_a_link(&rig).await?;
     link.set(Weather::Down);
-    let short = SessionOptions {
-        within: Duration::from_secs(1),
-        ..STRICT
-    };
+    let short = STRICT.within(Duration::from_secs(1));
     let error = heroes(&one, short)
         .start_or(7_u64, || hero(7))
         .await
@@ -129,10 +126,7 @@ async fn a_server_that_is_cut_off_loses_its_owner_to_one_that_waits() -> Result<
     session.edit(|hero| hero.level = 2)?;
     // The save asks until its deadline. By then the other server has had the owner for long.
     let late = tokio::spawn(session.save().deadline(LEASE * 8).into_future());
-    let waits = SessionOptions {
-        on_conflict: OnConflict::Wait { at_most: LONG },
-        ..STRICT
-    };
+    let waits = STRICT.on_conflict(OnConflict::Wait { at_most: LONG });
     let taken = heroes(&two, waits)
         .start(7_u64)
         .await?
@@ -167,10 +161,7 @@ async fn a_start_whose_load_fails_leaves_the_owner_free() -> Result<()> {
     settings.hot.operation_deadline = Duration::from_millis(500);
     let one = Storage::open(settings).await?;
     link.set(Weather::Down);
-    let short = SessionOptions {
-        within: Duration::from_secs(1),
-        ..STRICT
-    };
+    let short = STRICT.within(Duration::from_secs(1));
     for id in [7_u64, 8] {
         let error = heroes(&one, short)
             .start_or(id, || hero(id))

@@ -133,11 +133,10 @@ impl Rig {
 }
 
 /// The options of sessions that report their fate at once.
-pub(super) const STRICT: SessionOptions = SessionOptions {
-    on_conflict: OnConflict::Fail,
-    autosave: Autosave::Off,
-    within: LONG,
-};
+pub(super) const STRICT: SessionOptions = SessionOptions::new()
+    .on_conflict(OnConflict::Fail)
+    .autosave(Autosave::Off)
+    .within(LONG);
 
 pub(super) fn heroes(storage: &Storage, options: SessionOptions) -> Sessions<Hero> {
     storage.world("game", "eu").unwrap().sessions(options)

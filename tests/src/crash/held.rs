@@ -39,11 +39,10 @@ impl Play<'_> {
     /// The session begins with another state than the owner's.
     pub async fn hold(&self, id: &str, on_conflict: OnConflict) -> Result<Option<Held>> {
         let before = self.history.taken_over(id);
-        let options = SessionOptions {
-            on_conflict,
-            autosave: Autosave::Off,
-            within: WITHIN,
-        };
+        let options = SessionOptions::new()
+            .on_conflict(on_conflict)
+            .autosave(Autosave::Off)
+            .within(WITHIN);
         let Ok(session) = self.owner(id)?.session(options).await else {
             return Ok(None);
         };

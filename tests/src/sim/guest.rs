@@ -157,11 +157,10 @@ impl Guest {
             OnConflict::Steal,
         ]);
         let autosave = *chance.one(&[Autosave::Off, Autosave::Every(chance.millis(50, 2 * lease))]);
-        let options = SessionOptions {
-            on_conflict,
-            autosave,
-            within: chance.millis(lease, 6 * lease),
-        };
+        let options = SessionOptions::new()
+            .on_conflict(on_conflict)
+            .autosave(autosave)
+            .within(chance.millis(lease, 6 * lease));
         Stay::begin(&self.world, process, owner, name, prefix, options).await
     }
 }
@@ -393,11 +392,10 @@ pub async fn have_all(world: &Arc<World>) -> Result<(), String> {
     // A live server may not know of a session under its name. It ends such a session at its next
     // look at the partition, and it looks at one partition in each lease.
     let at_most = world.plan.lease * (4 + world.plan.partitions);
-    let options = SessionOptions {
-        on_conflict: OnConflict::Wait { at_most },
-        autosave: Autosave::Off,
-        within: at_most * 2 + Duration::from_secs(10),
-    };
+    let options = SessionOptions::new()
+        .on_conflict(OnConflict::Wait { at_most })
+        .autosave(Autosave::Off)
+        .within(at_most * 2 + Duration::from_secs(10));
     let of_sessions = format!("app:eu:{HELD}:");
     for (at, name) in world
         .history

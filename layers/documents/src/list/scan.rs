@@ -49,20 +49,17 @@ impl<'a> Scan<'a> {
         query: &Query,
     ) -> Result<Self> {
         let (from, before) = ids_of(collection, generation);
+        let body = Field::new(BODY).map_err(storage_sdk::Error::from)?;
+        let limit = FIRST_ROWS.min(query.size.saturating_add(1)).max(2);
+        let mut range = RowRange::new(documents.world.scope().clone(), ITEM, vec![body])
+            .between(from, before)
+            .limit(limit);
+        range.backwards = query.is_backwards();
         let mut scan = Self {
             documents,
             collection,
             generation,
-            range: RowRange {
-                scope: documents.world.scope().clone(),
-                logic_type: ITEM.to_owned(),
-                fields: vec![Field::new(BODY).map_err(storage_sdk::Error::from)?],
-                from,
-                before,
-                removed: false,
-                backwards: query.is_backwards(),
-                limit: FIRST_ROWS.min(query.size.saturating_add(1)).max(2),
-            },
+            range,
             fresh: BTreeSet::new(),
             place: None,
             statements: 0,

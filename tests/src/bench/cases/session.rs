@@ -27,11 +27,9 @@ pub(super) fn cases() -> Vec<Box<dyn Case>> {
 }
 
 async fn session(owner: &ByteOwner) -> Result<ByteSession> {
-    let options = SessionOptions {
-        autosave: Autosave::Off,
-        on_conflict: OnConflict::Fail,
-        ..SessionOptions::default()
-    };
+    let options = SessionOptions::default()
+        .autosave(Autosave::Off)
+        .on_conflict(OnConflict::Fail);
     Ok(owner.session(options).await?)
 }
 

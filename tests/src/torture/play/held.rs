@@ -35,11 +35,10 @@ impl Player {
             3 => asks(Otherwise::Steal),
             _ => OnConflict::Steal,
         };
-        let options = SessionOptions {
-            on_conflict,
-            autosave: Autosave::Off,
-            within: Duration::from_secs(4),
-        };
+        let options = SessionOptions::new()
+            .on_conflict(on_conflict)
+            .autosave(Autosave::Off)
+            .within(Duration::from_secs(4));
         let rooms = self.storage.world("game", "eu")?.sessions::<Room>(options);
         let empty = || Room {
             id,

@@ -90,11 +90,10 @@ impl Rig for HolderRig {
         let on_conflict = OnConflict::Wait {
             at_most: Duration::from_secs(30),
         };
-        let options = SessionOptions {
-            on_conflict,
-            autosave: Autosave::Off,
-            within: Duration::from_secs(30),
-        };
+        let options = SessionOptions::new()
+            .on_conflict(on_conflict)
+            .autosave(Autosave::Off)
+            .within(Duration::from_secs(30));
         // The other server waits and watches the holder for a while before the holder dies.
         let waiting = tokio::spawn(async move { owner.session(options).await });
         sleep(lease / 2).await;
