@@ -22,8 +22,11 @@ use crate::{Error, Home, Kind, OwnerId, Result, SaveObject, SessionOptions};
 /// ```
 /// # storage_doc::with_world(async |world| { use storage_doc::Hero;
 /// use std::time::Duration;
-/// use storage_sdk::EntityOptions;
-/// let options = EntityOptions::default().max(1).idle(Duration::from_secs(60));
+/// use storage_sdk::{EntityOptions, OnConflict, SessionOptions};
+/// let options = EntityOptions::new()
+///     .max(1)
+///     .idle(Duration::from_secs(60))
+///     .session(SessionOptions::new().on_conflict(OnConflict::Fail));
 /// let heroes = world.entities(options);
 /// heroes.get_or(1_u64, || Hero { id: 1, level: 1 }).await?;
 /// heroes.get_or(2_u64, || Hero { id: 2, level: 1 }).await?; // the first one is saved, and ends

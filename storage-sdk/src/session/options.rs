@@ -90,10 +90,12 @@ pub enum Autosave {
 /// use std::time::Duration;
 /// use storage_sdk::{Autosave, OnConflict, SessionOptions};
 ///
-/// let defaults = SessionOptions::default();
-/// assert_eq!(defaults.autosave, Autosave::Every(Duration::from_secs(60)));
-/// let strict = SessionOptions::default().on_conflict(OnConflict::Fail);
-/// assert_eq!(strict.within, Duration::from_secs(60));
+/// const STRICT: SessionOptions = SessionOptions::new()
+///     .on_conflict(OnConflict::Fail)
+///     .autosave(Autosave::Every(Duration::from_secs(10)))
+///     .within(Duration::from_secs(5));
+/// assert_eq!(STRICT.within, Duration::from_secs(5));
+/// assert_eq!(SessionOptions::default().autosave, Autosave::Every(Duration::from_secs(60)));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
