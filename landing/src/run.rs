@@ -206,7 +206,7 @@ impl LandingWorker {
             metrics,
             ..
         } = &*self.worker;
-        let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
+        let rhythm = settings.lock_ttl / 4;
         let mut rescue_from = Instant::now();
         let mut permit = self.worker.permit.watch();
         tokio::select! {
@@ -403,7 +403,7 @@ impl LandingWorker {
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let settings = &self.worker.settings;
         let mut backoff = Backoff::new(
-            settings.backoff_min,
+            settings.backoff_min(),
             settings.backoff_max,
             self.worker.jitter,
         );

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{Change, Field, Mutation};
 
@@ -17,7 +18,9 @@ pub const DEADLINE_MAX: Duration = Duration::from_secs(30);
 const _: () = assert!(2 * DEADLINE_MAX.as_millis() <= ID_WINDOW.as_millis());
 
 /// The limits of one call. They are checked before anything is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Limits {
     /// The most bytes of one value. Default: 1 MiB. Never above the capacity of the table and of
     /// the database's packet.
