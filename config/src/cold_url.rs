@@ -4,8 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use crate::url::{Login, Node, Parts, UrlError, escaped, expected, redact};
-use crate::value::{Raw, Unread, Value};
+use crate::url::{Login, Node, Parts, UrlError, escaped, expected};
 
 /// All forms of the URL, for messages.
 pub(crate) const COLD_URLS: &str = "mysql://USER@HOST:PORT/DATABASE, mysql://USER@/DATABASE?socket=PATH (both also mariadb:), sqlite:PATH or sqlite::memory:";
@@ -48,7 +47,7 @@ pub enum MysqlAddress {
 }
 
 impl ColdUrl {
-    /// The login of the URL. The settings can name another.
+    /// The login of the URL. The settings can name another password.
     pub(crate) fn login(&self) -> Login {
         match self {
             Self::Mysql { login, .. } => login.clone(),
@@ -135,28 +134,5 @@ impl fmt::Display for ColdUrl {
 impl fmt::Debug for ColdUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl Value for ColdUrl {
-    const KIND: &'static str = COLD_URLS;
-
-    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        String::read(raw)?
-            .parse()
-            .map_err(|error: UrlError| Unread::Because(error.expected))
-    }
-
-    fn show(&self) -> String {
-        format!("\"{self}\"")
-    }
-
-    /// A path is no secret, and the user needs it to find the mistake.
-    fn redact(text: &str) -> String {
-        if text.starts_with("sqlite:") {
-            text.to_owned()
-        } else {
-            redact(text)
-        }
     }
 }

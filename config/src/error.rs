@@ -1,18 +1,29 @@
 //! Errors of settings: the rejected value, its place and the allowed values.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+/// Invalid settings. Nothing was started.
+///
+/// The message names the file and the line or the variable, the key, the value and the allowed
+/// values, or the nearest known key. It holds no password. `Debug` shows the same message, since a
+/// program whose `main` returns an error prints that.
+#[derive(thiserror::Error)]
+#[error(transparent)]
+pub struct ConfigError(#[from] Fault);
+
+impl fmt::Debug for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 /// The source of a value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Place {
-    /// A line of a settings file.
-    File {
-        /// The file's name.
-        name: String,
-        /// The line, counted from 1.
-        line: usize,
-    },
+#[derive(Debug, Clone)]
+pub(crate) enum Place {
+    /// A line of a settings file, counted from 1.
+    File { name: String, line: usize },
     /// An environment variable.
     Variable(String),
     /// The program itself: a field that it set, or a default.
@@ -28,86 +39,56 @@ impl fmt::Display for Place {
     }
 }
 
-/// Invalid settings. Nothing was started. No message holds a password.
-#[derive(thiserror::Error)]
-#[non_exhaustive]
-pub enum ConfigError {
-    /// The file can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
     #[error("{file}: cannot read the settings: {source}")]
-    Read {
-        /// The file's name.
-        file: String,
-        /// The cause.
-        source: io::Error,
-    },
-    /// The file is not TOML.
-    #[error("{place}not TOML: {message}")]
-    Syntax {
-        /// The line.
-        place: Place,
-        /// The message of the parser.
-        message: String,
-    },
-    /// There is no such section, key or variable.
-    #[error("{place}unknown {what}; {hint}")]
-    Unknown {
-        /// Its place.
-        place: Place,
-        /// "key redis.urll", "section rediss" or "variable STORAGE__REDIS__URLL".
-        what: String,
-        /// The name that was probably meant, or the known names.
-        hint: String,
-    },
+    Read { file: String, source: io::Error },
     /// The value has the wrong type, is out of range, or does not fit another value.
-    #[error("{place}{}: expected {expected}", Assignment(place, key, value))]
+    #[error("{}: expected {expected}", assignment(place, key, value))]
     Value {
-        /// Its place.
         place: Place,
-        /// The key, such as "redis.partitions".
         key: String,
-        /// The value, passwords hidden.
         value: String,
-        /// The allowed values.
         expected: String,
     },
-    /// A setting without default is missing.
-    #[error("{key} is missing; set it in the settings file or as {variable}")]
-    Missing {
-        /// The key, such as "redis.url".
-        key: String,
-        /// The variable that can hold it.
-        variable: String,
-    },
+    /// The place, and what is wrong there.
+    #[error("{0}{1}")]
+    Other(Place, String),
 }
 
-/// For people, because a program whose `main` returns an error prints this.
-impl fmt::Debug for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
+/// A key and its value in the syntax of their place. A variable has text without quotes.
+fn assignment(place: &Place, key: &str, value: &str) -> String {
+    match place {
+        Place::Variable(name) => format!("{name}={}", value.trim_matches('"')),
+        Place::File { .. } | Place::Program => format!("{place}{key} = {value}"),
     }
+}
+
+/// A value that is not allowed.
+pub(crate) fn refused(place: Place, key: &str, value: String, expected: String) -> ConfigError {
+    let key = key.to_owned();
+    Fault::Value {
+        place,
+        key,
+        value,
+        expected,
+    }
+    .into()
+}
+
+/// A fault that is not in one value.
+pub(crate) fn other(place: Place, text: String) -> ConfigError {
+    Fault::Other(place, text).into()
 }
 
 impl ConfigError {
-    /// The same error at the place where its key was set.
-    pub(crate) fn placed(mut self, origin: impl FnOnce(&str) -> Option<Place>) -> Self {
-        if let Self::Value { place, key, .. } = &mut self
-            && let Some(known) = origin(key)
+    /// The same error with the place where its key was set.
+    pub(crate) fn placed(mut self, origins: &BTreeMap<String, Place>) -> Self {
+        if let Fault::Value { place, key, .. } = &mut self.0
+            && let Some(origin) = origins.get(key)
         {
-            *place = known;
+            *place = origin.clone();
         }
         self
-    }
-}
-
-/// A key and its value, in the syntax of their place.
-struct Assignment<'a>(&'a Place, &'a str, &'a str);
-
-impl fmt::Display for Assignment<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(place, key, value) = self;
-        match place {
-            Place::Variable(name) => write!(f, "{name}={value}"),
-            Place::File { .. } | Place::Program => write!(f, "{key} = {value}"),
-        }
     }
 }

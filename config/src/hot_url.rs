@@ -4,8 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use crate::secret::HIDDEN;
-use crate::url::{Login, Node, Parts, UrlError, database, escaped, expected, filled, redact};
-use crate::value::{Raw, Unread, Value};
+use crate::url::{Login, Node, Parts, UrlError, database, escaped, expected, filled};
 
 /// All forms of the URL, for messages.
 pub(crate) const HOT_URLS: &str = "redis://HOST:PORT/DB, rediss://… (TLS), redis+unix:///PATH, redis-sentinel://HOST,HOST/MASTER/DB, \
@@ -84,7 +83,7 @@ impl HotUrl {
         }
     }
 
-    /// The login of the URL. The settings can name another.
+    /// The login of the URL. The settings can name another password.
     pub(crate) fn login(&self) -> Login {
         match self {
             Self::Memory => Login::default(),
@@ -95,8 +94,9 @@ impl HotUrl {
         }
     }
 
-    /// The database of the URL. The settings can name another.
-    pub(crate) fn database(&self) -> u32 {
+    /// The number of the database.
+    #[must_use]
+    pub fn database(&self) -> u32 {
         match self {
             Self::Memory | Self::Cluster { .. } => 0,
             Self::Server { database, .. }
@@ -284,20 +284,15 @@ fn list(nodes: &[Node]) -> String {
         .join(",")
 }
 
-impl Value for HotUrl {
-    const KIND: &'static str = HOT_URLS;
+/// The forms of a URL that names one server, for messages.
+pub(crate) const ONE_SERVER: &str =
+    "one server: redis://HOST:PORT/DB, rediss://… (TLS) or redis+unix:///PATH";
 
-    fn read(raw: &Raw<'_>) -> Result<Self, Unread> {
-        String::read(raw)?
-            .parse()
-            .map_err(|error: UrlError| Unread::Because(error.expected))
-    }
-
-    fn show(&self) -> String {
-        format!("\"{self}\"")
-    }
-
-    fn redact(text: &str) -> String {
-        redact(text)
+/// The fault of a text that does not name one server, without Sentinels and cluster.
+pub(crate) fn fault_of_server(text: &str) -> Option<UrlError> {
+    match text.parse() {
+        Ok(HotUrl::Server { .. } | HotUrl::Unix { .. }) => None,
+        Ok(_) => Some(expected(ONE_SERVER)),
+        Err(fault) => Some(fault),
     }
 }

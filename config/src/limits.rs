@@ -1,23 +1,10 @@
-//! The section `limits`: [`storage_model::Limits`] as settings.
+//! The section `limits`: the rules of [`storage_model::Limits`].
 
-use storage_model::Limits;
+use crate::rule::Rule::Number;
+use crate::rule::Rules;
 
-use crate::entry::{Entry, Section, between};
-
-impl Section for Limits {
-    fn entries(&mut self) -> Vec<Entry<'_>> {
-        vec![
-            Entry::new(
-                "value_bytes_max",
-                &mut self.value_bytes_max,
-                between(1, 64 << 20),
-            ),
-            Entry::new("fields_max", &mut self.fields_max, between(1, 1_000)),
-            Entry::new(
-                "call_bytes_max",
-                &mut self.call_bytes_max,
-                between(1, 64 << 20),
-            ),
-        ]
-    }
-}
+pub(crate) const RULES: Rules = &[
+    ("value_bytes_max", Number(1, 64 << 20)),
+    ("fields_max", Number(1, 1_000)),
+    ("call_bytes_max", Number(1, 64 << 20)),
+];

@@ -1,10 +1,12 @@
 //! The one place that reads files and the environment.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
-use crate::draft::{Draft, VARIABLES};
-use crate::error::{ConfigError, Place};
+use crate::error::{ConfigError, Fault, Place, refused};
+use crate::keys::{self, VARIABLES};
 use crate::settings::Settings;
+use crate::sources::Sources;
 
 impl Settings {
     /// Reads a TOML file, then the variables `STORAGE__SECTION__KEY`, which override it.
@@ -17,14 +19,11 @@ impl Settings {
     /// value, or names a file that can't be read. A URL is missing.
     pub fn load(path: impl AsRef<Path>) -> Result<Self, ConfigError> {
         let name = path.as_ref().display().to_string();
-        let text = std::fs::read_to_string(&path).map_err(|source| ConfigError::Read {
-            file: name.clone(),
-            source,
-        })?;
-        let mut draft = Draft::default();
-        draft.toml(&text, &name)?;
-        draft.environment()?;
-        draft.finish()
+        let text = content(path.as_ref(), &name)?;
+        let mut sources = Sources::default();
+        sources.file(&text, &name)?;
+        sources.environment()?;
+        sources.settings()
     }
 
     /// Reads the variables `STORAGE__SECTION__KEY` alone. `STORAGE__REDIS__URL` and
@@ -33,72 +32,58 @@ impl Settings {
     /// # Errors
     /// A variable is unknown or holds a bad value. A URL is missing.
     pub fn from_env() -> Result<Self, ConfigError> {
-        let mut draft = Draft::default();
-        draft.environment()?;
-        draft.finish()
+        let mut sources = Sources::default();
+        sources.environment()?;
+        sources.settings()
     }
 }
 
-impl Draft {
-    /// Applies the variables of this process, and the files that they name.
+impl Sources {
+    /// Adds the variables of this process, and the files that they name.
     fn environment(&mut self) -> Result<(), ConfigError> {
         let variables = environment()?;
         for (name, value) in &variables {
-            let Some(plain) = self.variable_of_file(name) else {
+            let Some(plain) = keys::of_file_variable(name) else {
                 self.variable(name, value, name)?;
                 continue;
             };
-            if variables.iter().any(|(other, _)| *other == plain) {
-                return Err(unfit(
-                    name,
-                    value,
-                    format!("only one of {plain} and {name}"),
-                ));
+            if variables.contains_key(plain) {
+                let expected = format!("only one of {plain} and {name}");
+                return Err(unfit(name, value, &expected));
             }
-            self.variable(&plain, &content(name, value)?, name)?;
+            let text = content(value.as_ref(), &format!("{name}={value}"))?;
+            match text.trim_end_matches(['\r', '\n']) {
+                "" => return Err(unfit(name, value, "a file that is not empty")),
+                text => self.variable(plain, text, name)?,
+            }
         }
         Ok(())
     }
 }
 
-/// The content of the file that a variable names.
-fn content(variable: &str, path: &str) -> Result<String, ConfigError> {
-    let text = std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
-        file: format!("{variable}={path}"),
-        source,
-    })?;
-    let content = text.trim_end_matches(['\r', '\n']);
-    if content.is_empty() {
-        return Err(unfit(variable, path, "a file that is not empty".to_owned()));
-    }
-    Ok(content.to_owned())
+/// The content of a file, which messages call `name`.
+fn content(path: &Path, name: &str) -> Result<String, ConfigError> {
+    let file = name.to_owned();
+    std::fs::read_to_string(path).map_err(|source| Fault::Read { file, source }.into())
 }
 
-/// The error of a variable that names a file.
-fn unfit(variable: &str, path: &str, expected: String) -> ConfigError {
-    ConfigError::Value {
-        place: Place::Variable(variable.to_owned()),
-        key: variable.to_owned(),
-        value: path.to_owned(),
-        expected,
-    }
+/// The error of a variable, whichever its key is.
+fn unfit(name: &str, value: &str, expected: &str) -> ConfigError {
+    let place = Place::Variable(name.to_owned());
+    refused(place, name, value.to_owned(), expected.to_owned())
 }
 
 /// The variables of this process that begin with `STORAGE__`.
-fn environment() -> Result<Vec<(String, String)>, ConfigError> {
-    let ours =
-        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
-    ours.filter(|(name, _)| name.starts_with(VARIABLES))
-        .map(|(name, value)| match value.into_string() {
-            Ok(value) => Ok((name, value)),
-            Err(_) => Err(ConfigError::Value {
-                place: Place::Variable(name.clone()),
-                key: name,
-                value: "(bytes)".to_owned(),
-                expected: "UTF-8".to_owned(),
-            }),
-        })
-        .collect()
+fn environment() -> Result<BTreeMap<String, String>, ConfigError> {
+    let mut ours = BTreeMap::new();
+    for (name, value) in std::env::vars_os() {
+        if let Some(name) = name.to_str().filter(|name| name.starts_with(VARIABLES)) {
+            let value = value.into_string();
+            let value = value.map_err(|_| unfit(name, "(bytes)", "UTF-8"))?;
+            ours.insert(name.to_owned(), value);
+        }
+    }
+    Ok(ours)
 }
 
 /// The name of this process if the settings give none: host and process id.

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use serde::{Deserialize, Serialize, Serializer};
+
 /// The text that is shown in place of a secret.
 pub(crate) const HIDDEN: &str = "***";
 
 /// A password. `Debug` and `Display` show `***`. Only [`Secret::expose`] returns the password.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct Secret(String);
 
 impl Secret {
@@ -25,12 +27,18 @@ impl Secret {
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(HIDDEN)
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl fmt::Display for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(HIDDEN)
+    }
+}
+
+impl Serialize for Secret {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }

@@ -10,7 +10,11 @@ use percent_encoding::{
     AsciiSet, CONTROLS, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode,
 };
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::secret::{HIDDEN, Secret};
+use crate::{ColdUrl, HotUrl, WebUrl};
 
 /// The characters that a path in a URL escapes.
 const IN_PATH: &AsciiSet = &CONTROLS.add(b' ').add(b'%').add(b'?').add(b'#').add(b'@');
@@ -57,12 +61,10 @@ pub struct Login {
 }
 
 impl Login {
-    /// This login, overridden by `user` and `password` where those are given.
-    pub(crate) fn or_instead(&self, user: Option<&String>, password: Option<&Secret>) -> Self {
-        Self {
-            user: user.or(self.user.as_ref()).cloned(),
-            password: password.or(self.password.as_ref()).cloned(),
-        }
+    /// This login, with `password` in place of its own if there is one.
+    pub(crate) fn with(mut self, password: Option<&Secret>) -> Self {
+        self.password = password.cloned().or(self.password);
+        self
     }
 }
 
@@ -151,15 +153,26 @@ impl Parts {
     }
 }
 
-/// Hides a possible password in an invalid URL, however the URL is misspelt.
+/// Hides the secrets of a text under the key of a URL, however the URL is misspelt. A path of SQLite
+/// is no secret, and the user needs it to find the mistake.
 pub(crate) fn redact(text: &str) -> String {
+    if let Ok(url) = text.parse::<HotUrl>() {
+        return url.to_string();
+    }
+    if let Ok(url) = text.parse::<ColdUrl>() {
+        return url.to_string();
+    }
     let is_scheme = |s: &str| {
         s.bytes()
             .all(|b| b.is_ascii_alphanumeric() || b == b'+' || b == b'-')
     };
     match text.split_once("://") {
+        _ if text.starts_with("sqlite:") => text.to_owned(),
         Some((scheme, rest)) if is_scheme(scheme) => match rest.rsplit_once('@') {
-            Some((_, hosts)) if !rest.contains('?') => format!("{scheme}://{HIDDEN}@{hosts}"),
+            // The path of a web address can be a secret, too.
+            Some((_, hosts)) if !rest.contains('?') && !scheme.starts_with("http") => {
+                format!("{scheme}://{HIDDEN}@{hosts}")
+            }
             _ => format!("{scheme}://{HIDDEN}"),
         },
         _ => HIDDEN.to_owned(),
@@ -251,3 +264,21 @@ fn decode(text: &str) -> Result<String, UrlError> {
         .map(Cow::into_owned)
         .map_err(|_| expected("UTF-8 behind its % escapes"))
 }
+
+/// URLs are text. When they are written, they hide their passwords.
+macro_rules! urls {
+    ($($url:ty),+) => {$(
+        impl Serialize for $url {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                to.collect_str(self)
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $url {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+                String::deserialize(from)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )+};
+}
+urls!(HotUrl, ColdUrl, WebUrl);

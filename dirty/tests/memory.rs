@@ -33,10 +33,7 @@ struct Memory {
 
 /// The defaults with so many partitions.
 fn partitions(partitions: u32) -> RedisSettings {
-    RedisSettings {
-        partitions,
-        ..RedisSettings::new(HotUrl::Memory)
-    }
+    RedisSettings::new(HotUrl::Memory).with(|redis| redis.partitions = partitions)
 }
 
 async fn memory() -> Box<dyn Rig> {
@@ -320,10 +317,7 @@ mod random {
     impl World {
         fn new(seed: u64) -> Self {
             let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-            let hot = HotSettings {
-                clean_ttl: Duration::from_secs(30),
-                ..HotSettings::default()
-            };
+            let hot = HotSettings::default().with(|hot| hot.clean_ttl = Duration::from_secs(30));
             Self {
                 random: StdRng::seed_from_u64(seed),
                 ids: SeededIds::new(seed),

@@ -146,15 +146,14 @@ mod tests {
 
     #[test]
     fn marks_error_marks_age_and_memory_count_and_the_nearest_to_its_end_is_named() {
-        let settings = BackpressureSettings {
-            soft_marks: 10,
-            hard_marks: 20,
-            soft_age: Duration::from_secs(10),
-            hard_age: Duration::from_secs(20),
-            soft_memory: 80,
-            hard_memory: 90,
-            ..BackpressureSettings::default()
-        };
+        let settings = BackpressureSettings::default().with(|backpressure| {
+            backpressure.soft_marks = 10;
+            backpressure.hard_marks = 20;
+            backpressure.soft_age = Duration::from_secs(10);
+            backpressure.hard_age = Duration::from_secs(20);
+            backpressure.soft_memory = 80;
+            backpressure.hard_memory = 90;
+        });
         let seen = |live, errors, seconds: u64, used| {
             let oldest = (seconds > 0).then(|| Timestamp(100_000_000 - seconds * 1_000_000));
             let peek = PartitionPeek {
@@ -217,11 +216,10 @@ mod tests {
     /// One owner that is written all the time has one mark, and any number of notes.
     #[test]
     fn notes_count_as_marks_do() {
-        let settings = BackpressureSettings {
-            soft_marks: 10,
-            hard_marks: 20,
-            ..BackpressureSettings::default()
-        };
+        let settings = BackpressureSettings::default().with(|backpressure| {
+            backpressure.soft_marks = 10;
+            backpressure.hard_marks = 20;
+        });
         let peek = PartitionPeek {
             live: 1,
             noted: Position::new(1, 100),

@@ -116,7 +116,7 @@ impl Claims {
         self.forget(&those(&held, renewed, false, &mut failed));
         match hot
             .tier
-            .announce(&self.lock.holder, settings.worker_ttl)
+            .announce(&self.lock.holder, settings.lock_ttl)
             .await
         {
             Ok(workers) => self.balance(hot, settings, &workers, &mut failed).await,

@@ -23,7 +23,7 @@ impl Worker {
             metrics,
             ..
         } = self;
-        let rhythm = settings.lock_ttl.min(settings.worker_ttl) / 4;
+        let rhythm = settings.lock_ttl / 4;
         let mut rescue_from = Instant::now();
         let mut permit = self.permit.watch();
         tokio::select! {

@@ -122,7 +122,7 @@ impl Worker {
     /// Whether the error maps are due for a replay. They are read as a whole, so a busy worker does
     /// not read them in each pass.
     fn replay_is_due(&self) -> bool {
-        self.is_due(&self.replayed, self.settings.error_retry_min / 2)
+        self.is_due(&self.replayed, self.settings.error_retry_min() / 2)
     }
 
     /// Whether work that was last done at a time is due again.

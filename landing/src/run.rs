@@ -192,7 +192,7 @@ impl LandingWorker {
     async fn work(&self, mut stopped: watch::Receiver<bool>) {
         let settings = &self.worker.settings;
         let mut backoff = Backoff::new(
-            settings.backoff_min,
+            settings.backoff_min(),
             settings.backoff_max,
             self.worker.jitter,
         );

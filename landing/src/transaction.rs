@@ -365,7 +365,7 @@ pub(crate) async fn reject(
         lock: worker.claims.lock().clone(),
         epoch: source.epoch,
         snapshot: source.snapshot,
-        retry_min: worker.settings.error_retry_min,
+        retry_min: worker.settings.error_retry_min(),
         retry_max: worker.settings.error_retry_max,
         probation: worker.tiers.has_probation(),
         rejected,

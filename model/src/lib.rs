@@ -48,7 +48,7 @@ pub use bytes::Bytes;
 pub use cell::{Cell, Row};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::DatabaseId;
-pub use durability::Durability;
+pub use durability::{Durability, NoDurability};
 pub use feed::{Content, Cursor, CursorTooOld, Event, Lead, NoPosition, Note, Position};
 pub use flush::{Evicted, Flushed};
 pub use ids::{Ids, OpId, RandomIds, SeededIds};

@@ -1,11 +1,14 @@
 //! The largest values and calls.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::{Change, Field, Mutation};
 
 /// The limits of one call. They are checked before anything is sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
 pub struct Limits {
     /// The most bytes of one value. Default: 1 MiB. Never above the capacity of the table and of
     /// the database's packet.

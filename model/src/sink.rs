@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::Deserialize;
+
 /// The most bytes of a sink's name.
 const BYTES_MAX: usize = 32;
 
@@ -10,7 +12,8 @@ const BYTES_MAX: usize = 32;
 ///
 /// The name is in the settings, in variables, in the database and in logs. So each of them can
 /// spell it, and no two names differ by case alone.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Deserialize)]
+#[serde(try_from = "String")]
 pub struct SinkName(String);
 
 impl SinkName {
@@ -33,6 +36,14 @@ impl fmt::Display for SinkName {
     "{0:?} is no name of a sink; a name has 1 to 32 of a to z, 0 to 9 and single _, a letter first"
 )]
 pub struct NoSinkName(String);
+
+impl TryFrom<String> for SinkName {
+    type Error = NoSinkName;
+
+    fn try_from(text: String) -> Result<Self, NoSinkName> {
+        text.parse()
+    }
+}
 
 impl FromStr for SinkName {
     type Err = NoSinkName;

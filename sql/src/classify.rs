@@ -166,7 +166,7 @@ const MYSQL: &[Known] = &[
         // The server rejects the user or the password, or does not know how to check it.
         class: Operator,
         codes: &[1045, 1251, 1275, 1524, 1698, 1873, 4055, 4058],
-        advice: "check sql.user and sql.password, or the login in sql.url, the hosts that this user may connect from, and sql.tls if the server or the user wants TLS",
+        advice: "check the login in sql.url and sql.password, the hosts that this user may connect from, and sql.tls if the server or the user wants TLS",
     },
     Known {
         // The account is locked, for good or after too many wrong passwords.

@@ -374,11 +374,10 @@ impl StorageBuilder {
 }
 
 /// The limits of the settings, and no larger values than the database takes.
-fn fitting(limits: Limits, cold: &Cold) -> Limits {
-    Limits {
-        value_bytes_max: limits.value_bytes_max.min(cold.landing.value_bytes_max()),
-        ..limits
-    }
+fn fitting(mut limits: Limits, cold: &Cold) -> Limits {
+    let largest = cold.landing.value_bytes_max();
+    limits.value_bytes_max = limits.value_bytes_max.min(largest);
+    limits
 }
 
 /// What a process does with its database.

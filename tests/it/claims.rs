@@ -46,13 +46,11 @@ async fn partitions_locked_by_a_request_whose_answer_was_lost_are_given_to_who_s
     let tiers = Tiers::new(Hot::of(&hot), stack.storage.tiers().cold().clone(), 100);
     let hour = Duration::from_hours(1);
     let start = |tiers: Tiers, name: &str, interval| {
-        let landing = LandingSettings {
-            worker_name: Some(name.to_owned()),
-            interval,
-            lock_ttl: hour,
-            worker_ttl: hour,
-            ..LandingSettings::default()
-        };
+        let landing = LandingSettings::default().with(|landing| {
+            landing.worker_name = Some(name.to_owned());
+            landing.interval = interval;
+            landing.lock_ttl = hour;
+        });
         let worker = LandingWorker::new(tiers, &landing, &SessionSettings::default(), &RandomIds);
         tokio::spawn(async move { worker.run(std::future::pending()).await })
     };

@@ -40,10 +40,7 @@ fn tiers_of(partitions: u32) -> (Arc<Database>, Tiers) {
         process: Arc::default(),
     };
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let settings = RedisSettings {
-        partitions,
-        ..RedisSettings::new(HotUrl::Memory)
-    };
+    let settings = RedisSettings::new(HotUrl::Memory).with(|redis| redis.partitions = partitions);
     let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     (
         database,

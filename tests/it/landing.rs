@@ -393,7 +393,8 @@ async fn a_flush_that_the_database_refuses_whole_claims_nothing_landed() -> Resu
 #[tokio::test(flavor = "multi_thread")]
 async fn refused_rows_are_tried_again_by_themselves() -> Result<()> {
     let mut world = World::fresh().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
+    // The first wait is 100 ms.
+    world.settings.landing.error_retry_max = Duration::from_secs(10);
     let stack = Stack::with(world).await?;
     let url = stack.database.clone();
     poison(url.clone(), "player/bad").await?;

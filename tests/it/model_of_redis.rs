@@ -36,11 +36,10 @@ async fn modelled() -> Box<dyn Rig> {
         chance: Chance::new(0, false),
         process: Arc::new(Process::default()),
     };
-    let settings = RedisSettings {
-        partitions: 4,
-        response_timeout: Duration::from_secs(30),
-        ..RedisSettings::new("redis://modelled".parse().unwrap())
-    };
+    let settings = RedisSettings::new("redis://modelled".parse().unwrap()).with(|redis| {
+        redis.partitions = 4;
+        redis.response_timeout = Duration::from_secs(30);
+    });
     let hooks = Hooks {
         dial: Some(Arc::new(link)),
         ..Hooks::default()

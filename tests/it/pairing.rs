@@ -58,7 +58,7 @@ async fn another_database_number_of_one_redis_is_another_hot_tier() -> Result<()
     let redis = blank_redis().await?;
     let stack = Stack::with(World::on(&redis.url(), stack::mariadb().await?).await?).await?;
     let mut second = stack.settings.clone();
-    second.redis.database = Some(1);
+    second.redis.url = format!("{}/1", redis.url()).parse()?;
     tiers(&second).await?.belong().await?;
     let error = tiers(&stack.settings).await?.belong().await.unwrap_err();
     assert!(matches!(error, TierError::Unpaired(_)), "{error}");
@@ -193,10 +193,8 @@ async fn a_landing_of_a_redis_that_was_replaced_commits_nothing_more() -> Result
     stack.player("ann").update([("gold", "1")]).await?;
     let of_first = tiers(&stack.settings).await?;
     of_first.belong().await?;
-    let landing = LandingSettings {
-        interval: Duration::from_millis(5),
-        ..LandingSettings::default()
-    };
+    let landing =
+        LandingSettings::default().with(|landing| landing.interval = Duration::from_millis(5));
     let worker = LandingWorker::new(of_first, &landing, &SessionSettings::default(), &RandomIds);
     tiers(&on_second).await?.adopt().await?;
     let stop = tokio::sync::Notify::new();

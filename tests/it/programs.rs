@@ -234,7 +234,6 @@ async fn drain_ends_with_1_and_a_list_while_the_database_refuses_something() -> 
 #[tokio::test(flavor = "multi_thread")]
 async fn partners_of_a_rejected_owner_land_apart_by_command() -> Result<()> {
     let (_folder, config, mut world) = config().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
     world.settings.landing.error_retry_max = Duration::from_millis(200);
     let stack = Stack::with(world).await?;
     let mut connection =

@@ -70,11 +70,10 @@ async fn a_further_connection_to_a_server_that_has_the_scripts_costs_one_round_t
     let redis = stack::redis().await?;
     let proxy = Proxy::start(redis.port()).await?;
     let url = format!("redis://127.0.0.1:{}/3", proxy.port());
-    let settings = RedisSettings {
-        partitions: 2,
-        connections: 2,
-        ..RedisSettings::new(url.parse()?)
-    };
+    let settings = RedisSettings::new(url.parse()?).with(|redis| {
+        redis.partitions = 2;
+        redis.connections = 2;
+    });
     let hot = RedisStore::open(&settings, &HotSettings::default()).await?;
     let rounds = proxy.rounds();
     hot.time().await?;

@@ -270,7 +270,6 @@ fn hash_key(stack: &Stack, player: &ByteOwner) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_that_is_collected_whole_lands_in_one_transaction() -> Result<()> {
     let mut world = World::fresh().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
     world.settings.landing.error_retry_max = Duration::from_millis(100);
     let stack = Stack::with(world).await?;
     note_transactions(&stack.database).await?;

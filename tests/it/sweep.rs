@@ -56,7 +56,8 @@ async fn the_rows_of_an_owner_with_marks_stay() -> Result<()> {
     let mut world = World::fresh().await?;
     // Otherwise the purge would wait for the rejected field.
     world.settings.landing.torn_after = Duration::ZERO;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
+    // The first wait is 100 ms.
+    world.settings.landing.error_retry_max = Duration::from_secs(10);
     let stack = sweeping_on(world).await?;
     let worker = stack.worker();
     poison(stack.database.clone(), "player/bad").await?;

@@ -232,7 +232,6 @@ fn value(stored: &[StoredRow], name: &str) -> Option<String> {
 #[tokio::test(flavor = "multi_thread")]
 async fn owners_wait_for_a_partner_that_is_rejected_until_they_are_torn() -> Result<()> {
     let mut world = World::fresh().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
     world.settings.landing.error_retry_max = Duration::from_millis(200);
     world.settings.landing.torn_after = Duration::from_secs(3_600);
     let settings = world.settings.clone();
@@ -326,7 +325,6 @@ async fn owners_wait_for_a_partner_that_is_rejected_until_they_are_torn() -> Res
 #[tokio::test(flavor = "multi_thread")]
 async fn an_owner_waits_as_a_whole_for_a_rejected_field_until_it_is_torn() -> Result<()> {
     let mut world = World::fresh().await?;
-    world.settings.landing.error_retry_min = Duration::from_millis(100);
     world.settings.landing.error_retry_max = Duration::from_millis(200);
     let settings = world.settings.clone();
     let stack = Stack::with(world).await?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use storage_config::{LandingSettings, Settings};
+use storage_config::Settings;
 use storage_landing::{Backlog, LandingWorker, Sink};
 use storage_model::{RandomIds, SinkName};
 use storage_sdk::{ByteOwner, Storage};
@@ -86,7 +86,7 @@ impl World {
     pub fn with_urls(redis: &str, database: &str, prefix: &str) -> Result<Self> {
         let text = format!(
             "[redis]\nurl = {redis:?}\nprefix = {prefix:?}\npartitions = {PARTITIONS}\n[sql]\nurl = {database:?}\n\
-             [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
+             [landing]\ninterval = \"20ms\"\nlock_ttl = \"2s\"\nbackoff_max = \"500ms\"\n"
         );
         let settings = Settings::from_toml(&text, "test")?;
         Ok(Self {
@@ -162,10 +162,11 @@ impl Stack {
     #[must_use]
     pub fn worker_with(&self, sinks: &[(SinkName, Arc<dyn Sink>)]) -> Worker {
         let count = NEXT.fetch_add(1, Ordering::Relaxed);
-        let landing = LandingSettings {
-            worker_name: Some(format!("w{count}")),
-            ..self.settings.landing.clone()
-        };
+        let landing = self
+            .settings
+            .landing
+            .clone()
+            .with(|landing| landing.worker_name = Some(format!("w{count}")));
         let (tiers, sessions) = (self.storage.tiers().clone(), &self.settings.sessions);
         let mut worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
         for (name, sink) in sinks {
@@ -178,9 +179,7 @@ impl Stack {
     /// takes over from one that was killed. A settings file can't ask for so little.
     #[must_use]
     pub fn with_short_locks(mut self) -> Self {
-        let landing = &mut self.settings.landing;
-        landing.lock_ttl = SHORT_LOCK;
-        landing.worker_ttl = SHORT_LOCK;
+        self.settings.landing.lock_ttl = SHORT_LOCK;
         self
     }
 

@@ -144,10 +144,7 @@ mod tests {
     /// Otherwise a part of a transaction could be of another moment than the rest.
     #[tokio::test]
     async fn an_owner_that_becomes_suspect_later_is_read_again_with_all_others() {
-        let settings = RedisSettings {
-            partitions: 1,
-            ..RedisSettings::new(HotUrl::Memory)
-        };
+        let settings = RedisSettings::new(HotUrl::Memory).with(|redis| redis.partitions = 1);
         let clock = Arc::new(ManualClock::new(NOW));
         let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
         adopt(&hot, 1, false).await;

@@ -2,68 +2,43 @@
 
 use std::time::Duration;
 
-use storage_config::{HotUrl, Secret, Settings};
+use storage_config::{Secret, Settings};
 
-fn settings() -> Settings {
-    Settings::embedded("game.db")
-}
+const URLS: &str = "redis.url = \"memory:\"\nsql.url = \"sqlite:game.db\"";
 
 #[test]
 fn variables_override_every_type_of_value_and_others_are_passed_over() {
-    let mut settings = settings();
     let variables = [
-        ("STORAGE__REDIS__URL", "redis://one"),
-        ("STORAGE__REDIS__PASSWORD", "hunter2"),
-        ("STORAGE__REDIS__DATABASE", "3"),
+        ("STORAGE__REDIS__URL", "redis://one/3"),
+        ("STORAGE__REDIS__PASSWORD", "12345"),
         ("STORAGE__REDIS__PARTITIONS", "16"),
         ("STORAGE__HOT__CLEAN_TTL", "90min"),
         ("STORAGE__HOT__TRUST_ABSENT", "true"),
-        ("STORAGE__LANDING__WORKER_NAME", "north"),
+        ("STORAGE__LANDING__WORKER_NAME", "7"),
         ("STORAGE__LIMITS__FIELDS_MAX", "10"),
         ("STORAGE_SERVICE_HOST", "10.0.0.1"),
         ("PATH", "/bin"),
     ];
-    settings.apply_env(variables).unwrap();
-    assert_eq!(settings.redis.url.to_string(), "redis://one:6379/0");
-    assert_eq!(
-        settings.redis.login().password,
-        Some(Secret::new("hunter2"))
-    );
-    assert_eq!(
-        (settings.redis.database_number(), settings.redis.partitions),
-        (3, 16)
-    );
+    let settings = Settings::from_sources(URLS, "storage.toml", variables).unwrap();
+    assert_eq!(settings.redis.url.to_string(), "redis://one:6379/3");
+    assert_eq!(settings.redis.login().password, Some(Secret::new("12345")));
+    assert_eq!(settings.redis.partitions, 16);
     assert_eq!(settings.hot.clean_ttl, Duration::from_mins(90));
     assert!(settings.hot.trust_absent);
-    assert_eq!(settings.landing.worker_name.as_deref(), Some("north"));
+    assert_eq!(settings.landing.worker_name.as_deref(), Some("7"));
     assert_eq!(settings.limits.fields_max, 10);
 }
 
 #[test]
-fn an_empty_variable_leaves_an_optional_setting_to_the_url() {
-    let mut settings = settings();
-    settings.redis.url = "redis://ann:secret@one/4".parse::<HotUrl>().unwrap();
-    settings.redis.user = Some("bob".to_owned());
-    settings.redis.database = Some(5);
-    settings
-        .apply_env([
-            ("STORAGE__REDIS__USER", ""),
-            ("STORAGE__REDIS__DATABASE", ""),
-        ])
-        .unwrap();
-    assert_eq!(settings.redis.login().user.as_deref(), Some("ann"));
-    assert_eq!(settings.redis.database_number(), 4);
-}
-
-#[test]
-fn a_refused_variable_changes_nothing() {
-    let mut settings = settings();
-    let variables = [
-        ("STORAGE__REDIS__PREFIX", "other"),
-        ("STORAGE__REDIS__PARTITIONS", "abc"),
-    ];
-    assert!(settings.apply_env(variables).is_err());
-    assert_eq!(settings, Settings::embedded("game.db"));
+fn an_empty_variable_leaves_an_optional_setting_open() {
+    let file = "redis.url = \"redis://ann:secret@one/4\"\nredis.password = \"other\"\nsql.url = \"sqlite:game.db\"";
+    let password = |variables: &[(&str, &str)]| {
+        let settings = Settings::from_sources(file, "storage.toml", variables.to_vec()).unwrap();
+        settings.redis.login().password
+    };
+    assert_eq!(password(&[]), Some(Secret::new("other")));
+    let empty = ("STORAGE__REDIS__PASSWORD", "");
+    assert_eq!(password(&[empty]), Some(Secret::new("secret")));
 }
 
 /// The only test that needs a process environment: it starts itself with one, so that no other test

@@ -1,6 +1,8 @@
 //! What a mistake is answered with.
 
-use storage_config::{ConfigError, Place, Settings};
+use std::time::Duration;
+
+use storage_config::Settings;
 
 const URLS: &str = "redis.url = \"memory:\"\nsql.url = \"sqlite::memory:\"\n";
 
@@ -14,8 +16,8 @@ fn said(line: &str) -> String {
 
 /// The message that a variable is answered with.
 fn said_of(name: &str, value: &str) -> String {
-    match Settings::embedded("game.db").apply_env([(name, value)]) {
-        Ok(()) => "fine".to_owned(),
+    match Settings::from_sources(URLS, "config/storage.toml", [(name, value)]) {
+        Ok(_) => "fine".to_owned(),
         Err(error) => error.to_string(),
     }
 }
@@ -67,6 +69,11 @@ fn a_value_of_the_wrong_type_is_named_with_what_was_expected() {
         said("limits = 5"),
         "config/storage.toml:3: limits = (integer): expected a section: [limits]"
     );
+    let beyond = said("hot.load_rows_max = 99999999999999999999");
+    assert!(
+        beyond.contains("= \"99999999999999999999\": expected an integer from 1 to 1000000"),
+        "{beyond}"
+    );
     let huge = said("limits.call_bytes_max = 9223372036854775807");
     assert!(
         huge.ends_with(
@@ -85,6 +92,10 @@ fn an_unknown_name_is_answered_with_the_nearest_known_one() {
     assert_eq!(
         said("redis.table = 1"),
         "config/storage.toml:3: unknown key redis.table; did you mean sql.table?"
+    );
+    assert_eq!(
+        said("redis.user = \"game\""),
+        "config/storage.toml:3: unknown key redis.user; did you mean redis.url?"
     );
     assert_eq!(
         said("reddis.url = 1"),
@@ -142,8 +153,8 @@ fn a_missing_url_is_answered_with_both_ways_to_set_it() {
 #[test]
 fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
     assert_eq!(
-        said("landing.backoff_min = \"20s\""),
-        "config/storage.toml:3: landing.backoff_min = \"20s\": expected at most landing.backoff_max, \"2s\""
+        said("hot.refresh_interval = \"20h\""),
+        "config/storage.toml:3: hot.refresh_interval = \"20h\": expected at most half of hot.clean_ttl, \"30m\""
     );
     assert_eq!(
         said("limits.value_bytes_max = 8388609"),
@@ -151,34 +162,24 @@ fn values_that_do_not_fit_each_other_are_refused_where_they_were_set() {
     );
     for line in [
         "hot.refresh_interval = \"31m\"",
-        "landing.error_retry_min = \"2h\"",
+        "backpressure.soft_age = \"2h\"\nbackpressure.hard_age = \"1h\"",
         "redis.tls_ca_file = \"ca.pem\"",
         "sql.tls_ca_file = \"ca.pem\"",
     ] {
         let message = said(line);
         assert!(
-            message.starts_with(&format!("config/storage.toml:3: {line}: expected ")),
+            message.starts_with(&format!(
+                "config/storage.toml:3: {}: expected ",
+                line.lines().next().unwrap()
+            )),
             "{message}"
         );
     }
     let no_user = said_of("STORAGE__SQL__URL", "mysql://db/game");
     assert!(
-        no_user.contains("sql.user = \"\": expected a user here or in sql.url"),
+        no_user
+            == "STORAGE__SQL__URL=mysql://db:3306/game: expected a user in the URL: mysql://USER@HOST:PORT/DATABASE",
         "{no_user}"
-    );
-}
-
-#[test]
-fn a_cluster_takes_no_database_but_0() {
-    let mut settings = Settings::embedded("game.db");
-    settings.redis.url = "redis-cluster://one".parse().unwrap();
-    settings.redis.database = Some(0);
-    settings.validate().unwrap();
-    settings.redis.database = Some(1);
-    let message = settings.validate().unwrap_err().to_string();
-    assert_eq!(
-        message,
-        "redis.database = 1: expected 0 or \"\", since a cluster has database 0 alone"
     );
 }
 
@@ -191,15 +192,33 @@ fn fields_that_a_program_sets_are_checked_as_those_of_a_file() {
         error.to_string(),
         "redis.partitions = 16385: expected an integer from 1 to 16384"
     );
-    let ConfigError::Value {
-        place: Place::Program,
-        key,
-        ..
-    } = error
-    else {
-        panic!("{error:?}")
+}
+
+/// Also a number that no file can have.
+#[test]
+fn no_field_that_a_program_sets_is_beyond_its_range() {
+    let said = |change: fn(&mut Settings)| {
+        let mut settings = Settings::embedded("what?.db");
+        settings.validate().unwrap();
+        change(&mut settings);
+        settings.validate().unwrap_err().to_string()
     };
-    assert_eq!(key, "redis.partitions");
+    assert_eq!(
+        said(|settings| settings.limits.fields_max = usize::MAX),
+        "limits = (table): expected numbers up to 9223372036854775807, and paths in UTF-8"
+    );
+    assert_eq!(
+        said(|settings| settings.hot.absent_ttl = Duration::MAX)
+            .split(": ")
+            .nth(1),
+        Some(
+            "expected a duration such as \"500ms\", \"10s\", \"5min\" or \"1h\", from \"100ms\" to \"1h\""
+        )
+    );
+    assert_eq!(
+        said(|settings| settings.landing.worker_name = Some(String::new())),
+        "landing.worker_name = \"\": expected 1 to 64 bytes without control characters, or \"\" for host and process id"
+    );
 }
 
 #[test]

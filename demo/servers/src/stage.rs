@@ -39,7 +39,7 @@ impl Stage {
         // soon.
         let text = format!(
             "[redis]\nurl = {:?}\nprefix = \"demo\"\npartitions = 8\n\n[sql]\nurl = {:?}\n\n\
-             [landing]\nbatch_rows = 10\nlock_ttl = \"2s\"\nworker_ttl = \"2s\"\n",
+             [landing]\nbatch_rows = 10\nlock_ttl = \"2s\"\n",
             redis.url(),
             database.url()
         );

@@ -20,11 +20,7 @@ async fn a_file_that_was_cut_at_any_byte_brings_back_whole_scripts_alone() {
         ..Default::default()
     };
     let server = RedisServer::start(options_of).await.unwrap();
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     store
         .lock(&[PARTITION], &lock("w"), Duration::from_secs(600))
         .await

@@ -70,11 +70,10 @@ impl Place {
         });
         let intercept: Arc<dyn Intercept> = weather.clone();
         let store = prepared_through(
-            RedisSettings {
-                partitions: 1,
-                connections: 1,
-                ..settings(&server.url())
-            },
+            settings(&server.url()).with(|redis| {
+                redis.partitions = 1;
+                redis.connections = 1;
+            }),
             Hooks::intercept(intercept),
         )
         .await;
@@ -305,12 +304,9 @@ async fn no_two_stores_have_one_name() {
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
     apply(&place.store, &owner("ann"), &incr()).await;
     for _ in 0..2 {
-        let other = open_redis(RedisSettings {
-            partitions: 1,
-            ..settings(&place.server.url())
-        })
-        .await
-        .unwrap();
+        let other = open_redis(settings(&place.server.url()).with(|redis| redis.partitions = 1))
+            .await
+            .unwrap();
         apply(&other, &owner("ann"), &incr()).await;
     }
     assert_eq!(
@@ -343,12 +339,7 @@ async fn a_write_that_was_sent_apart_is_repeated_under_its_id() {
 async fn calls_of_stores_that_are_gone_are_forgotten_and_no_others() {
     let place = Place::new().await;
     apply_new(&place.store, &owner("ann"), &[("gold", set("0"))]).await;
-    let open = || {
-        open_redis(RedisSettings {
-            partitions: 1,
-            ..settings(&place.server.url())
-        })
-    };
+    let open = || open_redis(settings(&place.server.url()).with(|redis| redis.partitions = 1));
     let (gone, quiet) = (open().await.unwrap(), open().await.unwrap());
     for store in [&gone, &quiet] {
         apply(store, &owner("ann"), &incr()).await;

@@ -28,11 +28,10 @@ async fn server_with_clock() -> RedisServer {
 async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
     let server = server_with_clock().await;
     let counter = Arc::new(Counter::default());
-    let one = RedisSettings {
-        connections: 1,
-        partitions: 1,
-        ..settings(&server.url())
-    };
+    let one = settings(&server.url()).with(|redis| {
+        redis.connections = 1;
+        redis.partitions = 1;
+    });
     let store = prepared_through(one, Hooks::intercept(counter.clone())).await;
     let (ann, bo) = (owner("ann"), owner("bo"));
     apply_new(&store, &ann, &[("gold", set("0"))]).await;
@@ -63,11 +62,7 @@ async fn a_repeat_is_recognised_though_the_clock_leapt_there_and_back() {
 #[tokio::test]
 async fn ids_are_forgotten_though_pauses_are_long() {
     let server = server_with_clock().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let ann = owner("ann");
     apply_new(&store, &ann, &[("gold", set("1"))]).await;
     let mut passed = 0;
@@ -110,11 +105,7 @@ async fn ids_are_forgotten_though_pauses_are_long() {
 #[tokio::test]
 async fn a_clock_that_is_set_back_lowers_no_version_and_keeps_no_dead_workers_lock() {
     let server = server_with_clock().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let (ann, part, short) = (owner("ann"), [Partition(0)], Duration::from_millis(100));
     let before = apply_new(&store, &ann, &[("gold", set("1"))]).await.version;
     store
@@ -178,11 +169,7 @@ async fn drain_free(store: &RedisStore) -> u32 {
 #[tokio::test]
 async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
     let server = server_with_clock().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let (clean, dirty) = (owner("clean"), owner("dirty"));
     for id in [&clean, &dirty] {
         apply_new(&store, id, &[("gold", set("1"))]).await;
@@ -203,11 +190,7 @@ async fn a_clock_that_leaps_ahead_ends_clean_hashes_alone() {
 async fn versions_come_back_to_the_last_digit() {
     const SEED: u64 = 7;
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let ann = owner("ann");
     let mut random = StdRng::seed_from_u64(SEED);
     let now = store.time().await.unwrap().0;

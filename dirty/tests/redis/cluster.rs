@@ -10,10 +10,7 @@ use storage_servers::{RedisCluster, SlotMove};
 use crate::support::*;
 
 fn partitions_of(url: &str) -> RedisSettings {
-    RedisSettings {
-        partitions: 16,
-        ..settings(url)
-    }
+    settings(url).with(|redis| redis.partitions = 16)
 }
 
 /// The slot of a partition, by the answer of a node.
@@ -136,11 +133,10 @@ async fn writes_wait_while_a_slot_moves_and_each_is_applied_once() {
 async fn a_master_that_hangs_or_dies_is_left_for_its_replica() {
     let cluster = RedisCluster::start(3, 1).await.unwrap();
     let limit = Duration::from_millis(300);
-    let options = RedisSettings {
-        response_timeout: limit,
-        connect_timeout: limit,
-        ..partitions_of(&cluster.url())
-    };
+    let options = partitions_of(&cluster.url()).with(|redis| {
+        redis.response_timeout = limit;
+        redis.connect_timeout = limit;
+    });
     let store = prepared(options).await;
     let ann = owner("ann");
     let partition = ann.partition(16);

@@ -11,7 +11,7 @@ use storage_dirty::conformance::{Life, Rig, Skip};
 use storage_model::{Owner, Partition};
 use storage_servers::{RedisCluster, RedisServer, Reply};
 
-use crate::support::{RedisSettings, open_redis, settings};
+use crate::support::{open_redis, settings};
 
 storage_dirty::hot_conformance!(single, alone(), SKIPPED_ALONE);
 storage_dirty::hot_conformance!(clustered, in_cluster(), SKIPPED_IN_CLUSTER);
@@ -246,12 +246,9 @@ async fn in_cluster() -> Box<dyn Rig> {
     static CASES: AtomicU32 = AtomicU32::new(0);
     let cluster = shared_cluster();
     let prefix = format!("case{}", CASES.fetch_add(1, Ordering::Relaxed));
-    let store = open_redis(RedisSettings {
-        prefix: prefix.clone(),
-        ..settings(&cluster.url())
-    })
-    .await
-    .unwrap();
+    let store = open_redis(settings(&cluster.url()).with(|redis| redis.prefix = prefix.clone()))
+        .await
+        .unwrap();
     Box::new(Clustered {
         store: Hot::of(&Arc::new(store)),
         cluster,

@@ -57,11 +57,10 @@ async fn connections(server: &RedisServer) -> usize {
 async fn store(hooks: Hooks) -> (RedisServer, RedisStore) {
     let server = server().await;
     let store = prepared_through(
-        RedisSettings {
-            partitions: 1,
-            response_timeout: PATIENT,
-            ..settings(&server.url())
-        },
+        settings(&server.url()).with(|redis| {
+            redis.partitions = 1;
+            redis.response_timeout = PATIENT;
+        }),
         hooks,
     )
     .await;

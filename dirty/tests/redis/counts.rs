@@ -19,11 +19,7 @@ async fn a_hash_expires_if_and_only_if_no_map_names_its_owner() {
     let server = server().await;
     for seed in 0..8 {
         server.call(&["FLUSHALL"]).await.unwrap();
-        let store = prepared(RedisSettings {
-            partitions: 1,
-            ..settings(&server.url())
-        })
-        .await;
+        let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
         store
             .lock(&[PARTITION], &lock("w"), Duration::from_secs(600))
             .await

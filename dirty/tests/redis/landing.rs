@@ -86,11 +86,7 @@ async fn a_lock_that_ran_out_is_given_back_without_a_trace() {
 #[tokio::test]
 async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let mut batch = Vec::new();
     for number in 0..3_000 {
         batch.push((
@@ -143,11 +139,7 @@ async fn thousands_of_marks_are_scanned_and_settled_without_a_miss() {
 #[tokio::test]
 async fn what_somebody_else_wrote_into_a_snapshot_can_be_rejected_and_does_not_block_it() {
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let junk = [
         "text",
         "5",

@@ -109,10 +109,7 @@ fn numbers(notes: &Notes) -> Vec<u64> {
 #[tokio::test]
 async fn notes_of_one_call_are_read_and_trimmed_one_by_one() {
     let server = server().await;
-    let one = RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    };
+    let one = settings(&server.url()).with(|redis| redis.partitions = 1);
     let store = prepared(one).await;
     let partition = Partition(0);
     let mut writes = Vec::new();

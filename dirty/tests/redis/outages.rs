@@ -316,10 +316,7 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
     let store = prepared_through(
-        RedisSettings {
-            connections: 1,
-            ..settings(&server.url())
-        },
+        settings(&server.url()).with(|redis| redis.connections = 1),
         Hooks::intercept(counter.clone()),
     )
     .await;
@@ -351,12 +348,11 @@ async fn a_lost_answer_leaves_the_outcome_unknown_and_a_repeat_applies_once() {
 async fn a_hung_server_costs_no_more_than_the_time_limits_and_is_used_again_when_it_wakes() {
     let server = server().await;
     let limit = Duration::from_millis(200);
-    let store = prepared(RedisSettings {
-        response_timeout: limit,
-        connect_timeout: limit,
-        wait_timeout: limit,
-        ..settings(&server.url())
-    })
+    let store = prepared(settings(&server.url()).with(|redis| {
+        redis.response_timeout = limit;
+        redis.connect_timeout = limit;
+        redis.wait_timeout = limit;
+    }))
     .await;
     let ann = owner("ann");
     apply(&store, &ann, &[("gold", set("1"))]).await;
@@ -386,20 +382,13 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
         (bare.as_str(), None),
         (bare.as_str(), Some(Secret::new("wr0ng"))),
     ] {
-        let error = open_redis(RedisSettings {
-            password,
-            ..settings(url)
-        })
-        .await
-        .unwrap_err();
+        let error = open_redis(settings(url).with(|redis| redis.password = password))
+            .await
+            .unwrap_err();
         assert_eq!(error.kind, HotKind::Denied, "{error}");
         assert!(!error.to_string().contains("wr0ng"));
     }
-    prepared(RedisSettings {
-        password: Some(Secret::new("s3cret")),
-        ..settings(&bare)
-    })
-    .await;
+    prepared(settings(&bare).with(|redis| redis.password = Some(Secret::new("s3cret")))).await;
     open_redis(settings(&format!(
         "redis+unix://{}?pass=s3cret",
         locked.socket().display()
@@ -419,11 +408,8 @@ async fn wrong_passwords_and_servers_that_are_not_there_are_told_apart_and_tls_w
     .await
     .unwrap();
     let tls_ca_file = secured.ca_pem().map(std::path::Path::to_path_buf);
-    let store = prepared(RedisSettings {
-        tls_ca_file,
-        ..settings(&secured.url())
-    })
-    .await;
+    let store =
+        prepared(settings(&secured.url()).with(|redis| redis.tls_ca_file = tls_ca_file)).await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
     // A certificate without a trusted issuer will never become valid.
     assert_eq!(
@@ -444,17 +430,13 @@ async fn a_server_that_asks_for_a_certificate_gets_the_one_of_the_settings() {
     .unwrap();
     let ca = secured.ca_pem().unwrap().to_path_buf();
     let file = |name: &str| Some(ca.with_file_name(name));
-    let without = RedisSettings {
-        tls_ca_file: Some(ca.clone()),
-        ..settings(&secured.url())
-    };
+    let without = settings(&secured.url()).with(|redis| redis.tls_ca_file = Some(ca.clone()));
     let error = open_redis(without.clone()).await.unwrap_err();
     assert!(error.message.contains("redis.tls_cert_file"), "{error}");
-    let store = prepared(RedisSettings {
-        tls_cert_file: file("server.pem"),
-        tls_key_file: file("server.key"),
-        ..without
-    })
+    let store = prepared(without.with(|redis| {
+        redis.tls_cert_file = file("server.pem");
+        redis.tls_key_file = file("server.key");
+    }))
     .await;
     apply(&store, &owner("ann"), &[("gold", set("1"))]).await;
 }

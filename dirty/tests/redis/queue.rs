@@ -57,11 +57,10 @@ impl Held {
         // So long that the first call does not time out.
         let response_timeout = Duration::from_secs(60);
         let store = prepared_through(
-            RedisSettings {
-                partitions: 1,
-                response_timeout,
-                ..settings(&server.url())
-            },
+            settings(&server.url()).with(|redis| {
+                redis.partitions = 1;
+                redis.response_timeout = response_timeout;
+            }),
             Hooks::intercept(intercept),
         )
         .await;
@@ -394,11 +393,7 @@ async fn a_call_takes_no_more_than_some_writes_and_bytes() {
 async fn a_caller_whose_future_is_not_polled_holds_up_nobody() {
     const PATIENT: Duration = Duration::from_secs(30);
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let [first, second] = ["first", "second"].map(owner);
     let one = mutation(&store, &first, &[("gold", set("1"))]).await;
     let two = mutation(&store, &second, &[("gold", set("2"))]).await;

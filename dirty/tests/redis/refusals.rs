@@ -278,11 +278,7 @@ async fn a_refused_mutation_changes_nothing() {
 #[tokio::test]
 async fn a_worker_that_is_refused_has_moved_nothing() {
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let (ann, partition, held) = (owner("ann"), Partition(0), lock("w"));
     // The change to the state, and the kind of the refusal. A broken owner hash refuses nothing,
     // since the marks of other owners must go on.

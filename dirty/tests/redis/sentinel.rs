@@ -11,11 +11,10 @@ use crate::support::*;
 const LIMIT: Duration = Duration::from_millis(300);
 
 fn impatient(url: &str) -> RedisSettings {
-    RedisSettings {
-        response_timeout: LIMIT,
-        connect_timeout: LIMIT,
-        ..settings(url)
-    }
+    settings(url).with(|redis| {
+        redis.response_timeout = LIMIT;
+        redis.connect_timeout = LIMIT;
+    })
 }
 
 async fn watched() -> RedisSentinel {

@@ -391,11 +391,7 @@ async fn open(store: &RedisStore, id: &str, holder: OpId) -> Fence {
 #[tokio::test]
 async fn every_script_with_every_key_spoilt_changes_nothing_when_it_refuses() {
     let server = server().await;
-    let store = prepared(RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    })
-    .await;
+    let store = prepared(settings(&server.url()).with(|redis| redis.partitions = 1)).await;
     let mut refused: BTreeMap<&str, u32> = BTreeMap::new();
     for (number, key) in KEYS.into_iter().enumerate() {
         // A value of another type. For hashes, also text in place of every value, and a number that

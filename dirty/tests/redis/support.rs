@@ -38,10 +38,7 @@ pub(crate) async fn open_through(
 
 /// The defaults at this URL, with few partitions.
 pub(crate) fn settings(url: &str) -> RedisSettings {
-    RedisSettings {
-        partitions: 4,
-        ..RedisSettings::new(url.parse().unwrap())
-    }
+    RedisSettings::new(url.parse().unwrap()).with(|redis| redis.partitions = 4)
 }
 
 /// Takes over every partition under this epoch.

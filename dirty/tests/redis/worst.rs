@@ -326,10 +326,7 @@ impl Limits {
 #[tokio::test]
 async fn no_script_takes_long_at_the_limits_of_the_book() {
     let server = server().await;
-    let one = RedisSettings {
-        partitions: 1,
-        ..settings(&server.url())
-    };
+    let one = settings(&server.url()).with(|redis| redis.partitions = 1);
     let store = prepared(one).await;
     for (name, value) in [
         ("slowlog-max-len", "100000"),

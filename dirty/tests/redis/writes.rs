@@ -14,10 +14,7 @@ async fn a_warm_operation_is_one_round_trip() {
     let server = server().await;
     let counter = Arc::new(Counter::default());
     let store = prepared_through(
-        RedisSettings {
-            connections: 1,
-            ..settings(&server.url())
-        },
+        settings(&server.url()).with(|redis| redis.connections = 1),
         Hooks::intercept(counter.clone()),
     )
     .await;

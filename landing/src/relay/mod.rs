@@ -185,7 +185,7 @@ struct Failures<'a> {
 impl<'a> Failures<'a> {
     fn new(worker: &'a Worker) -> Self {
         let settings = &worker.settings;
-        let backoff = Backoff::new(settings.backoff_min, settings.backoff_max, worker.jitter);
+        let backoff = Backoff::new(settings.backoff_min(), settings.backoff_max, worker.jitter);
         Self {
             worker,
             backoff,

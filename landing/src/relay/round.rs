@@ -60,7 +60,7 @@ impl Relay {
             retry_after,
         } = away;
         let settings = &worker.settings;
-        let range = (settings.backoff_min, settings.backoff_max);
+        let range = (settings.backoff_min(), settings.backoff_max);
         if self
             .rests
             .begin(*partition, *retry_after, range, Instant::now())

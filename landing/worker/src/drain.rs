@@ -21,10 +21,9 @@ use crate::{open, progress, signal};
 pub struct Args {
     #[command(flatten)]
     config: ConfigArgs,
-    /// Give up after this long, such as 30s or 5min. The rest stays marked. Default:
-    /// landing.drain_deadline, 5 min
-    #[arg(long)]
-    deadline: Option<Deadline>,
+    /// Give up after this long, such as 30s or 5min. The rest stays marked
+    #[arg(long, default_value = "5min")]
+    deadline: Deadline,
 }
 
 /// How often the command checks whether a rescue has finished.
@@ -64,10 +63,7 @@ fn left(partition: Partition, peek: PartitionPeek) -> String {
 /// or the hot tier is away at the deadline.
 pub async fn run(args: Args) -> anyhow::Result<Exit> {
     let settings = open::settings(&args.config)?;
-    let deadline = args
-        .deadline
-        .unwrap_or(Deadline(settings.landing.drain_deadline))
-        .from_now();
+    let deadline = args.deadline.from_now();
     limit::end_after(deadline);
     let stop = signal::stop("stopping after this batch: a second signal exits at once");
     tokio::pin!(stop);

@@ -27,10 +27,8 @@ async fn with_args(args: &[&str]) -> MariaDbServer {
 }
 
 fn settings(server: &MariaDbServer) -> SqlSettings {
-    SqlSettings {
-        acquire_timeout: Duration::from_millis(500),
-        ..SqlSettings::new(server.url().parse().unwrap())
-    }
+    SqlSettings::new(server.url().parse().unwrap())
+        .with(|sql| sql.acquire_timeout = Duration::from_millis(500))
 }
 
 async fn init(store: &Cold) {
@@ -175,12 +173,10 @@ async fn a_restarted_server_is_another_database_and_says_whether_it_forgets() {
 #[tokio::test]
 async fn a_hung_server_holds_no_caller_longer_than_the_time_limits() {
     let server = with_args(&[]).await;
-    let store = open(&SqlSettings {
-        statement_timeout: Duration::from_millis(700),
-        ..settings(&server)
-    })
-    .await
-    .unwrap();
+    let store =
+        open(&settings(&server).with(|sql| sql.statement_timeout = Duration::from_millis(700)))
+            .await
+            .unwrap();
     init(&store).await;
     server.pause().unwrap();
     let late = open(&settings(&server)).await.unwrap();
@@ -381,12 +377,10 @@ async fn a_server_that_turns_read_only_at_any_statement_takes_nothing_of_the_bat
 #[tokio::test]
 async fn a_wrong_password_is_the_operators_matter_and_is_not_shown() {
     let url = mysql().await.settings().url;
-    let error = open(&SqlSettings {
-        password: Some(Secret::new("hunter2")),
-        ..SqlSettings::new(url)
-    })
-    .await
-    .unwrap_err();
+    let error =
+        open(&SqlSettings::new(url).with(|sql| sql.password = Some(Secret::new("hunter2"))))
+            .await
+            .unwrap_err();
     assert_eq!(error.kind, ColdKind::Operator);
     assert!(
         error.message.contains("1045") && !error.message.contains("hunter2"),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlDatabaseError};
 use sqlx::{AssertSqlSafe, Connection as _, Error};
-use storage_config::{Secret, SqlSettings};
+use storage_config::{ColdUrl, Secret, SqlSettings};
 use storage_servers::{MariaDbOptions, MariaDbServer};
 use storage_sql::{ColdKind, open};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -335,11 +335,11 @@ async fn the_numbers_that_a_server_answers_are_in_the_table() {
 }
 
 fn settings(server: &MariaDbServer, user: &str) -> SqlSettings {
-    SqlSettings {
-        user: Some(user.to_owned()),
-        password: Some(Secret::new("few")),
-        ..SqlSettings::new(server.url().parse().unwrap())
+    let mut url = server.url().parse().unwrap();
+    if let ColdUrl::Mysql { login, .. } = &mut url {
+        login.user = Some(user.to_owned());
     }
+    SqlSettings::new(url).with(|sql| sql.password = Some(Secret::new("few")))
 }
 
 /// Logins that only an administrator can mend. The text names the way out.
@@ -421,11 +421,11 @@ async fn a_login_that_only_an_administrator_can_mend_is_told_as_that() {
         )
         .await
         .unwrap();
-    let nowhere = server.url().replace("/storage", "/nothing");
-    let nowhere = SqlSettings {
-        url: nowhere.parse().unwrap(),
-        ..settings(&server, "any")
-    };
+    let nowhere = settings(&server, "any").with(|sql| {
+        if let ColdUrl::Mysql { database, .. } = &mut sql.url {
+            *database = "nothing".to_owned();
+        }
+    });
     let cases = [
         (settings(&server, "plugin"), 1524, "sql.password"),
         (settings(&server, "expired"), 1820, "has expired"),

@@ -42,10 +42,7 @@ fn gold(version: u64) -> Vec<Row> {
 #[tokio::test]
 async fn an_error_of_the_database_names_its_address_and_the_way_out() {
     let url = mysql().await.url();
-    let wrong = SqlSettings {
-        password: Some(Secret::new("hunter2")),
-        ..at(&url)
-    };
+    let wrong = at(&url).with(|sql| sql.password = Some(Secret::new("hunter2")));
     let error = refused(&wrong, ColdKind::Operator).await.to_string();
     assert!(
         error.contains(place(&url)) && error.contains("sql.password") && !error.contains("hunter2"),
@@ -101,10 +98,11 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         file("ssl-key", "server.key"),
     ];
     let server = server_with(args).await;
-    let settings = |tls, ca_file: Option<&Path>| SqlSettings {
-        tls,
-        tls_ca_file: ca_file.map(Path::to_owned),
-        ..at(&server.url())
+    let settings = |tls, ca_file: Option<&Path>| {
+        at(&server.url()).with(|sql| {
+            sql.tls = tls;
+            sql.tls_ca_file = ca_file.map(Path::to_owned);
+        })
     };
     open(&settings(TlsMode::Required, None)).await.unwrap();
     open(&settings(TlsMode::VerifyCa, redis.ca_pem()))
@@ -124,22 +122,22 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         .sql("CREATE USER bearer@'%' IDENTIFIED BY 'b' REQUIRE X509; GRANT ALL ON storage.* TO bearer@'%'")
         .await
         .unwrap();
-    let bearer = |certificate: Option<&str>| SqlSettings {
-        user: Some("bearer".into()),
-        password: Some(storage_config::Secret::new("b")),
-        tls_cert_file: certificate.map(|name| folder.join(name)),
-        tls_key_file: certificate.map(|_| folder.join("server.key")),
-        ..settings(TlsMode::VerifyCa, redis.ca_pem())
+    let bearer = |certificate: Option<&str>| {
+        settings(TlsMode::VerifyCa, redis.ca_pem()).with(|sql| {
+            if let ColdUrl::Mysql { login, .. } = &mut sql.url {
+                login.user = Some("bearer".into());
+            }
+            sql.password = Some(Secret::new("b"));
+            sql.tls_cert_file = certificate.map(|name| folder.join(name));
+            sql.tls_key_file = certificate.map(|_| folder.join("server.key"));
+        })
     };
     open(&bearer(Some("server.pem"))).await.unwrap();
     refused(&bearer(None), ColdKind::Operator).await;
 
     let plain = server_with(vec!["--skip-ssl".into()]).await;
     let error = refused(
-        &SqlSettings {
-            tls: TlsMode::Required,
-            ..at(&plain.url())
-        },
+        &at(&plain.url()).with(|sql| sql.tls = TlsMode::Required),
         ColdKind::Operator,
     )
     .await;
@@ -154,12 +152,9 @@ async fn a_certificate_that_can_never_be_right_is_for_an_operator_and_a_broken_h
         }
     });
     let url = format!("mysql://ann@127.0.0.1:{port}/game");
-    let store = open(&SqlSettings {
-        tls: TlsMode::VerifyCa,
-        ..at(&url)
-    })
-    .await
-    .unwrap();
+    let store = open(&at(&url).with(|sql| sql.tls = TlsMode::VerifyCa))
+        .await
+        .unwrap();
     assert_eq!(
         store.rows.load(&[owner("ann")], 9).await.unwrap_err().kind,
         ColdKind::Unwell
@@ -178,12 +173,9 @@ async fn what_a_server_sets_for_new_sessions_changes_no_call() {
         "autocommit = 0",
     ]) {
         server.sql(&format!("SET GLOBAL {set}")).await.unwrap();
-        let store = open(&SqlSettings {
-            connections: 1,
-            ..at(&server.url())
-        })
-        .await
-        .unwrap();
+        let store = open(&at(&server.url()).with(|sql| sql.connections = 1))
+            .await
+            .unwrap();
         let (partition, owner) = (Partition(number), owner(&number.to_string()));
         store
             .partitions
@@ -232,12 +224,9 @@ async fn a_file_in_no_folder_is_a_settings_error_that_names_both() {
     );
 
     std::fs::create_dir(&inner).unwrap();
-    let store = open(&SqlSettings {
-        connections: 2,
-        ..settings
-    })
-    .await
-    .unwrap();
+    let store = open(&settings.with(|sql| sql.connections = 2))
+        .await
+        .unwrap();
     store.database.close().await;
     let error = refused(
         &SqlSettings::new(ColdUrl::SqliteFile(inner.clone())),

@@ -22,5 +22,5 @@ async fn values_that_are_not_allowed_are_refused_by_name() {
     let no_time = |sql: &mut SqlSettings| sql.statement_timeout = Duration::ZERO;
     refused("sql.statement_timeout", no_time).await;
     let no_user = |sql: &mut SqlSettings| sql.url = "mysql://:secret@host/db".parse().unwrap();
-    refused("sql.user", no_user).await;
+    refused("sql.url", no_user).await;
 }

@@ -278,12 +278,11 @@ async fn landing_goes_on_after(statement: &'static str) -> Result<()> {
         )])
         .await?;
     let second = Duration::from_secs(1);
-    let settings = SqlSettings {
-        statement_timeout: second,
-        connect_timeout: second,
-        acquire_timeout: second,
-        ..SqlSettings::new(url.parse()?)
-    };
+    let settings = SqlSettings::new(url.parse()?).with(|sql| {
+        sql.statement_timeout = second;
+        sql.connect_timeout = second;
+        sql.acquire_timeout = second;
+    });
     let gate = Arc::new(Gate::before(statement));
     let store = Opening::new(&settings).through(gate.clone()).open().await?;
     let row = |value: &str, version| vec![live(&owner("ann"), "gold", value.to_owned(), version)];

@@ -90,7 +90,6 @@ async fn watched_world() -> Result<(tempfile::TempDir, PathBuf, Stack)> {
     world.text = world
         .text
         .replace("lock_ttl = \"2s\"", "lock_ttl = \"1s\"")
-        .replace("worker_ttl = \"2s\"", "worker_ttl = \"1s\"")
         // A program that stands still inside a transaction keeps its locks for so long (H44).
         .replace("[landing]", "statement_timeout = \"5s\"\n[landing]");
     let folder = tempfile::tempdir()?;

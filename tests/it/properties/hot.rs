@@ -106,12 +106,11 @@ impl StateMachineTest for Pair {
         static HISTORIES: AtomicU32 = AtomicU32::new(0);
         let (runtime, server) = shared();
         let prefix = format!("h{}", HISTORIES.fetch_add(1, Ordering::Relaxed));
-        let settings = RedisSettings {
-            partitions: 2,
-            prefix,
-            connections: 1,
-            ..RedisSettings::new(server.url().parse().expect("a URL"))
-        };
+        let settings = RedisSettings::new(server.url().parse().expect("a URL")).with(|redis| {
+            redis.partitions = 2;
+            redis.prefix = prefix;
+            redis.connections = 1;
+        });
         let hot = HotSettings::default();
         let redis = runtime
             .block_on(RedisStore::open(&settings, &hot))

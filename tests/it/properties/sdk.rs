@@ -249,11 +249,10 @@ impl Sdk {
 
     /// Lets a worker land everything.
     fn land(&self) {
-        let landing = LandingSettings {
-            interval: Duration::from_millis(1),
-            batch_rows: 4,
-            ..LandingSettings::default()
-        };
+        let landing = LandingSettings::default().with(|landing| {
+            landing.interval = Duration::from_millis(1);
+            landing.batch_rows = 4;
+        });
         let (tiers, sessions) = (self.storage.tiers().clone(), SessionSettings::default());
         let worker = LandingWorker::new(tiers, &landing, &sessions, &RandomIds);
         let landed = async {

@@ -315,14 +315,16 @@ async fn a_storage_refuses_a_sink_that_nobody_would_serve() -> Result<()> {
         "{message}"
     );
     let folder = tempfile::tempdir()?;
-    let mut settings = Settings::embedded(folder.path().join("game.db"));
-    let named = Storage::builder(settings.clone()).sink("A", Memory::default());
+    let database = folder.path().join("game.db");
+    let settings = Settings::embedded(&database);
+    let named = Storage::builder(settings).sink("A", Memory::default());
     let message = said(named).await;
     assert!(message.contains("\"A\" is no name of a sink"), "{message}");
-    settings.apply_env([
-        ("STORAGE__SINKS__LOG__KIND", "file"),
-        ("STORAGE__SINKS__LOG__DIR", "/nowhere"),
-    ])?;
+    let text = format!(
+        "redis.url = \"memory:\"\nsql.url = \"sqlite:{}\"\nsinks.log = {{ kind = \"file\", dir = \"/nowhere\" }}",
+        database.display()
+    );
+    let settings = Settings::from_toml(&text, "test")?;
     let message = said(Storage::builder(settings)).await;
     assert!(
         message.contains("sinks.log: a storage that lands by itself"),

@@ -14,7 +14,7 @@ use crate::torture::children::Running;
 
 /// Settings of workers that are held. Each wakes up as soon as it is let go, and its locks outlive
 /// that.
-pub const HELD: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"10min\"\nworker_ttl = \"10min\"\n\
+pub const HELD: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"10min\"\n\
                         [backpressure]\nsoft_marks = 0\nhard_marks = 0\n";
 /// The time between two looks whether everything has landed.
 const LOOK: Duration = Duration::from_millis(1);

@@ -257,10 +257,7 @@ pub async fn connect(url: &str, settings: &RedisSettings) -> Result<MultiplexedC
         .set_connection_timeout(Some(settings.connect_timeout))
         .set_response_timeout(Some(settings.response_timeout));
     let info: redis::ConnectionInfo = url.parse()?;
-    let tcp = info
-        .tcp_settings()
-        .clone()
-        .set_nodelay(settings.tcp_nodelay);
+    let tcp = info.tcp_settings().clone().set_nodelay(false);
     let client = redis::Client::open(info.set_tcp_settings(tcp))?;
     Ok(client
         .get_multiplexed_async_connection_with_config(&config)

@@ -9,7 +9,6 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use futures::future::join_all;
-use storage_config::LandingSettings;
 use storage_dirty::Hot;
 use storage_dirty::redis::{Hooks, RedisStore};
 use storage_landing::LandingWorker;
@@ -283,10 +282,10 @@ impl<'a> Play<'a> {
     /// A worker that runs until its sender is dropped.
     fn worker(&self) -> (oneshot::Sender<()>, impl Future<Output = ()> + use<>) {
         let name = format!("w{}", WORKERS.fetch_add(1, Ordering::Relaxed));
-        let landing = LandingSettings {
-            worker_name: Some(name),
-            ..self.place.landing()
-        };
+        let landing = self
+            .place
+            .landing()
+            .with(|landing| landing.worker_name = Some(name));
         let (tiers, sessions) = (
             self.storage.tiers().clone(),
             &self.place.settings().sessions,

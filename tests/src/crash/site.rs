@@ -176,17 +176,13 @@ impl Place<'_> {
     /// run.
     #[must_use]
     pub fn landing(&self) -> LandingSettings {
-        LandingSettings {
-            interval: Duration::from_millis(8),
-            batch_rows: 3,
-            lock_ttl: Duration::from_secs(60),
-            worker_ttl: Duration::from_secs(60),
-            backoff_min: Duration::from_millis(1),
-            backoff_max: Duration::from_millis(8),
-            error_retry_min: Duration::from_millis(1),
-            error_retry_max: Duration::from_millis(2),
-            ..LandingSettings::default()
-        }
+        LandingSettings::default().with(|landing| {
+            landing.interval = Duration::from_millis(8);
+            landing.batch_rows = 3;
+            landing.lock_ttl = Duration::from_secs(60);
+            landing.backoff_max = Duration::from_millis(8);
+            landing.error_retry_max = Duration::from_millis(2);
+        })
     }
 
     /// The data in Redis.

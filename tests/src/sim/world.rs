@@ -109,16 +109,14 @@ impl World {
             chance: self.chance.clone(),
             process: process.clone(),
         };
-        let redis = RedisSettings {
-            connections: 2,
-            partitions: self.plan.partitions,
-            ..RedisSettings::new(model())
-        };
-        let hot = HotSettings {
-            clean_ttl: self.plan.clean_ttl,
-            absent_ttl: self.plan.absent_ttl,
-            ..HotSettings::default()
-        };
+        let redis = RedisSettings::new(model()).with(|redis| {
+            redis.connections = 2;
+            redis.partitions = self.plan.partitions;
+        });
+        let hot = HotSettings::default().with(|hot| {
+            hot.clean_ttl = self.plan.clean_ttl;
+            hot.absent_ttl = self.plan.absent_ttl;
+        });
         loop {
             let hooks = Hooks {
                 ids: Arc::new(SeededIds::new(self.chance.below(u64::MAX))),
@@ -177,22 +175,15 @@ impl World {
     async fn land(&self, process: &Arc<Process>, shut: oneshot::Receiver<()>) {
         let tiers = self.tiers(process).await;
         let ids = SeededIds::new(self.chance.below(u64::MAX));
-        let landing = LandingSettings {
-            interval: self.chance.millis(10, 400),
-            batch_rows: self.plan.batch_rows,
-            connections: 2,
-            lock_ttl: self.plan.lock_ttl,
-            worker_ttl: self.plan.lock_ttl,
-            backoff_min: Duration::from_millis(20),
-            backoff_max: Duration::from_secs(1),
-            error_retry_min: Duration::from_millis(100),
-            error_retry_max: Duration::from_secs(2),
-            ..LandingSettings::default()
-        };
-        let sessions = SessionSettings {
-            lease: self.plan.lease,
-            ..SessionSettings::default()
-        };
+        let landing = LandingSettings::default().with(|landing| {
+            landing.interval = self.chance.millis(10, 400);
+            landing.batch_rows = self.plan.batch_rows;
+            landing.connections = 2;
+            landing.lock_ttl = self.plan.lock_ttl;
+            landing.backoff_max = Duration::from_secs(1);
+            landing.error_retry_max = Duration::from_secs(2);
+        });
+        let sessions = SessionSettings::default().with(|sessions| sessions.lease = self.plan.lease);
         let shutdown = async {
             // A worker whose sender is gone gets no order to end.
             if shut.await.is_err() {

@@ -132,8 +132,8 @@ pub(super) fn settings(hot: &str, cold: &str, is_patient: bool) -> String {
          connect_timeout = {connect:?}\nresponse_timeout = {response:?}\nwait_timeout = \"1s\"\n\
          [sql]\nurl = {cold:?}\nconnect_timeout = {connect:?}\nacquire_timeout = \"1s\"\nstatement_timeout = {statement:?}\n\
          [hot]\nclean_ttl = \"1s\"\nabsent_ttl = \"300ms\"\nrefresh_interval = \"300ms\"\noperation_deadline = \"2s\"\n\
-         [landing]\ninterval = \"20ms\"\nbatch_rows = 40\nlock_ttl = \"1s\"\nworker_ttl = \"1s\"\n\
-         backoff_min = \"20ms\"\nbackoff_max = \"500ms\"\nerror_retry_min = \"200ms\"\nerror_retry_max = \"1s\"\n\
+         [landing]\ninterval = \"20ms\"\nbatch_rows = 40\nlock_ttl = \"1s\"\n\
+         backoff_max = \"500ms\"\nerror_retry_max = \"1s\"\n\
          [sessions]\nlease = \"1s\"\n[feed]\nevery_change = {NOTED:?}\n"
     )
 }

@@ -15,10 +15,7 @@ use super::load_of;
 #[tokio::test]
 async fn a_load_answered_by_the_hash_holds_as_long_as_the_hash_is_there() {
     let clock = Arc::new(ManualClock::new(Timestamp(1_800_000_000_000_000)));
-    let settings = RedisSettings {
-        partitions: 1,
-        ..RedisSettings::new(HotUrl::Memory)
-    };
+    let settings = RedisSettings::new(HotUrl::Memory).with(|redis| redis.partitions = 1);
     let hot = MemoryStore::new(&settings, &HotSettings::default(), clock);
     let seen = hot
         .partition_states(&[Partition(0)])

@@ -37,14 +37,7 @@ impl Addresses {
             // and changes nothing.
             let _ = rustls::crypto::ring::default_provider().install_default();
         }
-        let server = |addr| {
-            connection(
-                addr,
-                &settings.login(),
-                settings.database_number(),
-                settings,
-            )
-        };
+        let server = |addr| connection(addr, &settings.login(), settings.url.database(), settings);
         match &settings.url {
             HotUrl::Memory => Err(refused(
                 "redis.url is memory:, which names the engine in memory and no server",
@@ -154,10 +147,8 @@ fn connection(
     if let Some(password) = &login.password {
         redis = redis.set_password(password.expose());
     }
-    let tcp = info
-        .tcp_settings()
-        .clone()
-        .set_nodelay(settings.tcp_nodelay);
+    // Callers share connections. Small packets that are sent at once make nothing faster then.
+    let tcp = info.tcp_settings().clone().set_nodelay(false);
     let info = info.set_redis_settings(redis).set_tcp_settings(tcp);
     let files = [
         &settings.tls_ca_file,

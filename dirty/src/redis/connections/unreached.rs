@@ -36,13 +36,11 @@ impl Unreached<'_> {
             Failure::TimedOut => Failure::NoConnection(format!("{name} did not answer in time")),
             Failure::NoConnection(text) => Failure::NoConnection(format!("{name}: {text}")),
             Failure::Server { code, text } if is_of_database(&text) => Failure::Settings(format!(
-                "{name}: {code} {text}; correct redis.database, or the number behind the address in redis.url"
+                "{name}: {code} {text}; correct the number of the database in redis.url"
             )),
             Failure::Server { code, text } => {
                 let advice = match &*code {
-                    "NOAUTH" | "WRONGPASS" => {
-                        "; set redis.user and redis.password, or those in redis.url"
-                    }
+                    "NOAUTH" | "WRONGPASS" => "; check the login in redis.url and redis.password",
                     "NOPERM" => "; `landing-worker grants` prints the rights that are needed",
                     _ => "",
                 };
@@ -163,6 +161,6 @@ mod tests {
             false,
             Failure::server("ERR", "DB index is out of range"),
         );
-        assert!(matches!(database, Failure::Settings(text) if text.contains("redis.database")));
+        assert!(matches!(database, Failure::Settings(text) if text.contains("redis.url")));
     }
 }

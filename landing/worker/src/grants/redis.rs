@@ -55,18 +55,16 @@ pub(super) fn lines(redis: &RedisSettings) -> String {
 "
     .to_owned();
     if named.is_none() {
-        out +=
-            &format!("-- The settings name no user; with this one, set redis.user = \"{USER}\".\n");
+        out += &format!(
+            "-- The settings name no user; with this one, redis.url is redis://{USER}@….\n"
+        );
     }
     for (why, names) in COMMANDS {
         out += &format!("-- {why}: {names}\n");
     }
-    if redis.database_number() != 0 {
+    if redis.url.database() != 0 {
         commands.push(OF_DATABASES);
-        out += &format!(
-            "-- the database {}: {OF_DATABASES}\n",
-            redis.database_number()
-        );
+        out += &format!("-- the database {}: {OF_DATABASES}\n", redis.url.database());
     }
     if matches!(redis.url, HotUrl::Cluster { .. }) {
         commands.extend(OF_CLUSTER.split(' '));

@@ -254,13 +254,9 @@ mod tests {
     use super::*;
 
     fn of(line: &str) -> Result<Option<Entry>, String> {
-        read(
-            line.as_bytes(),
-            &Limits {
-                value_bytes_max: 40,
-                ..Limits::default()
-            },
-        )
+        let mut limits = Limits::default();
+        limits.value_bytes_max = 40;
+        read(line.as_bytes(), &limits)
     }
 
     fn line(fields: &str) -> String {

@@ -86,6 +86,8 @@ const READ: usize = 256 << 10;
 /// The minimum time for landing in embedded mode, even after the deadline. Unlanded data is lost
 /// with the process.
 const CLOSE_MIN: Duration = Duration::from_secs(5);
+/// The maximum time for landing in embedded mode.
+const CLOSE_MAX: Duration = Duration::from_mins(5);
 
 /// Writes all lines, many at once, but those of one owner in their order. Waits while a tier is
 /// away or rejects writes, until the deadline or a signal. Then finishes the writes under way and
@@ -116,11 +118,9 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     } = begun;
     let mut end = course.run(stop.as_mut(), until, &hurry).await;
     bar.finish_and_clear();
-    let left = settings
-        .landing
-        .drain_deadline
-        .min(until.saturating_duration_since(Instant::now()))
-        .max(CLOSE_MIN);
+    let left = until
+        .saturating_duration_since(Instant::now())
+        .clamp(CLOSE_MIN, CLOSE_MAX);
     let storage = &course.writer.storage;
     let report = tokio::select! {
         biased;

@@ -342,11 +342,10 @@ mod tests {
     #[test]
     fn an_owner_is_divided_by_both_limits_of_a_call() {
         let sizes = |bytes: &[usize], fields_max, call_bytes_max| -> Vec<Vec<usize>> {
-            let limits = Limits {
-                value_bytes_max: 8,
-                fields_max,
-                call_bytes_max,
-            };
+            let mut limits = Limits::default();
+            limits.value_bytes_max = 8;
+            limits.fields_max = fields_max;
+            limits.call_bytes_max = call_bytes_max;
             let field = |(at, bytes): (usize, &usize)| {
                 (Field::new(&at.to_string()).unwrap(), vec![0; *bytes].into())
             };
@@ -392,12 +391,11 @@ mod tests {
     async fn writer(folder: &tempfile::TempDir) -> (Writer, ByteOwner, watch::Sender<bool>) {
         let storage = Storage::embedded(folder.path().join("game.db")).await;
         let (hurry, hurried) = watch::channel(false);
+        let mut limits = Limits::default();
+        limits.fields_max = 1;
         let writer = Writer {
             storage: storage.unwrap(),
-            limits: Limits {
-                fields_max: 1,
-                ..Limits::default()
-            },
+            limits,
             call: Duration::from_secs(5),
             overwrite: false,
             until: Instant::now() + Duration::from_secs(60),

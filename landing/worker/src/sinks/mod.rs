@@ -16,7 +16,7 @@ pub mod webhook;
 
 use std::sync::Arc;
 
-use storage_config::{Settings, SinkSettings, SinkTarget};
+use storage_config::{Settings, SinkSettings};
 use storage_landing::Sink;
 use storage_model::{SinkName, Token};
 
@@ -41,23 +41,26 @@ pub fn of(settings: &Settings, feed: Token) -> anyhow::Result<Vec<(SinkName, Arc
 /// # Errors
 /// As [`of`].
 pub fn one(name: &SinkName, settings: &SinkSettings, feed: Token) -> anyhow::Result<Arc<dyn Sink>> {
-    Ok(match settings.target(name)? {
-        SinkTarget::File { dir } => Arc::new(FileSink::new(dir, feed)),
-        SinkTarget::Stream {
+    Ok(match settings {
+        SinkSettings::File { dir, .. } => Arc::new(FileSink::new(dir.clone(), feed)),
+        SinkSettings::Stream {
             url,
             key_prefix,
             keep,
             timeout,
-        } => Arc::new(StreamSink::new(&url, &key_prefix, keep, timeout, feed)?),
-        SinkTarget::Webhook {
+            ..
+        } => Arc::new(StreamSink::new(url, key_prefix, *keep, *timeout, feed)?),
+        SinkSettings::Webhook {
             url,
             authorization,
             proxy,
             timeout,
+            ..
         } => {
             let (authorization, proxy) = (authorization.as_ref(), proxy.as_ref());
-            let sink = Webhook::through(name.clone(), &url, authorization, timeout, proxy)?;
+            let sink = Webhook::through(name.clone(), url, authorization, *timeout, proxy)?;
             Arc::new(sink.of_feed(feed))
         }
+        _ => anyhow::bail!("the sink {name} has a kind that this program does not serve"),
     })
 }

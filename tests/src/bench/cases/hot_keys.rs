@@ -3,7 +3,6 @@
 
 use anyhow::Result;
 use async_trait::async_trait;
-use storage_config::LandingSettings;
 use storage_landing::LandingWorker;
 use storage_model::RandomIds;
 use tokio::sync::oneshot;
@@ -56,10 +55,11 @@ impl Case for HotKeys {
     async fn open(&self, arena: &Arena) -> Result<Box<dyn Rig>> {
         let place = arena.place().await?;
         let ours = Ours::warm(&place, OWNERS, &fields(1, 64, 0), Call::Incr).await?;
-        let landing = LandingSettings {
-            worker_name: Some("bench".to_owned()),
-            ..place.settings.landing.clone()
-        };
+        let landing = place
+            .settings
+            .landing
+            .clone()
+            .with(|landing| landing.worker_name = Some("bench".to_owned()));
         let (tiers, sessions) = (place.storage.tiers().clone(), &place.settings.sessions);
         let worker = LandingWorker::new(tiers, &landing, sessions, &RandomIds);
         let (stop, stopped) = oneshot::channel::<()>();

@@ -130,7 +130,7 @@ impl Rig for DatabaseRig {
 
     async fn run(&mut self, side: Side) -> Result<Sample> {
         if side == Side::Baseline {
-            return Ok(sample(self.place.settings.landing.backoff_min));
+            return Ok(sample(self.place.settings.landing.backoff_min()));
         }
         let recovered = async { tokio::try_join!(self.mariadb.restart(), self.first_batch()) };
         Ok(sample(

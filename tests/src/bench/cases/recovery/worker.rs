@@ -16,7 +16,7 @@ use crate::bench::place::{Arena, Place};
 use crate::bench::plain::fields;
 use crate::torture::children::Running;
 
-const SETTINGS: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"1s\"\nworker_ttl = \"1s\"\n";
+const SETTINGS: &str = "[landing]\ninterval = \"50ms\"\nlock_ttl = \"1s\"\n";
 /// The worker that dies.
 const DOOMED: &str = "doomed";
 
@@ -36,7 +36,7 @@ impl Case for Worker {
         plan(
             "worker",
             "from the death of 1 of 2 workers (SIGKILL, while it holds partitions with marks) until all of 1,000 marks have landed; \
-             interval 50 ms, lock_ttl and worker_ttl 1 s instead of 10",
+             interval 50 ms, lock_ttl 1 s instead of 10",
             "the lock's time to live",
             1_000.0,
             250.0,
