@@ -106,11 +106,11 @@ pub(super) fn reborn(state: &PartState, owner: &Owner, hash: &mut OwnerHash) -> 
         return BTreeSet::new();
     }
     let (named, _) = state.marks.links(owner);
-    let never_there = named.into_iter().filter(|field| hash.cell(field).is_none());
-    let never_there: Vec<Field> = never_there.collect();
     if hash.complete && is_kept("R16-buried") {
-        for field in never_there {
-            hash.set(field, Cell::Purged);
+        for field in named {
+            if hash.cell(&field).is_none() {
+                hash.set(field, Cell::Purged);
+            }
         }
     }
     hash.cells().map(|(field, _)| field.clone()).collect()
@@ -139,14 +139,16 @@ fn compare(state: &PartState, record: &PartitionRecord, load: &Load, hash: Owner
 fn replaced(state: &PartState, load: &Load, mut hash: OwnerHash) -> OwnerHash {
     let torn = state.marks.torn(load, hash.version);
     let is_newer = |version| version > hash.version || is_kept("R16-replaced");
-    let rows = load.rows.iter();
-    let winners = rows.filter(|(field, _, version)| is_newer(*version) && !torn.contains(field));
-    let winners: Vec<_> = winners.cloned().collect();
+    let winners: Vec<_> = load
+        .rows
+        .iter()
+        .filter(|(field, _, version)| is_newer(*version) && !torn.contains(field))
+        .collect();
     if is_kept("R16-replaced") {
         hash.keep_only(&torn);
     }
     for (field, cell, _) in winners {
-        hash.set(field, cell);
+        hash.set(field.clone(), cell.clone());
     }
     hash.version = newest(load);
     hash
@@ -154,8 +156,9 @@ fn replaced(state: &PartState, load: &Load, mut hash: OwnerHash) -> OwnerHash {
 
 /// The hash if no row is newer. Fields that differ from their rows must land.
 fn outlived(state: &PartState, load: &Load, mut hash: OwnerHash) -> Merged {
-    let rows = load.rows.iter();
-    let rows: BTreeMap<&Field, (&Cell, Version)> = rows
+    let rows: BTreeMap<&Field, (&Cell, Version)> = load
+        .rows
+        .iter()
         .map(|(field, cell, version)| (field, (cell, *version)))
         .collect();
     let mut differ = BTreeSet::new();

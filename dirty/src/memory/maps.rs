@@ -246,13 +246,16 @@ impl Marks {
     /// probation count while the database may have forgotten their rows.
     pub(super) fn landing(&self, owner: &Owner) -> BTreeSet<Field> {
         let name = (owner.clone(), None);
-        let lost = [&self.landed, &self.expiring];
-        let maps = [&self.live, &self.snapshot].into_iter();
-        let maps = maps.chain(lost.into_iter().filter(|_| self.lost));
-        let marked = maps.filter_map(|map| map.get(&name));
-        let marked = marked.flat_map(|mark| &mark.fields);
-        let rejected = self.errors.get(owner);
-        let rejected = rejected.into_iter().flat_map(BTreeMap::keys);
+        let mut maps = vec![&self.live, &self.snapshot];
+        if self.lost {
+            maps.extend([&self.landed, &self.expiring]);
+        }
+        let marked = maps
+            .into_iter()
+            .filter_map(|map| map.get(&name))
+            .flat_map(|mark| &mark.fields);
+        let errors = self.errors.get(owner);
+        let rejected = errors.into_iter().flat_map(BTreeMap::keys);
         marked.chain(rejected).cloned().collect()
     }
 
@@ -296,11 +299,11 @@ impl Marks {
     /// made.
     pub(super) fn tear(&mut self, owner: &Owner) -> bool {
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
-        let rejected = fields.values_mut();
-        let rejected = rejected.filter(|error| !error.message.starts_with("vanished"));
         let mut is_rejected = false;
-        for error in rejected {
-            (error.first, error.next, is_rejected) = (Timestamp(0), Timestamp(0), true);
+        for error in fields.values_mut() {
+            if !error.message.starts_with("vanished") {
+                (error.first, error.next, is_rejected) = (Timestamp(0), Timestamp(0), true);
+            }
         }
         if is_rejected {
             self.errors.insert(owner.clone(), fields);

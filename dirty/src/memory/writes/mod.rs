@@ -95,8 +95,9 @@ pub fn mutate(
     let mut next = Version::ZERO;
     if parts.iter().any(Ready::changes) {
         let changing = parts.iter().filter(|ready| ready.changes());
-        let last = changing.map(Ready::version);
-        let last = last.fold(record.source, Version::max);
+        let last = changing
+            .map(Ready::version)
+            .fold(record.source, Version::max);
         next = next_version(last, present, OPERATION)?;
         for ready in parts.iter().filter(|ready| ready.changes()) {
             let fields = ready.plan.cells.iter().map(|(field, _)| field);

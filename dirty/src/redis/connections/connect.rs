@@ -344,9 +344,10 @@ impl Node {
             .cycle()
             .skip(usize::from(commands > 1))
             .take(self.lanes.len());
-        let free = lanes.find(|lane| lane.calls() < CROWD);
-        let lane = free.or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()));
-        let lane = lane.ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        let lane = lanes
+            .find(|lane| lane.calls() < CROWD)
+            .or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()))
+            .ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
         let passage = lane.enter();
         Ok((self.ready_in(lane).await?, passage))
     }

@@ -126,9 +126,12 @@ fn page_of(value: Value) -> Result<(u64, Vec<(String, String)>), Failure> {
         .next()
         .ok_or_else(|| Failure::Nonsense("a page of last calls has no cursor".to_owned()))?;
     let texts = texts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
-    let pairs = texts.as_chunks::<2>().0.iter();
-    let pairs = pairs.map(|[store, number]| (store.clone(), number.clone()));
-    Ok((reply::number::<u64>(cursor)?, pairs.collect()))
+    let (pairs, _) = texts.as_chunks::<2>();
+    let last_calls = pairs
+        .iter()
+        .map(|[store, number]| (store.clone(), number.clone()))
+        .collect();
+    Ok((reply::number::<u64>(cursor)?, last_calls))
 }
 
 #[cfg(test)]

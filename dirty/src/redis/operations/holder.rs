@@ -180,17 +180,18 @@ impl RedisStore {
 /// The beats that were read, with the one that was raised behind them.
 fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<Beats, Failure> {
     let [epoch, graced, at] = reply::array(record)?;
-    let beat = |(holder, beat): (Bytes, Bytes)| {
-        let holder = std::str::from_utf8(&holder).ok().and_then(reply::id);
-        let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
+    let mut numbers = BTreeMap::new();
+    for (name, beat) in reply::pairs(beats)? {
+        let holder = std::str::from_utf8(&name)
+            .ok()
+            .and_then(reply::id)
+            .ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
         // A beat may have a mark behind its number.
         let number = beat.split(|byte| *byte == b' ').next().unwrap_or_default();
-        Ok((holder, reply::digits(number)?))
-    };
-    let beats = reply::pairs(beats)?.into_iter().map(beat);
-    let mut beats: BTreeMap<OpId, u64> = beats.collect::<Result<_, Failure>>()?;
+        numbers.insert(holder, reply::digits(number)?);
+    }
     if let Some((holder, number)) = raise {
-        let last = beats.entry(holder).or_insert(number);
+        let last = numbers.entry(holder).or_insert(number);
         *last = number.max(*last);
     }
     Ok(Beats {
@@ -199,7 +200,7 @@ fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<B
             at: Timestamp(reply::digits(&reply::bytes(at)?)?),
         },
         graced: &*reply::bytes(graced)? == b"1",
-        beats: beats.into_iter().collect(),
+        beats: numbers.into_iter().collect(),
     })
 }
 
