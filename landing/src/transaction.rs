@@ -132,20 +132,24 @@ async fn collect_all<'a>(
 
 /// How far the feeds of the parts with notes reach.
 async fn feed_ends(tiers: &Tiers, parts: &[&Part]) -> Result<Vec<FeedEnds>, TierError> {
-    let noted = parts.iter().filter(|part| part.notes.is_some());
-    let noted: Vec<Partition> = noted.map(|part| part.partition).collect();
+    let noted: Vec<Partition> = parts
+        .iter()
+        .filter(|part| part.notes.is_some())
+        .map(|part| part.partition)
+        .collect();
     Ok(tiers.cold().events.feeds(&noted).await?)
 }
 
 /// The events of a part that go behind this end of the feed. None if the notes were read in another
 /// epoch, or if the database has forgotten events before them. Then the next pass reads them again.
 fn events_of(part: &Part, end: Position, epoch: Epoch) -> Option<Events> {
-    let notes = part.notes.as_ref();
-    let notes = notes.filter(|notes| notes.epoch == epoch && end >= notes.after)?;
+    let notes = part.notes.as_ref()?;
+    if notes.epoch != epoch || end < notes.after {
+        return None;
+    }
     // By number, since a gap that another worker has told had a position of an earlier epoch.
     let is_beyond = |event: &&Event| event.position.number > end.number;
-    let events = notes.events.iter().filter(is_beyond);
-    let events: Vec<Event> = events.cloned().collect();
+    let events: Vec<Event> = notes.events.iter().filter(is_beyond).cloned().collect();
     (!events.is_empty()).then_some(Events {
         partition: part.partition,
         after: end,
@@ -385,8 +389,11 @@ pub(crate) async fn reject(
 /// Counts the rows and events of a commit.
 fn report_committed(worker: &Worker, ready: &[Ready<'_>], faults: &Faults) {
     let rows: usize = ready.iter().map(|one| one.rows.rows.len()).sum();
-    let events = ready.iter().filter_map(|one| one.events.as_ref());
-    let events: usize = events.map(|events| events.events.len()).sum();
+    let events: usize = ready
+        .iter()
+        .filter_map(|one| one.events.as_ref())
+        .map(|feed| feed.events.len())
+        .sum();
     worker.metrics.committed(rows.saturating_sub(faults.len()));
     worker.metrics.noted(events);
 }

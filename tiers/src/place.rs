@@ -227,9 +227,11 @@ impl Tiers {
         let Ok(states) = self.states(&partitions).await else {
             return false;
         };
-        let now = partitions.iter().zip(&states);
-        let now = now.map(|(partition, state)| Held::of(state, *partition));
-        now.eq(known.held.iter().copied().map(Some))
+        partitions
+            .iter()
+            .zip(&states)
+            .map(|(partition, state)| Held::of(state, *partition))
+            .eq(known.held.iter().copied().map(Some))
     }
 
     /// Looks at all partitions, and remembers what it finds.

@@ -174,9 +174,9 @@ async fn retry(cold: &Cold, name: &SinkName, sink: &dyn Sink) -> anyhow::Result<
 /// The event at a position. If it was dropped for its age, a gap takes its place.
 async fn event(cold: &Cold, partition: Partition, position: Position) -> anyhow::Result<Event> {
     let before = Position::new(position.epoch.0, position.number.saturating_sub(1));
-    let found = cold.events.events(partition, before, 1).await?;
-    let found = found.into_iter().find(|event| event.position == position);
-    Ok(found.unwrap_or(Event {
+    let behind = cold.events.events(partition, before, 1).await?;
+    let event = behind.into_iter().find(|event| event.position == position);
+    Ok(event.unwrap_or(Event {
         partition,
         position,
         content: Content::Gap,

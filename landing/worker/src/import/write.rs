@@ -305,10 +305,12 @@ impl Call {
 
 /// The writes of a line. Removed fields follow the others.
 fn calls(entry: Entry, limits: &Limits) -> Vec<Call> {
-    let removed = entry.removed.chunks(limits.fields_max.max(1));
-    let removed = removed.map(|fields| Call::Remove(fields.to_vec()));
     let sets = divided(entry.fields, limits).into_iter().map(Call::Set);
-    sets.chain(removed).collect()
+    let removals = entry
+        .removed
+        .chunks(limits.fields_max.max(1))
+        .map(|fields| Call::Remove(fields.to_vec()));
+    sets.chain(removals).collect()
 }
 
 /// Divides the fields of one owner, in their order, by the limits of a call.
