@@ -44,8 +44,11 @@ pub(super) async fn copy(
     names: &Names,
 ) -> Result<(), Fault> {
     let part = begun(from.get_filename(), to)?;
-    let text = part.path().to_str().map(str::to_owned);
-    let text = text.ok_or_else(|| refused(to, "the path is not valid UTF-8"))?;
+    let text = part
+        .path()
+        .to_str()
+        .ok_or_else(|| refused(to, "the path is not valid UTF-8"))?
+        .to_owned();
     // The statement reads this file and writes another, which a connection that only reads may not.
     let reader = from
         .clone()
