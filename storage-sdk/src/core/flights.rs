@@ -195,8 +195,7 @@ impl Core {
                 break;
             }
         }
-        let unknown = locked(&self.flights.unknown);
-        let unknown = unknown
+        let unknown = locked(&self.flights.unknown)
             .iter()
             .map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id)))
             .collect();

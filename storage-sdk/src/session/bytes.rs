@@ -211,12 +211,11 @@ impl ByteOwner {
             }
             Ok(Some(Arc::new(Fields::of(record))))
         };
-        let opened = self
+        let (hold, fields) = self
             .core()
             .open_session(self.owner(), options, self.default_durability(), content)
-            .await;
-        let opened = opened.map_err(|error| error.of(self.owner()))?;
-        let (hold, fields) = opened
+            .await
+            .map_err(|error| error.of(self.owner()))?
             .ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
         Ok(ByteSession {
             handle: Handle::new(hold, self.core()),
@@ -242,8 +241,8 @@ impl ByteOwner {
                 .sessions
                 .sessions_of(std::slice::from_ref(self.owner()))
                 .await
-                .pop();
-            let session = session.unwrap_or(Ok(None))?;
+                .pop()
+                .unwrap_or(Ok(None))?;
             Ok(session
                 .filter(|session| !session.is_lapsed())
                 .map(|session| session.name))

@@ -152,8 +152,8 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
             .bytes
             .core
             .open_session(owner.owner(), self.options, durability, object)
-            .await;
-        let opened = opened.map_err(|error| error.of(owner.owner()))?;
+            .await
+            .map_err(|error| error.of(owner.owner()))?;
         Ok(opened.map(|(hold, object)| Session {
             handle: Handle::new(hold, &self.bytes.core),
             object,
