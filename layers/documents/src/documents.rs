@@ -176,7 +176,7 @@ impl Documents {
         match path.place() {
             Place::Document => self.edit_document(path, edit, call).await,
             Place::Item { collection, id } => {
-                self.edit_item(path, (&collection, &id), edit, call).await
+                self.edit_item(path, &collection, &id, edit, call).await
             }
             Place::Collection => {
                 let message = format!("{path} is a collection; change its items");

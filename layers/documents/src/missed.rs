@@ -206,7 +206,8 @@ impl Documents {
     /// Nothing changes.
     pub async fn missed(
         &self,
-        (since, until): (&Cursor, &Cursor),
+        since: &Cursor,
+        until: &Cursor,
         prefixes: &Prefixes,
     ) -> Result<Option<Missed>> {
         let mut reader = self.storage.changes(since.clone());

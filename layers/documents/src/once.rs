@@ -404,7 +404,6 @@ impl Entry<'_> {
         let answer = answer_in(record, done)?;
         let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
         let place = answer.as_ref().and_then(|answer| answer.e);
-        let place = place.map(|(epoch, number)| Position::new(epoch, number));
         let path = match &done.i {
             Some(id) => Path::item(self.path.as_str(), id)?,
             None => self.path.clone(),
@@ -419,10 +418,15 @@ impl Entry<'_> {
             version: version.unwrap_or(record.version()),
             created: done.c,
             count: answer.and_then(|answer| answer.n),
-            event: place.map(|place| (self.owner.partition().0, place)),
+            event: place.map(|place| self.event_at(place)),
             body: None,
             is_repeat: true,
         })
+    }
+
+    /// The place of an event of the owner, by its epoch and number.
+    fn event_at(&self, (epoch, number): (u64, u64)) -> (u32, Position) {
+        (self.owner.partition().0, Position::new(epoch, number))
     }
 
     /// The answer of the earlier call, which was a step.
@@ -435,10 +439,8 @@ impl Entry<'_> {
         );
         let numbered = (done.r.unwrap_or_default()..).zip(&done.s).enumerate();
         let changes = numbered.map(|(at, (revision, made))| {
-            let place = places.get(at).copied();
-            let place = place.map(|(epoch, number)| Position::new(epoch, number));
-            let event = place.map(|place| (self.owner.partition().0, place));
-            made.changed(self.path, (revision, version), event)
+            let event = places.get(at).map(|place| self.event_at(*place));
+            made.changed(self.path, revision, version, event)
         });
         changes.collect()
     }
@@ -448,7 +450,8 @@ impl Made {
     fn changed(
         &self,
         collection: &Path,
-        (revision, version): (u64, Version),
+        revision: u64,
+        version: Version,
         event: Option<(u32, Position)>,
     ) -> Result<Changed> {
         Ok(Changed {
@@ -466,10 +469,11 @@ impl Made {
 
 /// The answer of a call that was carried out, if it was kept.
 fn answer_in(record: &Record, done: &Done) -> Result<Option<Answer>> {
-    let answer = record
+    let answer: Option<Answer> = record
         .get(ANSWER)
-        .map(|value| serde_json::from_slice(value));
-    let answer: Option<Answer> = answer.transpose().map_err(unreadable)?;
+        .map(|value| serde_json::from_slice(value))
+        .transpose()
+        .map_err(unreadable)?;
     // Only the answer is written behind the step, so without it the entry has the step's version.
     Ok(answer.filter(|answer| answer.t == done.t))
 }

@@ -25,9 +25,10 @@ struct Range<'a> {
 /// # Errors
 /// `not-acceptable`: all forms have the weight 0.
 pub(crate) fn best(headers: &HeaderMap, forms: &[&'static str]) -> Result<&'static str, Problem> {
-    let lines = headers.get_all(header::ACCEPT).iter();
-    let lines = lines.filter_map(|line| line.to_str().ok());
-    let ranges: Vec<Range<'_>> = lines
+    let ranges: Vec<Range<'_>> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(','))
         .filter_map(range_of)
         .collect();

@@ -124,8 +124,8 @@ fn name_of(method: &Method) -> &'static str {
 
 /// The kind of a resource.
 fn kind_of(path: &str) -> &'static str {
-    let resource = path.strip_prefix(PREFIX).unwrap_or_default();
-    let resource = resource.strip_prefix('/').unwrap_or_default();
+    let below = path.strip_prefix(PREFIX).unwrap_or_default();
+    let resource = below.strip_prefix('/').unwrap_or_default();
     let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
     match first {
         "content" => {

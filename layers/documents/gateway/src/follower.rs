@@ -100,7 +100,7 @@ impl Follower {
             Problem::new(problem::REQUEST, message)
         })?;
         let (documents, end) = (&self.documents, &self.seat.begins);
-        let missed = documents.missed((&cursor, end), &self.prefixes).await?;
+        let missed = documents.missed(&cursor, end, &self.prefixes).await?;
         // ORDER: the place of the client. Whoever comes back before the first event misses nothing.
         self.place = cursor;
         self.tell_begin();

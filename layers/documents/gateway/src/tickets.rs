@@ -179,10 +179,10 @@ impl Tickets {
         }
         let query = request.uri().query()?;
         let is_ticket = |pair: &&str| pair.starts_with("ticket=");
-        let text = query.split('&').find(is_ticket)?;
-        let text = text.trim_start_matches("ticket=");
-        let rest: Vec<&str> = query.split('&').filter(|pair| !is_ticket(pair)).collect();
-        let rest = rest.join("&");
+        let pair = query.split('&').find(is_ticket)?;
+        let text = pair.trim_start_matches("ticket=");
+        let others: Vec<&str> = query.split('&').filter(|pair| !is_ticket(pair)).collect();
+        let rest = others.join("&");
         let opened = match self.read(text) {
             None => Err(Refusal::Unknown),
             Some(ticket) => match asked(&rest) {

@@ -209,8 +209,9 @@ impl Documents {
         };
         for (place, (change, target)) in changes.iter().zip(targets).enumerate() {
             at.revision = at.revision.saturating_add(1);
-            let ready = self.ready(change, target, head, &at);
-            let ready = ready.map_err(|error| error.at(place))?;
+            let ready = self
+                .ready(change, target, head, &at)
+                .map_err(|error| error.at(place))?;
             at.count = ready.changed.count.unwrap_or_default();
             step.changes.push(ready);
         }
@@ -230,12 +231,15 @@ impl Documents {
         let (found, path) = (&target.found, &target.path);
         let edited = edited_of(change, &target, head, &call)?;
         let texts = edited.texts()?;
-        let value = stored_value(found, (&edited, &texts), &call, now)?;
+        let value = stored_value(found, &edited, &texts, &call, now)?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let count = at.count.saturating_add_signed(more);
         let keeping = self.keeping(path, &target.owner, found, &texts, revision, now)?;
-        let note = Note::of(texts.method, now, texts.told()).with_item(id_in(path), found.version);
-        let note = note.with_revision(revision).with_count(count).to_bytes()?;
+        let note = Note::of(texts.method, now, texts.told())
+            .with_item(id_in(path), found.version)
+            .with_revision(revision)
+            .with_count(count)
+            .to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         Ok(Ready {
             version: found.version,
@@ -256,20 +260,24 @@ impl Documents {
         step: Step,
         left: Duration,
     ) -> Result<Vec<Changed>> {
-        let sent = self.world.transaction();
-        let mut sent = sent.owner(&write.head, |part| step.of_head(head, part));
+        let mut transaction = self
+            .world
+            .transaction()
+            .owner(&write.head, |part| step.of_head(head, part));
         let (mut owners, mut changes) = (Vec::new(), Vec::new());
         for ready in step.changes {
-            let (with, owner, changed) = ready.join(sent);
-            sent = with;
+            let (with, owner, changed) = ready.join(transaction);
+            transaction = with;
             owners.push(owner);
             changes.push(changed);
         }
         if let Some(entry) = write.entry {
-            sent = entry.join_step(sent, &changes, step.now)?;
+            transaction = entry.join_step(transaction, &changes, step.now)?;
         }
-        let sent = sent.durability(write.call.durability).deadline(left);
-        let receipt = sent.await?;
+        let receipt = transaction
+            .durability(write.call.durability)
+            .deadline(left)
+            .await?;
         for (owner, changed) in owners.iter().zip(&mut changes) {
             acknowledge(changed, owner, &receipt);
         }
@@ -312,13 +320,13 @@ impl Ready {
 
     /// The bytes that the change writes.
     fn bytes(&self) -> usize {
-        let parts = [
+        let texts = [
             self.value.as_deref(),
             Some(&self.note),
             self.keeping.value(),
         ];
-        let parts = parts.into_iter().flatten().map(<[u8]>::len);
-        parts.fold(0, usize::saturating_add)
+        let sizes = texts.into_iter().flatten().map(<[u8]>::len);
+        sizes.fold(0, usize::saturating_add)
     }
 }
 
@@ -342,11 +350,12 @@ impl Step {
     fn of_head(&self, head: &Head, part: Part) -> Part {
         let revisions = i64::try_from(self.changes.len()).unwrap_or(i64::MAX);
         let more = self.changes.iter().map(|change| change.more);
-        let part = part.add(REVISION, revisions);
-        let part = part.add(COUNT, more.fold(0, i64::saturating_add));
+        let counted = part
+            .add(REVISION, revisions)
+            .add(COUNT, more.fold(0, i64::saturating_add));
         let part = match self.last {
-            Some(number) => drawn(head, part, number),
-            None => part,
+            Some(number) => drawn(head, counted, number),
+            None => counted,
         };
         head.unchanged(part).if_version(head.version)
     }

@@ -45,7 +45,8 @@ type Seen = Option<(Bytes, Version)>;
 impl<'a> Scan<'a> {
     pub(super) async fn begin(
         documents: &'a Documents,
-        (collection, generation): (&'a str, u64),
+        collection: &'a str,
+        generation: u64,
         query: &Query,
     ) -> Result<Self> {
         let (from, before) = ids_of(collection, generation);

@@ -110,7 +110,7 @@ impl Batches {
                 Some(problem) => problem.into_response(),
                 None => self.answer(part, until).await,
             };
-            answers.add(Answer::of(response, id, (&method, path)).await);
+            answers.add(Answer::of(response, id, &method, &path).await);
         }
         answers
     }

@@ -39,9 +39,11 @@ pub(super) async fn carry_out(
     let head = Head::of(headers)?;
     let answer = head.answer;
     let call = head.of_request(&[b"batch", body])?;
-    let parts = parts.into_iter().enumerate();
-    let wanted = parts.map(|(at, part)| Wanted::of(part).map_err(|problem| problem.at(at)));
-    let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
+    let wanted = parts
+        .into_iter()
+        .enumerate()
+        .map(|(at, part)| Wanted::of(part).map_err(|problem| problem.at(at)))
+        .collect::<Result<Vec<Wanted>, _>>()?;
     let changes: Vec<ItemChange> = wanted.iter().map(|wanted| wanted.change.clone()).collect();
     let mut changed = shared.documents.edit_together(&changes, &call).await?;
     // The event of the last one is the last of them.
@@ -69,7 +71,7 @@ impl Wanted {
             Method::PUT => told(shared, put_status(&changed), changed, answer),
             _ => told(shared, StatusCode::OK, changed, answer),
         };
-        Answer::of(response, "", (&self.part.method, self.part.path)).await
+        Answer::of(response, "", &self.part.method, &self.part.path).await
     }
 
     /// The change that a request of the batch asks for.
@@ -103,8 +105,9 @@ impl Wanted {
 }
 
 fn path_of(part: &Part) -> Result<Path, Problem> {
-    let path = percent_decode_str(part.resource()).decode_utf8();
-    let path = path.map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
+    let path = percent_decode_str(part.resource())
+        .decode_utf8()
+        .map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
     Ok(Path::new(&path)?)
 }
 
