@@ -27,11 +27,11 @@ const CALL_MAX: usize = 200;
 /// The stores whose calls partitions remember. Judged by this process' own clock, since the
 /// server's clock may leap.
 #[derive(Debug, Default)]
-pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, Seen>>);
+pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, StoreCalls>>);
 
 /// The state of a partition at the last look.
 #[derive(Debug, Default)]
-struct Seen {
+struct StoreCalls {
     at: Option<Instant>,
     /// The number of each store's last call, and the time since which the number is the same.
     calls: BTreeMap<String, (String, Instant)>,

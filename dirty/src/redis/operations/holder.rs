@@ -65,7 +65,7 @@ impl Holders for RedisStore {
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
-        let gone = Gone {
+        let gone = LostHolder {
             partition,
             holder,
             beat,
@@ -124,7 +124,7 @@ impl Holders for RedisStore {
 }
 
 /// A holder that is declared gone, by its beat.
-struct Gone {
+struct LostHolder {
     partition: Partition,
     holder: OpId,
     beat: u64,
@@ -134,7 +134,7 @@ struct Gone {
 
 impl RedisStore {
     /// One step of the end of a holder's sessions. Answers how many lapsed, or -1 if the holder is not gone.
-    async fn lapse_step(&self, gone: &Gone, step: LapseStep<'_>) -> Result<i64, HotError> {
+    async fn lapse_step(&self, gone: &LostHolder, step: LapseStep<'_>) -> Result<i64, HotError> {
         let command = scripts::lapse(
             &self.space,
             gone.partition,
