@@ -200,7 +200,7 @@ async fn add<S: Session>(exec: &mut Exec<S>, events: &Events, last: Position) ->
 /// The leads that events end. A note ends those of its owner in its epoch. A lead of an earlier
 /// epoch may be of a note that was lost.
 #[derive(Debug, Default)]
-struct Ended<'a> {
+struct EndedLeads<'a> {
     /// Of each epoch, the last note and the owners of its notes.
     noted: BTreeMap<Epoch, (Position, BTreeSet<&'a Owner>)>,
     /// The owners that readers were told to read, and the last event that does.
@@ -210,7 +210,7 @@ struct Ended<'a> {
     gap: Option<Position>,
 }
 
-impl<'a> Ended<'a> {
+impl<'a> EndedLeads<'a> {
     fn by(events: &'a [Event]) -> Self {
         let mut ended = Self::default();
         for event in events {
@@ -233,7 +233,7 @@ impl<'a> Ended<'a> {
 
 /// Clears the leads that events end.
 async fn clear_leads<S: Session>(exec: &mut Exec<S>, events: &Events) -> Result<(), Fault> {
-    let ended = Ended::by(&events.events);
+    let ended = EndedLeads::by(&events.events);
     if let Some(gap) = ended.gap {
         let upto = after_args(events.partition, gap);
         exec.execute(&CLEAR_ALL_LEADS, 1, &upto).await?;

@@ -50,8 +50,8 @@ impl<E: Engine> SweepStore for Database<E> {
                 .transaction(async |exec| sweep(exec, *fence, definitions, rows, older_than).await);
             match swept.await {
                 Ok(deleted) => Ok(Some(deleted)),
-                Err(Unswept::Fenced) => Ok(None),
-                Err(Unswept::Fault(fault)) => Err(fault),
+                Err(SweepFailure::Fenced) => Ok(None),
+                Err(SweepFailure::Fault(fault)) => Err(fault),
             }
         });
         let swept = swept.await?;
@@ -63,12 +63,12 @@ impl<E: Engine> SweepStore for Database<E> {
 }
 
 /// Why a sweep deletes nothing.
-enum Unswept {
+enum SweepFailure {
     Fenced,
     Fault(Fault),
 }
 
-impl From<Fault> for Unswept {
+impl From<Fault> for SweepFailure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -128,10 +128,10 @@ async fn sweep<S: Session>(
     definitions: u64,
     rows: &[(Owner, Field)],
     older_than: Duration,
-) -> Result<u64, Unswept> {
+) -> Result<u64, SweepFailure> {
     // ORDER: the fence before the rows, as in a landing.
     if !hold(exec, &[fence], definitions).await?.is_empty() {
-        return Err(Unswept::Fenced);
+        return Err(SweepFailure::Fenced);
     }
     let mut rows: Vec<&(Owner, Field)> = rows.iter().collect();
     rows.sort_unstable();

@@ -26,9 +26,9 @@ const STEPS: i32 = 10_000;
 const FORGET: &str = "DELETE FROM `{stem}_meta` WHERE name = CAST('identity' AS BLOB)";
 
 /// Ends the statement when its caller is gone. SQLite works on a thread of its own and would go on.
-struct Gone(Arc<AtomicBool>);
+struct CallerGuard(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for CallerGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -56,7 +56,7 @@ pub(super) async fn copy(
         .pragma("query_only", "OFF");
     let mut connection = reader.connect().await.map_err(fault)?;
     let gone = Arc::new(AtomicBool::new(false));
-    let _ends = Gone(Arc::clone(&gone));
+    let _ends = CallerGuard(Arc::clone(&gone));
     let cut = Arc::clone(&gone);
     let mut handle = connection.lock_handle().await.map_err(fault)?;
     handle.set_progress_handler(STEPS, move || !cut.load(Ordering::Acquire));
