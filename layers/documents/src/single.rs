@@ -8,7 +8,7 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
 use crate::once::Entry;
-use crate::stored::{BODY, Found, REVISION, Times, value_of};
+use crate::stored::{BODY, PathState, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
 /// A write of one document.
@@ -57,7 +57,7 @@ impl Documents {
     async fn change(
         &self,
         write: &DocumentWrite<'_>,
-        found: &Found,
+        found: &PathState,
         edited: Edited<'_>,
         left: Duration,
     ) -> Result<Changed> {
@@ -110,7 +110,7 @@ impl Documents {
 /// The change of the document that was found, if the conditions hold.
 pub(crate) fn edited<'a>(
     path: &Path,
-    found: &Found,
+    found: &PathState,
     edit: &'a Edit,
     call: &Call,
 ) -> Result<Edited<'a>> {
@@ -136,7 +136,7 @@ pub(crate) fn edited<'a>(
 
 /// The value of the body after a change. `None` if the document is deleted.
 pub(crate) fn stored_value(
-    found: &Found,
+    found: &PathState,
     edited: &Edited<'_>,
     texts: &Texts,
     call: &Call,

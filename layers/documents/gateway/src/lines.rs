@@ -164,10 +164,10 @@ async fn put(documents: &Documents, lines: Vec<Vec<u8>>, number: &mut u64, repor
 
 fn path_of(line: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct PathMember {
         path: String,
     }
-    let named: Option<Named> = serde_json::from_slice(line).ok();
+    let named: Option<PathMember> = serde_json::from_slice(line).ok();
     named.map(|named| named.path)
 }
 

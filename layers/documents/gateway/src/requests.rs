@@ -21,13 +21,13 @@ const ID_BYTES_MAX: usize = 128;
 pub(crate) struct RequestId(pub(crate) String);
 
 /// The id of a request under way, and what its line of the log says.
-pub(crate) struct Named {
+pub(crate) struct NamedRequest {
     id: String,
     method: Method,
     url: Uri,
 }
 
-impl Named {
+impl NamedRequest {
     /// The id that the client has named, or another one.
     pub(crate) fn of(request: &mut Request, ids: &dyn Ids) -> Self {
         let id = given(request.headers()).unwrap_or_else(|| ids.next().to_string());

@@ -21,19 +21,19 @@ const LOOK_EVERY: Duration = Duration::from_mins(1);
 pub(crate) struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<LoadedCertificate>,
 }
 
-struct Known {
+struct LoadedCertificate {
     files: Files,
     acceptor: TlsAcceptor,
     looked: Instant,
 }
 
 /// It holds the key.
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for LoadedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Known")
+        f.write_str("LoadedCertificate")
     }
 }
 
@@ -47,7 +47,7 @@ impl Tls {
     /// A file can't be read or used. The message names it.
     pub(crate) fn open(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let files = read(&certificate, &key)?;
-        let known = Known {
+        let known = LoadedCertificate {
             acceptor: acceptor(&files)?,
             files,
             looked: Instant::now(),

@@ -12,7 +12,7 @@ use crate::event::Note;
 use crate::json::Json;
 use crate::once::Entry;
 use crate::single::{edited, stored_value};
-use crate::stored::{BODY, Found, REVISION};
+use crate::stored::{BODY, PathState, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
 
 /// The member of an item's body that is its id.
@@ -82,7 +82,7 @@ impl Documents {
         &self,
         write: &ItemWrite<'_>,
         head: &Head,
-        found: &Found,
+        found: &PathState,
         edited: Edited<'_>,
         left: Duration,
         of_head: impl FnOnce(Part) -> Part,

@@ -18,7 +18,7 @@ use crate::history::{self, Keeping};
 use crate::once::{Entry, id_in};
 use crate::single::{edited, stored_value};
 use crate::step::{ITEMS_MAX, ItemChange, collection_of};
-use crate::stored::{BODY, Found, REVISION};
+use crate::stored::{BODY, PathState, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
 /// The item of a change, and its state before the step.
@@ -27,7 +27,7 @@ struct Target {
     /// The number of an id that the step gives.
     number: Option<u64>,
     owner: ByteOwner,
-    found: Found,
+    found: PathState,
 }
 
 /// A change that can be written, if the item has this version.
@@ -44,7 +44,7 @@ struct Ready {
 }
 
 /// The place of a change in its step.
-struct At {
+struct StepPlace {
     /// The revision of the collection that it makes.
     revision: u64,
     /// The items of the collection before it.
@@ -158,7 +158,7 @@ impl Documents {
         let reads = self.bytes.get_many(&owners, [BODY, history::FIELD]).await;
         let mut taken = None;
         for (target, record) in targets.iter_mut().zip(reads) {
-            target.found = Found::of(&record?, self.clock.now())?;
+            target.found = PathState::of(&record?, self.clock.now())?;
             let is_taken = target.found.is_stored;
             taken = taken.max(target.number.filter(|_| is_taken));
         }
@@ -185,7 +185,7 @@ impl Documents {
             }
             targets.push(Target {
                 owner: self.item_owner(collection.as_str(), head.present(), id_in(&path))?,
-                found: Found::default(),
+                found: PathState::default(),
                 path,
                 number,
             });
@@ -202,7 +202,7 @@ impl Documents {
         targets: Vec<Target>,
     ) -> Result<Step> {
         let mut step = Step::at(self.clock.now(), &targets);
-        let mut at = At {
+        let mut at = StepPlace {
             revision: head.revision,
             count: head.count.unwrap_or_default(),
             now: step.now,
@@ -221,7 +221,13 @@ impl Documents {
     }
 
     /// A change with all that it writes.
-    fn ready(&self, change: &ItemChange, target: Target, head: &Head, at: &At) -> Result<Ready> {
+    fn ready(
+        &self,
+        change: &ItemChange,
+        target: Target,
+        head: &Head,
+        at: &StepPlace,
+    ) -> Result<Ready> {
         let (revision, now) = (at.revision, at.now);
         let call = Call {
             conditions: change.conditions.clone(),

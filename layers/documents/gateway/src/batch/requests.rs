@@ -46,12 +46,12 @@ const MARKS: &str = "-._~:/?[]@!$&'()*+,;=%";
 pub(super) struct Batch {
     /// Whether all of its changes are made in one step.
     pub(super) is_atomic: bool,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<BatchRequest>,
 }
 
 /// A request of a batch.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct BatchRequest {
     pub(super) method: Method,
     pub(super) path: PathAndQuery,
     pub(super) headers: HeaderMap,
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for Texts {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with method and path")]
-struct PartText<'a> {
+struct BatchRequestText<'a> {
     method: String,
     path: String,
     #[serde(default)]
@@ -182,7 +182,7 @@ impl Batch {
         let parts = texts
             .iter()
             .enumerate()
-            .map(|(at, text)| Part::parse(text).map_err(|problem| problem.at(at)))
+            .map(|(at, text)| BatchRequest::parse(text).map_err(|problem| problem.at(at)))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             is_atomic: batch.atomic,
@@ -196,10 +196,10 @@ fn no_batch(error: &serde_json::Error) -> Problem {
     Problem::new(problem::REQUEST, message)
 }
 
-impl Part {
+impl BatchRequest {
     fn parse(text: &RawValue) -> Result<Self, Problem> {
         let refused = |message: String| Problem::new(problem::REQUEST, message);
-        let part: PartText<'_> =
+        let part: BatchRequestText<'_> =
             serde_json::from_str(text.get()).map_err(|error| refused(error.to_string()))?;
         let method = method_of(&part.method).map_err(refused)?;
         let body = body_of(&method, part.body).map_err(refused)?;
