@@ -48,7 +48,7 @@ impl crate::Sessions for MemoryStore {
         by: &str,
     ) -> Result<bool, HotError> {
         self.run_for(owner, "ask_session", |state, _, at| {
-            ask_for(state, at, owner, fence, Request { ask, by })
+            ask_for(state, at, owner, fence, OwnerRequest { ask, by })
         })?
     }
 
@@ -283,7 +283,8 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
 
 /// A request for an owner that another holder has.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct OwnerRequest<'a> {
+    /// The id of the request.
     pub ask: OpId,
     /// The name of the server that asks.
     pub by: &'a str,
@@ -299,7 +300,7 @@ pub fn ask_for(
     partition: Partition,
     owner: &Owner,
     fence: Fence,
-    request: Request<'_>,
+    request: OwnerRequest<'_>,
 ) -> Result<bool, HotError> {
     current(state, partition, "ask_session")?;
     let Sessions { held, asks, .. } = &mut state.sessions;

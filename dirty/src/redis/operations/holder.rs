@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redis::Value;
 use storage_model::{Fence, OpId, Owner, Partition, Timestamp};
 
@@ -180,7 +179,7 @@ impl RedisStore {
 /// The beats that were read, with the one that was raised behind them.
 fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<Beats, Failure> {
     let [epoch, graced, at] = reply::array(record)?;
-    let mut numbers = BTreeMap::new();
+    let mut numbers: BTreeMap<OpId, u64> = BTreeMap::new();
     for (name, beat) in reply::pairs(beats)? {
         let holder = std::str::from_utf8(&name)
             .ok()

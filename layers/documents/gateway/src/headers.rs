@@ -155,7 +155,7 @@ fn seconds(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
 
 /// The time that a text names in whole seconds. `None` unless it is 1 to `most`.
 fn whole_seconds(text: &str, most: u64) -> Option<Duration> {
-    let seconds = text.parse().ok()?;
+    let seconds: u64 = text.parse().ok()?;
     (1..=most)
         .contains(&seconds)
         .then(|| Duration::from_secs(seconds))

@@ -17,6 +17,7 @@ use self::budget::Share;
 use self::query::{Cursor, ListPlace};
 use self::scan::Scan;
 use crate::collection::Head;
+use crate::json::Json;
 use crate::{Document, Documents, Error, Kind, Path, Result, Tag};
 
 /// About how many bytes of bodies a page has at most. A longer page ends earlier.
