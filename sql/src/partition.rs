@@ -206,13 +206,6 @@ pub(crate) fn partition_in(record: &dyn Record, column: usize) -> Result<Partiti
         .map_err(|_| Fault::operator("a partition's number is too large"))
 }
 
-/// The partition in this column.
-pub(crate) fn partition_in(record: &dyn Record, column: usize) -> Result<Partition, Fault> {
-    u32::try_from(record.number(column)?)
-        .map(Partition)
-        .map_err(|_| Fault::operator("a partition's number is too large"))
-}
-
 fn record(record: &dyn Record, database: DatabaseId) -> Result<PartitionRecord, Fault> {
     Ok(PartitionRecord {
         partition: partition_in(record, 0)?,
