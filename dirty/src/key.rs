@@ -160,8 +160,8 @@ impl Keys {
     /// every row that lands needs two. So a key is allocated once, without the machinery of
     /// `format!`.
     fn begun(&self, kind: &str, partition: Partition, more: usize) -> String {
-        let mut number = itoa::Buffer::new();
-        let number = number.format(partition.0);
+        let mut digits = itoa::Buffer::new();
+        let number = digits.format(partition.0);
         let mut key =
             String::with_capacity(self.prefix.len() + kind.len() + number.len() + 4 + more);
         for text in [&self.prefix, "-", kind, ":{", number, "}"] {

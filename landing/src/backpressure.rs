@@ -40,8 +40,10 @@ impl BackpressureLevel {
         let notes = backlog.notes();
         let age = millis(backlog.oldest().unwrap_or_default());
         let (soft, hard) = (settings.soft_marks.into(), settings.hard_marks.into());
-        let full = memory.iter().filter(|memory| memory.is_full(before));
-        let full = full.max_by_key(|memory| memory.percent());
+        let full = memory
+            .iter()
+            .filter(|memory| memory.is_full(before))
+            .max_by_key(|memory| memory.percent());
         let used = full.map(MemoryUse::percent).unwrap_or_default();
         let evicts = full.is_some_and(|memory| memory.evictions.is_some());
         let seen = [

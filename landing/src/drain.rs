@@ -108,7 +108,7 @@ impl Backlog {
     }
 
     /// The partitions that still hold marks that were found, or error marks.
-    fn left_of(&self, found: &[Found]) -> Vec<(Partition, PartitionPeek)> {
+    fn left_of(&self, found: &[PartitionMaps]) -> Vec<(Partition, PartitionPeek)> {
         let left = self
             .partitions
             .iter()
@@ -125,7 +125,7 @@ fn unlanded(peek: &PartitionPeek) -> u64 {
 /// The maps of a partition that a drain waits for. Each map is known by the time of its first mark.
 /// Times are only compared for equality, because the clock may be set back (H8).
 #[derive(Debug, Clone)]
-struct Found {
+struct PartitionMaps {
     maps: BTreeSet<Timestamp>,
     /// The number of the last note.
     note: u64,
@@ -134,7 +134,7 @@ struct Found {
     grows: bool,
 }
 
-impl Found {
+impl PartitionMaps {
     fn look(&mut self, peek: &PartitionPeek) {
         if self.grows {
             self.maps
@@ -178,12 +178,12 @@ pub async fn drained(
     deadline: Instant,
     mut progress: impl FnMut(&Backlog),
 ) -> Result<Vec<(Partition, PartitionPeek)>, HotError> {
-    let nothing = || Found {
+    let nothing = || PartitionMaps {
         maps: BTreeSet::new(),
         note: 0,
         grows: true,
     };
-    let mut found: Vec<Found> = (0..hot.partitions.partition_count())
+    let mut found: Vec<PartitionMaps> = (0..hot.partitions.partition_count())
         .map(|_| nothing())
         .collect();
     loop {

@@ -8,7 +8,7 @@ use storage_model::{Epoch, Event, Field, Owner, Partition, Position, Row, Versio
 
 /// Marks of one partition that land together.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Part {
+pub struct LandingPart {
     /// The partition.
     pub partition: Partition,
     /// The snapshot that the entries were read from. Ignored in a replay.
@@ -35,7 +35,7 @@ pub struct PartNotes {
     pub marked: Vec<Entry>,
 }
 
-impl Part {
+impl LandingPart {
     /// How many entries and notes it has.
     #[must_use]
     pub fn size(&self) -> usize {
@@ -95,7 +95,7 @@ fn weight(entry: &Entry) -> usize {
 /// (R16), including those that were put aside and its error marks. An entry that the scan brought
 /// twice is kept once (H30).
 #[must_use]
-pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
+pub fn cut(mut parts: Vec<LandingPart>, rows: usize) -> Vec<Vec<LandingPart>> {
     for part in &mut parts {
         // By owner, and then by mark, because error marks of one owner share a name.
         part.entries
@@ -110,8 +110,8 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
         .sum();
     let rows = rows.max(1);
     let enough = all.div_ceil((all.saturating_add(rows / 2) / rows).max(1));
-    let (mut groups, mut group, mut taken) = (Vec::new(), Vec::<Part>::new(), 0);
-    for Part {
+    let (mut groups, mut group, mut taken) = (Vec::new(), Vec::<LandingPart>::new(), 0);
+    for LandingPart {
         partition,
         snapshot,
         entries,
@@ -133,7 +133,7 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
                         groups.push(std::mem::take(&mut group));
                         taken = 0;
                     }
-                    group.push(Part {
+                    group.push(LandingPart {
                         partition,
                         snapshot,
                         entries: vec![entry],
@@ -146,7 +146,7 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
         }
         let Some(notes) = notes else { continue };
         taken += notes.events.len();
-        let empty = Part {
+        let empty = LandingPart {
             partition,
             snapshot,
             entries: Vec::new(),
@@ -161,11 +161,11 @@ pub fn cut(mut parts: Vec<Part>, rows: usize) -> Vec<Vec<Part>> {
 
 /// Puts notes to the last rows of their part, or to an empty part. The rows before them are ahead
 /// until then.
-fn put_notes(group: &mut Vec<Part>, empty: Part, notes: PartNotes) {
+fn put_notes(group: &mut Vec<LandingPart>, empty: LandingPart, notes: PartNotes) {
     let last = group.last_mut();
     match last.filter(|last| last.partition == empty.partition) {
         Some(last) => last.notes = Some(notes),
-        None => group.push(Part {
+        None => group.push(LandingPart {
             notes: Some(notes),
             ..empty
         }),
@@ -184,13 +184,13 @@ fn belong(one: &Entry, other: &Entry) -> bool {
 /// The halves of a part, about as large as each other, without its notes. `None` for the entries of
 /// a single owner, which stay together.
 #[must_use]
-pub fn halves(part: &Part) -> Option<[Part; 2]> {
+pub fn halves(part: &LandingPart) -> Option<[LandingPart; 2]> {
     let middle = part.entries.len() / 2;
     let pairs = part.entries.windows(2).zip(1..);
     let between = pairs.filter(|(pair, _)| !matches!(pair, [one, other] if belong(one, other)));
     let (_, at) = between.min_by_key(|(_, at)| middle.abs_diff(*at))?;
     let (left, right) = part.entries.split_at_checked(at)?;
-    let half = |entries: &[Entry]| Part {
+    let half = |entries: &[Entry]| LandingPart {
         entries: entries.to_vec(),
         notes: None,
         ..*part
@@ -208,7 +208,7 @@ pub struct Rows {
     pub births: Vec<Version>,
 }
 
-/// Pairs the requested fields, as [`Part::wanted`] lists them, with the collected reads.
+/// Pairs the requested fields, as [`LandingPart::wanted`] lists them, with the collected reads.
 #[must_use]
 pub fn rows(wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
     let mut out = Rows::default();
@@ -270,7 +270,7 @@ pub type Faults = HashMap<(Owner, Field), (u32, String)>;
 /// above its version (R6). A field that is missing, or was read from another hash, has vanished.
 /// The verdict names rows only if error marks may need clearing.
 #[must_use]
-pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
+pub fn judge(part: &LandingPart, rows: &Rows, faults: &Faults, has_errors: bool) -> Verdict {
     let mut verdict = Verdict {
         settle: Vec::with_capacity(part.entries.len()),
         ..Verdict::default()
@@ -343,7 +343,7 @@ pub fn judge(part: &Part, rows: &Rows, faults: &Faults, has_errors: bool) -> Ver
 
 /// The landed rows that no entry of the part names. They clear error marks, too (R16).
 #[must_use]
-pub fn landed_beside(part: &Part, rows: &Rows, faults: &Faults) -> Vec<LandedRow> {
+pub fn landed_beside(part: &LandingPart, rows: &Rows, faults: &Faults) -> Vec<LandedRow> {
     let marks = part.entries.iter().filter_map(|entry| entry.mark.as_ref());
     let fields = marks.flat_map(|mark| mark.fields.iter().map(|field| (&mark.owner, field)));
     let own: BTreeSet<(&Owner, &Field)> = fields.collect();

@@ -13,11 +13,11 @@ use tokio::time::Instant;
 #[derive(Debug, Default)]
 pub(crate) struct Namesakes {
     // A plain mutex: held for no await.
-    seen: Mutex<Seen>,
+    seen: Mutex<NamesakeWatch>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct NamesakeWatch {
     /// Since when other workers hold partitions of this worker's share, or the time of the last
     /// check.
     since: Option<Instant>,
@@ -57,7 +57,7 @@ impl Namesakes {
     fn is_due(&self, now: Instant, lock_ttl: Duration, refused: &[Partition]) -> bool {
         let mut seen = locked(&self.seen);
         if refused.is_empty() {
-            *seen = Seen::default();
+            *seen = NamesakeWatch::default();
             return false;
         }
         let since = *seen.since.get_or_insert(now);

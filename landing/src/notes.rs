@@ -10,7 +10,7 @@ use storage_model::{Content, Epoch, Event, Owner, Partition, Position};
 use storage_tiers::TierError;
 use tokio::time::Instant;
 
-use crate::marks::{Part, PartNotes};
+use crate::marks::{LandingPart, PartNotes};
 use crate::worker::Worker;
 
 /// How often the database is asked for the leads of a partition without work.
@@ -137,7 +137,7 @@ impl Worker {
         partition: Partition,
         snapshot: SnapshotId,
         at: NotesAt,
-    ) -> Result<(Option<Part>, Option<NotesAt>), TierError> {
+    ) -> Result<(Option<LandingPart>, Option<NotesAt>), TierError> {
         // As many notes as a batch has marks, since the rows of their owners land with them.
         let bound = Bound {
             rows: self.limiter.rows(),
@@ -160,7 +160,7 @@ impl Worker {
         // found, or they have landed since.
         let owners = owners_of(&events);
         let marked = self.tiers.hot().marks.marks_of(partition, &owners).await?;
-        let part = Part {
+        let part = LandingPart {
             partition,
             snapshot,
             entries: marked.snapshot,

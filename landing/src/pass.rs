@@ -10,8 +10,8 @@ use storage_dirty::{Entry, ErrorEntry, Mark, PartitionPeek, SnapshotId};
 use storage_model::{Field, Owner, Partition, Timestamp, times};
 use tokio::time::Instant;
 
-use crate::marks::{self, Part};
-use crate::round::{Round, Waiting};
+use crate::marks::{self, LandingPart};
+use crate::round::{Round, WaitingPartition};
 use crate::worker::Worker;
 use storage_tiers::TierError;
 use storage_tiers::bisect::WAITS;
@@ -25,7 +25,7 @@ struct Work {
     /// How many marks wait.
     marks: u64,
     /// Partitions with marks or notes to land, or with marks that must become live again.
-    marked: VecDeque<Waiting>,
+    marked: VecDeque<WaitingPartition>,
     /// Partitions with error marks.
     rejected: VecDeque<Partition>,
     /// Partitions with landed marks on probation.
@@ -43,7 +43,7 @@ impl Work {
         self.marks += marks;
         let has_notes = peek.notes() + peek.stream > 0 || peek.has_record && !peek.is_resynced;
         if marks > 0 || peek.requeue || has_notes {
-            self.marked.push_back(Waiting {
+            self.marked.push_back(WaitingPartition {
                 partition,
                 has_notes,
             });
@@ -168,7 +168,7 @@ impl Worker {
             if entries.is_empty() {
                 continue;
             }
-            let part = Part {
+            let part = LandingPart {
                 partition,
                 snapshot: SnapshotId::default(),
                 entries,

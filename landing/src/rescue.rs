@@ -79,14 +79,14 @@ async fn rescue_one(
     partition: Partition,
     rescued: &mut Rescued,
 ) -> Result<(), TierError> {
-    let Marked { owners, unreadable } = marked(tiers, partition).await?;
+    let MarkedOwners { owners, unreadable } = marked(tiers, partition).await?;
     rescued.refused += unreadable;
     let mut owners: Vec<_> = owners.into_iter().collect();
     let units = units_of(tiers, partition, &owners).await?;
     owners.sort_by(|(one, _), (other, _)| units.lead(one).cmp(units.lead(other)));
     for some in batches(&owners, &units) {
         let landed = land_owners(tiers, partition, some, &units).await?;
-        let Some(Landed { rows, refused }) = landed else {
+        let Some(LandedRows { rows, refused }) = landed else {
             rescued.skipped += 1;
             break;
         };
@@ -144,7 +144,7 @@ fn batches<'a>(
 
 /// The owners and fields that a partition's marks name.
 #[derive(Default)]
-struct Marked {
+struct MarkedOwners {
     owners: BTreeMap<Owner, BTreeSet<Field>>,
     unreadable: usize,
 }
@@ -169,8 +169,8 @@ pub async fn marked_owners(tiers: &Tiers, partition: Partition) -> Result<Vec<Ow
     Ok(marked.owners.into_keys().collect())
 }
 
-async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError> {
-    let mut marked = Marked::default();
+async fn marked(tiers: &Tiers, partition: Partition) -> Result<MarkedOwners, TierError> {
+    let mut marked = MarkedOwners::default();
     for map in MAPS {
         let mut cursor = Some(0);
         while let Some(from) = cursor {
@@ -192,7 +192,7 @@ async fn marked(tiers: &Tiers, partition: Partition) -> Result<Marked, TierError
 }
 
 /// The result of one transaction.
-struct Landed {
+struct LandedRows {
     rows: usize,
     refused: usize,
 }
@@ -203,7 +203,7 @@ async fn land_owners(
     partition: Partition,
     owners: &[(Owner, BTreeSet<Field>)],
     units: &Units,
-) -> Result<Option<Landed>, TierError> {
+) -> Result<Option<LandedRows>, TierError> {
     // ORDER: the database's record first. A landing in between changes the record, and then the
     // fence does not match.
     let Some(record) = tiers
@@ -225,7 +225,7 @@ async fn land_owners(
     }
     let count = rows.len();
     if rows.is_empty() {
-        return Ok(Some(Landed {
+        return Ok(Some(LandedRows {
             rows: 0,
             refused: lost,
         }));
@@ -248,7 +248,7 @@ async fn land_owners(
     )
     .await
     {
-        Ok(refused) => Ok(Some(Landed {
+        Ok(refused) => Ok(Some(LandedRows {
             rows: count - refused.len(),
             refused: lost + refused.len(),
         })),

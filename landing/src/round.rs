@@ -11,7 +11,7 @@ use crate::failure::is_confined;
 
 /// A partition that waits for a task.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Waiting {
+pub(crate) struct WaitingPartition {
     pub(crate) partition: Partition,
     /// Whether it has notes, or leads that a lost hot tier may have left.
     pub(crate) has_notes: bool,
@@ -21,20 +21,20 @@ pub(crate) struct Waiting {
 #[derive(Debug)]
 pub(crate) struct Round {
     /// Partitions that wait for a task.
-    queue: Mutex<VecDeque<Waiting>>,
+    queue: Mutex<VecDeque<WaitingPartition>>,
     /// The first failure of a partition. The other partitions went on without it.
     failed: Mutex<Option<TierError>>,
 }
 
 impl Round {
-    pub(crate) fn of(marked: VecDeque<Waiting>) -> Self {
+    pub(crate) fn of(marked: VecDeque<WaitingPartition>) -> Self {
         Self {
             queue: Mutex::new(marked),
             failed: Mutex::default(),
         }
     }
 
-    pub(crate) fn next(&self) -> Option<Waiting> {
+    pub(crate) fn next(&self) -> Option<WaitingPartition> {
         locked(&self.queue).pop_front()
     }
 

@@ -95,14 +95,13 @@ impl Worker {
             return Ok(0);
         };
         let owners: Vec<Owner> = rows.iter().map(|(owner, _)| owner.clone()).collect();
-        let marked = self
+        let answers = self
             .tiers
             .hot()
             .owners
             .marked(&owners, Some(record.epoch))
             .await;
-        let marked: Result<Vec<bool>, _> = marked.into_iter().collect();
-        let mut marked = match marked {
+        let mut marked = match answers.into_iter().collect::<Result<Vec<bool>, _>>() {
             Ok(marked) => marked.into_iter(),
             // The rows of this partition wait for the next round, and the others go on.
             Err(error) => {

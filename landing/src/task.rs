@@ -14,16 +14,16 @@ use tokio::task::JoinSet;
 use crate::claim::Busy;
 use crate::failure::{is_confined, is_lost};
 use crate::limiter::Limits;
-use crate::marks::{self, Part};
+use crate::marks::{self, LandingPart};
 use crate::notes::NotesAt;
-use crate::round::{Round, Waiting};
+use crate::round::{Round, WaitingPartition};
 use crate::transaction::commit_rows;
 use crate::worker::Worker;
 use storage_tiers::TierError;
 use storage_tiers::caught::caught;
 
 /// A partition with work, and the position in its snapshot.
-struct Open<'a> {
+struct OpenPartition<'a> {
     busy: Busy<'a>,
     snapshot: SnapshotId,
     /// Where the next marks are. `None` if none is left.
@@ -42,7 +42,7 @@ fn tasks(limits: Limits, marks: u64) -> usize {
 
 /// After a failure, notes of its partitions wait for the next pass. Rows that did not land may be
 /// before them.
-fn forget_notes(open: &mut [(Open<'_>, bool)], failed: &[Part]) {
+fn forget_notes(open: &mut [(OpenPartition<'_>, bool)], failed: &[LandingPart]) {
     for (open, _) in open {
         let partition = open.busy.partition;
         if failed.iter().any(|part| part.partition == partition) {
@@ -85,7 +85,7 @@ impl Worker {
     }
 
     async fn land_round(&self, round: &Round) -> Result<(), TierError> {
-        let mut open: Vec<Open<'_>> = Vec::new();
+        let mut open: Vec<OpenPartition<'_>> = Vec::new();
         loop {
             let (parts, mut next) = self.gather(round, open).await?;
             if parts.is_empty() && next.is_empty() {
@@ -110,7 +110,7 @@ impl Worker {
 
     /// Lands one batch. If it fails because of one partition, lands each partition by itself. If an
     /// owner can't be read, lands the others.
-    pub(crate) async fn land_marks(&self, parts: &[Part]) -> Result<(), TierError> {
+    pub(crate) async fn land_marks(&self, parts: &[LandingPart]) -> Result<(), TierError> {
         match self.attempt(parts).await {
             Err(error) if parts.len() > 1 && is_confined(&error) => {}
             Err(error) if self.is_broken_by_reading(&error, parts).await => {
@@ -129,7 +129,7 @@ impl Worker {
         result
     }
 
-    pub(crate) async fn attempt(&self, parts: &[Part]) -> Result<(), TierError> {
+    pub(crate) async fn attempt(&self, parts: &[LandingPart]) -> Result<(), TierError> {
         let landed = caught(&self.metrics.panics, commit_rows(self, parts)).await;
         match landed {
             Ok(size) => self.limiter.succeeded(size),
@@ -144,8 +144,8 @@ impl Worker {
     async fn gather<'a>(
         &'a self,
         round: &Round,
-        open: Vec<Open<'a>>,
-    ) -> Result<(Vec<Part>, Vec<(Open<'a>, bool)>), TierError> {
+        open: Vec<OpenPartition<'a>>,
+    ) -> Result<(Vec<LandingPart>, Vec<(OpenPartition<'a>, bool)>), TierError> {
         let mut waiting: VecDeque<_> = open.into();
         let mut parts = Vec::new();
         let mut read = Vec::new();
@@ -173,9 +173,9 @@ impl Worker {
     /// The flag tells whether more follow.
     async fn page(
         &self,
-        one: &mut Open<'_>,
+        one: &mut OpenPartition<'_>,
         rows: usize,
-    ) -> Result<Option<(Part, bool)>, TierError> {
+    ) -> Result<Option<(LandingPart, bool)>, TierError> {
         let partition = one.busy.partition;
         // ORDER: notes before other marks. A row is ahead of its notes for as short a time as
         // possible.
@@ -199,7 +199,7 @@ impl Worker {
         if let Some(at) = one.notes.as_mut().filter(|_| page.next.is_none()) {
             at.scanned();
         }
-        let part = Part {
+        let part = LandingPart {
             partition,
             snapshot: one.snapshot,
             entries: page.entries,
@@ -210,9 +210,9 @@ impl Worker {
     }
 
     /// Opens the next partition of the queue that has notes, or a snapshot, left over or new.
-    async fn open<'a>(&'a self, round: &Round) -> Result<Option<Open<'a>>, TierError> {
+    async fn open<'a>(&'a self, round: &Round) -> Result<Option<OpenPartition<'a>>, TierError> {
         loop {
-            let Some(Waiting {
+            let Some(WaitingPartition {
                 partition,
                 has_notes,
             }) = round.next()
@@ -229,7 +229,7 @@ impl Worker {
             };
             let snapshot = round.pass_over(self.take_snapshot(partition).await.map(Some))?;
             let Some(snapshot) = snapshot else { continue };
-            let open = Open::of(busy, snapshot, notes);
+            let open = OpenPartition::of(busy, snapshot, notes);
             if open.cursor.is_some() || open.notes.is_some() {
                 return Ok(Some(open));
             }
@@ -254,7 +254,7 @@ impl Worker {
     }
 }
 
-impl<'a> Open<'a> {
+impl<'a> OpenPartition<'a> {
     fn of(busy: Busy<'a>, snapshot: Snapshot, mut notes: Option<NotesAt>) -> Self {
         match (&mut notes, snapshot) {
             (Some(notes), Snapshot::Empty) => notes.scanned(),

@@ -9,19 +9,19 @@ use storage_sql::{ColdError, ColdKind, Events, FeedEnds, Fence, LandError};
 
 use crate::failure::is_lost;
 use crate::limiter::Size;
-use crate::marks::{self, Faults, Part, Rows, Verdict};
+use crate::marks::{self, Faults, LandingPart, Rows, Verdict};
 use crate::worker::Worker;
 use storage_tiers::bisect::{self, Noted, WAITS};
 use storage_tiers::{TierError, Tiers, Together, Units};
 
 /// A part with its data from the hot tier.
 struct Ready<'a> {
-    part: &'a Part,
+    part: &'a LandingPart,
     collected: Collected,
     rows: Rows,
     units: Units,
     /// Partners of the part's owners: their marks in the part's snapshot.
-    beside: Part,
+    beside: LandingPart,
     /// The events that land with the rows.
     events: Option<Events>,
     leads: Vec<(Partition, Lead)>,
@@ -59,7 +59,7 @@ fn size_of(ready: &[Ready<'_>]) -> Size {
 ///
 /// # Errors
 /// A tier is away. Marks of a part are settled only if its rows were committed.
-pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size, TierError> {
+pub(crate) async fn commit_rows(worker: &Worker, parts: &[LandingPart]) -> Result<Size, TierError> {
     let Worker { tiers, metrics, .. } = worker;
     let mut ready = collect_all(tiers, parts).await?;
     let attempts = if parts.len() > 1 {
@@ -118,9 +118,9 @@ pub(crate) async fn commit_rows(worker: &Worker, parts: &[Part]) -> Result<Size,
 
 async fn collect_all<'a>(
     tiers: &Tiers,
-    parts: impl IntoIterator<Item = &'a Part>,
+    parts: impl IntoIterator<Item = &'a LandingPart>,
 ) -> Result<Vec<Ready<'a>>, TierError> {
-    let parts: Vec<&Part> = parts.into_iter().collect();
+    let parts: Vec<&LandingPart> = parts.into_iter().collect();
     let ends = feed_ends(tiers, &parts).await?;
     let collected = parts.into_iter().map(|part| {
         let mut ends = ends.iter();
@@ -131,21 +131,25 @@ async fn collect_all<'a>(
 }
 
 /// How far the feeds of the parts with notes reach.
-async fn feed_ends(tiers: &Tiers, parts: &[&Part]) -> Result<Vec<FeedEnds>, TierError> {
-    let noted = parts.iter().filter(|part| part.notes.is_some());
-    let noted: Vec<Partition> = noted.map(|part| part.partition).collect();
+async fn feed_ends(tiers: &Tiers, parts: &[&LandingPart]) -> Result<Vec<FeedEnds>, TierError> {
+    let noted: Vec<Partition> = parts
+        .iter()
+        .filter(|part| part.notes.is_some())
+        .map(|part| part.partition)
+        .collect();
     Ok(tiers.cold().events.feeds(&noted).await?)
 }
 
 /// The events of a part that go behind this end of the feed. None if the notes were read in another
 /// epoch, or if the database has forgotten events before them. Then the next pass reads them again.
-fn events_of(part: &Part, end: Position, epoch: Epoch) -> Option<Events> {
-    let notes = part.notes.as_ref();
-    let notes = notes.filter(|notes| notes.epoch == epoch && end >= notes.after)?;
+fn events_of(part: &LandingPart, end: Position, epoch: Epoch) -> Option<Events> {
+    let notes = part.notes.as_ref()?;
+    if notes.epoch != epoch || end < notes.after {
+        return None;
+    }
     // By number, since a gap that another worker has told had a position of an earlier epoch.
     let is_beyond = |event: &&Event| event.position.number > end.number;
-    let events = notes.events.iter().filter(is_beyond);
-    let events: Vec<Event> = events.cloned().collect();
+    let events: Vec<Event> = notes.events.iter().filter(is_beyond).cloned().collect();
     (!events.is_empty()).then_some(Events {
         partition: part.partition,
         after: end,
@@ -155,7 +159,11 @@ fn events_of(part: &Part, end: Position, epoch: Epoch) -> Option<Events> {
 
 /// Reads the fields that a part's marks name. The values, the owner's version and the fence's
 /// numbers belong together.
-async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Ready<'a>, TierError> {
+async fn collect<'a>(
+    tiers: &Tiers,
+    part: &'a LandingPart,
+    end: Position,
+) -> Result<Ready<'a>, TierError> {
     let asked = part.wanted();
     let known = (!part.replay).then_some(part.snapshot);
     let mut suspects = BTreeSet::new();
@@ -202,13 +210,13 @@ async fn collect<'a>(tiers: &Tiers, part: &'a Part, end: Position) -> Result<Rea
 }
 
 /// The partners of a part's owners, with their marks. A replay has no snapshot to settle them in.
-fn beside(part: &Part, marks: Vec<(SnapshotId, Entry)>) -> Part {
+fn beside(part: &LandingPart, marks: Vec<(SnapshotId, Entry)>) -> LandingPart {
     let known: BTreeSet<_> = part.entries.iter().map(|entry| &entry.raw).collect();
     let is_beside = |(snapshot, entry): &(SnapshotId, Entry)| {
         !part.replay && *snapshot == part.snapshot && !known.contains(&entry.raw)
     };
     let marks = marks.into_iter().filter(is_beside);
-    Part {
+    LandingPart {
         partition: part.partition,
         snapshot: part.snapshot,
         entries: marks.map(|(_, entry)| entry).collect(),
@@ -385,8 +393,11 @@ pub(crate) async fn reject(
 /// Counts the rows and events of a commit.
 fn report_committed(worker: &Worker, ready: &[Ready<'_>], faults: &Faults) {
     let rows: usize = ready.iter().map(|one| one.rows.rows.len()).sum();
-    let events = ready.iter().filter_map(|one| one.events.as_ref());
-    let events: usize = events.map(|events| events.events.len()).sum();
+    let events: usize = ready
+        .iter()
+        .filter_map(|one| one.events.as_ref())
+        .map(|feed| feed.events.len())
+        .sum();
     worker.metrics.committed(rows.saturating_sub(faults.len()));
     worker.metrics.noted(events);
 }
@@ -456,7 +467,7 @@ mod tests {
     #[test]
     fn partners_are_settled_by_their_marks_of_the_parts_own_snapshot() {
         let (this, other) = (SnapshotId(7), SnapshotId(8));
-        let part = |replay| Part {
+        let part = |replay| LandingPart {
             partition: Partition(1),
             snapshot: this,
             entries: vec![entry("ann")],
@@ -468,7 +479,7 @@ mod tests {
             marks.map(|(snapshot, id)| (snapshot, entry(id))).to_vec()
         };
         let beside_of = |replay| beside(&part(replay), marks());
-        let bob = Part {
+        let bob = LandingPart {
             entries: vec![entry("bob")],
             ..part(false)
         };

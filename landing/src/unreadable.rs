@@ -3,7 +3,7 @@
 
 use storage_tiers::{BREAKS, TierError};
 
-use crate::marks::{self, Faults, Part, Rows};
+use crate::marks::{self, Faults, LandingPart, Rows};
 use crate::transaction::{Source, reject};
 use crate::worker::Worker;
 
@@ -12,7 +12,11 @@ const REASON: &str = "unreadable: the connection breaks whenever this owner is r
 
 impl Worker {
     /// Whether a read broke its connection although the hot tier answers.
-    pub(crate) async fn is_broken_by_reading(&self, error: &TierError, parts: &[Part]) -> bool {
+    pub(crate) async fn is_broken_by_reading(
+        &self,
+        error: &TierError,
+        parts: &[LandingPart],
+    ) -> bool {
         if !error.is_cut_off() {
             return false;
         }
@@ -25,9 +29,9 @@ impl Worker {
     ///
     /// # Errors
     /// A part could not land for another reason, or had notes.
-    pub(crate) async fn land_in_halves(&self, parts: &[Part]) -> Result<(), TierError> {
+    pub(crate) async fn land_in_halves(&self, parts: &[LandingPart]) -> Result<(), TierError> {
         let marked = parts.iter().filter(|part| !part.entries.is_empty());
-        let mut waiting: Vec<Part> = marked.map(Part::without_notes).collect();
+        let mut waiting: Vec<LandingPart> = marked.map(LandingPart::without_notes).collect();
         let mut tries = 0;
         while let Some(part) = waiting.pop() {
             let parts = std::slice::from_ref(&part);
@@ -64,7 +68,7 @@ impl Worker {
     }
 
     /// Moves the marks of a part to the error map.
-    async fn set_aside(&self, part: &Part) -> Result<(), TierError> {
+    async fn set_aside(&self, part: &LandingPart) -> Result<(), TierError> {
         let nothing_read = self
             .tiers
             .hot()

@@ -38,21 +38,21 @@ pub(crate) enum Class {
 use Class::{Operator, Reconnect, Refused, Resolve, Retry, TooLong};
 
 /// Numbers with one meaning.
-struct Known {
+struct CodeGroup {
     class: Class,
     codes: &'static [u32],
     /// The way out, for an operator. Empty if there is nothing to do.
     advice: &'static str,
 }
 
-fn table(dialect: Dialect) -> &'static [Known] {
+fn table(dialect: Dialect) -> &'static [CodeGroup] {
     match dialect {
         Dialect::MySql => MYSQL,
         Dialect::Sqlite => SQLITE,
     }
 }
 
-fn known(dialect: Dialect, code: u32) -> Option<&'static Known> {
+fn known(dialect: Dialect, code: u32) -> Option<&'static CodeGroup> {
     let code = match dialect {
         Dialect::MySql => code,
         // The low byte is the kind of error, the higher bytes are the detail.
@@ -82,8 +82,8 @@ pub(crate) fn advice(dialect: Dialect, code: u32) -> Option<&'static str> {
 }
 
 /// The numbers of MySQL and MariaDB. The chapter on errors has the same rows.
-const MYSQL: &[Known] = &[
-    Known {
+const MYSQL: &[CodeGroup] = &[
+    CodeGroup {
         // Another transaction stood in the way: a deadlock, a lock that was not free in time, a table that changed.
         class: Retry,
         codes: &[
@@ -92,13 +92,13 @@ const MYSQL: &[Known] = &[
         ],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The statement was killed, or the server is busy.
         class: Retry,
         codes: &[1297, 1317, 1637],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The server is out of memory.
         class: Retry,
         codes: &[
@@ -106,37 +106,37 @@ const MYSQL: &[Known] = &[
         ],
         advice: "if that lasts, give the server more memory",
     },
-    Known {
+    CodeGroup {
         // The statement took longer than sql.statement_timeout. A smaller batch is tried.
         class: TooLong,
         codes: &[1969, 3024],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The server has no connection or thread left.
         class: Reconnect,
         codes: &[1040, 1135, 1203, 4081, 4082],
         advice: "the server has no connection left: lower sql.connections, or raise its limit",
     },
-    Known {
+    CodeGroup {
         // The connection was rejected, closed or killed.
         class: Reconnect,
         codes: &[1042, 1043, 1080, 1152, 1184, 1243, 1927, 3169, 4031],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The connection broke in the middle of a packet.
         class: Reconnect,
         codes: &[1154, 1155, 1156, 1157, 1158, 1159, 1160, 1161, 1835, 3068],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The server shuts down.
         class: Reconnect,
         codes: &[1053, 1077, 1078, 1079],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The cluster of servers has no quorum, or rejects the commit.
         class: Reconnect,
         codes: &[
@@ -144,85 +144,85 @@ const MYSQL: &[Known] = &[
         ],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // A proxy has no server.
         class: Reconnect,
         codes: &[2002, 2003, 2005, 2006, 2012, 2013, 2014, 2055],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // Too many prepared statements. With the limit 0 it is a matter for an operator, exit code 3.
         class: Reconnect,
         codes: &[1461],
         advice: "raise max_prepared_stmt_count",
     },
-    Known {
+    CodeGroup {
         // The server takes no writes: it is a replica, read-only or offline.
         class: Resolve,
         codes: &[1036, 1207, 1223, 1290, 1792, 1836, 1874, 3032, 3989, 4049],
         advice: "the server takes no writes: if that lasts, it is a replica or read-only, so set sql.url to the primary",
     },
-    Known {
+    CodeGroup {
         // The server rejects the user or the password, or does not know how to check it.
         class: Operator,
         codes: &[1045, 1251, 1275, 1524, 1698, 1873, 4055, 4058],
         advice: "check the login in sql.url and sql.password, the hosts that this user may connect from, and sql.tls if the server or the user wants TLS",
     },
-    Known {
+    CodeGroup {
         // The account is locked, for good or after too many wrong passwords.
         class: Operator,
         codes: &[3118, 3955, 4150, 4151],
         advice: "the account is locked: unlock it with ALTER USER … ACCOUNT UNLOCK",
     },
-    Known {
+    CodeGroup {
         // The password has expired.
         class: Operator,
         codes: &[1820, 1862, 3892],
         advice: "the password has expired: set a new one with ALTER USER … IDENTIFIED BY",
     },
-    Known {
+    CodeGroup {
         // The account has used up a quota, which the message names. For max_user_connections the exit code is 5, because others may close theirs.
         class: Operator,
         codes: &[1226],
         advice: "the account has used up this quota: raise it with ALTER USER … WITH, or set it to 0",
     },
-    Known {
+    CodeGroup {
         // The server rejects this host.
         class: Operator,
         codes: &[1129, 1130],
         advice: "the server rejects connections from this host: let the user come from it",
     },
-    Known {
+    CodeGroup {
         // The server wants TLS.
         class: Operator,
         codes: &[3159],
         advice: "the server wants TLS: set sql.tls to required or more",
     },
-    Known {
+    CodeGroup {
         // No right to the database, or no such database.
         class: Operator,
         codes: &[1044, 3879],
         advice: "there is no such database, or the user may not use it: create it, and grant the rights that `landing-worker grants` prints",
     },
-    Known {
+    CodeGroup {
         // No such database.
         class: Operator,
         codes: &[1046, 1049],
         advice: "create the database, or correct its name in sql.url",
     },
-    Known {
+    CodeGroup {
         // A right is missing, or the user in whose name a trigger runs.
         class: Operator,
         codes: &[1142, 1143, 1227, 1370, 1419, 1449],
         advice: "grant the right: `landing-worker grants` prints all required rights",
     },
-    Known {
+    CodeGroup {
         // The disk, a tablespace or the log of changes is full or failing.
         class: Operator,
         codes: &[3, 20, 35, 1021, 1026, 1030, 1114, 1878, 3019, 3675],
         advice: "the server's disk is full or failing: free space there",
     },
-    Known {
+    CodeGroup {
         // The server can't read or write a file.
         class: Operator,
         codes: &[
@@ -230,7 +230,7 @@ const MYSQL: &[Known] = &[
         ],
         advice: "the server can't use its files: look into its log",
     },
-    Known {
+    CodeGroup {
         // The files of a table are missing, damaged or locked.
         class: Operator,
         codes: &[
@@ -239,7 +239,7 @@ const MYSQL: &[Known] = &[
         ],
         advice: "the table is damaged or its files are missing: look into the log of the server",
     },
-    Known {
+    CodeGroup {
         // The tables, or the kind of server, do not fit the statements.
         class: Operator,
         codes: &[
@@ -249,13 +249,13 @@ const MYSQL: &[Known] = &[
         ],
         advice: "compare the tables with `landing-worker migrate --dry-run`, and the server with the versions that are supported",
     },
-    Known {
+    CodeGroup {
         // The replication of the server forbids the statement.
         class: Operator,
         codes: &[1418, 1598, 1665, 1785, 3098, 3750],
         advice: "set binlog_format to ROW, and keep the tables in InnoDB with their primary keys",
     },
-    Known {
+    CodeGroup {
         // A value is null, too long, out of range or of a wrong type.
         class: Refused,
         codes: &[
@@ -263,7 +263,7 @@ const MYSQL: &[Known] = &[
         ],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // An index, a foreign key, a partition or a check of your own rejects the row.
         class: Refused,
         codes: &[
@@ -272,13 +272,13 @@ const MYSQL: &[Known] = &[
         ],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The row, the packet or the list of values is too large.
         class: Refused,
         codes: &[1118, 1153, 1162, 1301, 1390],
         advice: "raise max_allowed_packet, or lower limits.value_bytes_max",
     },
-    Known {
+    CodeGroup {
         // The transaction is too large. Smaller ones are tried first.
         class: Refused,
         codes: &[1197, 1705, 1713, 3231],
@@ -287,56 +287,56 @@ const MYSQL: &[Known] = &[
 ];
 
 /// The low bytes of SQLite's numbers.
-const SQLITE: &[Known] = &[
-    Known {
+const SQLITE: &[CodeGroup] = &[
+    CodeGroup {
         // Another connection or program is using the file.
         class: Retry,
         codes: &[4, 5, 6, 9, 15, 17],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // Out of memory.
         class: Retry,
         codes: &[7],
         advice: "",
     },
-    Known {
+    CodeGroup {
         // The statement does not fit the tables.
         class: Operator,
         codes: &[1, 21, 25],
         advice: "compare the tables with `landing-worker migrate --dry-run`",
     },
-    Known {
+    CodeGroup {
         // No right to write the file.
         class: Operator,
         codes: &[3, 8, 23],
         advice: "let this user write the file and its folder",
     },
-    Known {
+    CodeGroup {
         // The disk fails, or the file is too large for it.
         class: Operator,
         codes: &[10, 22],
         advice: "the disk is failing or full",
     },
-    Known {
+    CodeGroup {
         // The file is damaged, or no database.
         class: Operator,
         codes: &[11, 24, 26],
         advice: "the file is damaged or not a database: restore it from a backup",
     },
-    Known {
+    CodeGroup {
         // The disk is full.
         class: Operator,
         codes: &[13],
         advice: "the disk is full: free space there",
     },
-    Known {
+    CodeGroup {
         // The file cannot be opened.
         class: Operator,
         codes: &[14],
         advice: "the file is not there, or this user may not read and write it and its folder: check its path in sql.url",
     },
-    Known {
+    CodeGroup {
         // The row is too large, breaks a constraint, or has a wrong type.
         class: Refused,
         codes: &[18, 19, 20],

@@ -11,6 +11,7 @@ use storage_model::{
 use crate::engine::{
     Arg, Database, Engine, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement,
 };
+use crate::partition::partition_in;
 use crate::read::{owner, version};
 use crate::split::{BYTES_MAX, split};
 use crate::upsert::value_bytes_max;
@@ -180,8 +181,9 @@ async fn add<S: Session>(exec: &mut Exec<S>, events: &Events, last: Position) ->
     for range in split(&sizes, bytes_max) {
         let some = events.events.get(range.clone()).unwrap_or_default();
         let texts = counters.get(range).unwrap_or_default();
-        let args = some.iter().zip(texts);
-        let args: Vec<Arg<'_>> = args
+        let args: Vec<Arg<'_>> = some
+            .iter()
+            .zip(texts)
             .flat_map(|(event, counters)| event_args(event, counters))
             .collect();
         exec.execute(&ADD_EVENTS, some.len(), &args).await?;
@@ -198,7 +200,7 @@ async fn add<S: Session>(exec: &mut Exec<S>, events: &Events, last: Position) ->
 /// The leads that events end. A note ends those of its owner in its epoch. A lead of an earlier
 /// epoch may be of a note that was lost.
 #[derive(Debug, Default)]
-struct Ended<'a> {
+struct EndedLeads<'a> {
     /// Of each epoch, the last note and the owners of its notes.
     noted: BTreeMap<Epoch, (Position, BTreeSet<&'a Owner>)>,
     /// The owners that readers were told to read, and the last event that does.
@@ -208,7 +210,7 @@ struct Ended<'a> {
     gap: Option<Position>,
 }
 
-impl<'a> Ended<'a> {
+impl<'a> EndedLeads<'a> {
     fn by(events: &'a [Event]) -> Self {
         let mut ended = Self::default();
         for event in events {
@@ -231,7 +233,7 @@ impl<'a> Ended<'a> {
 
 /// Clears the leads that events end.
 async fn clear_leads<S: Session>(exec: &mut Exec<S>, events: &Events) -> Result<(), Fault> {
-    let ended = Ended::by(&events.events);
+    let ended = EndedLeads::by(&events.events);
     if let Some(gap) = ended.gap {
         let upto = after_args(events.partition, gap);
         exec.execute(&CLEAR_ALL_LEADS, 1, &upto).await?;
@@ -319,10 +321,8 @@ async fn feeds<S: Session>(
 }
 
 fn ends(record: &dyn Record) -> Result<FeedEnds, Fault> {
-    let number = u32::try_from(record.number(0)?);
-    let number = number.map_err(|_| Fault::operator("a partition's number is too large"))?;
     Ok(FeedEnds {
-        partition: Partition(number),
+        partition: partition_in(record, 0)?,
         last: position(record, 1)?,
         trimmed: position(record, 3)?,
     })

@@ -48,17 +48,17 @@ pub(crate) trait Derive<S: Session>: Send + Sync {
 pub(crate) struct Hooks<S: Session> {
     built_in: Vec<Arc<dyn Derive<S>>>,
     // A plain mutex: held for a copy only, never across an await.
-    known: Mutex<Option<Known<S>>>,
+    known: Mutex<Option<NeededHooks<S>>>,
 }
 
 /// The hooks that the database needs.
-pub(crate) struct Known<S: Session> {
+pub(crate) struct NeededHooks<S: Session> {
     /// The sum of the numbers of their definitions.
     pub(crate) definitions: u64,
     needed: Vec<Arc<dyn Writer<S>>>,
 }
 
-impl<S: Session> Clone for Known<S> {
+impl<S: Session> Clone for NeededHooks<S> {
     fn clone(&self) -> Self {
         Self {
             definitions: self.definitions,
@@ -67,7 +67,7 @@ impl<S: Session> Clone for Known<S> {
     }
 }
 
-impl<S: Session> Known<S> {
+impl<S: Session> NeededHooks<S> {
     /// The writers of a landing.
     pub(crate) fn writers(&self) -> Vec<&dyn Writer<S>> {
         let mut writers: Vec<&dyn Writer<S>> = vec![&VersionedRows];
@@ -86,7 +86,7 @@ impl<S: Session> Hooks<S> {
 
     /// The hooks that the database needs. Reads them before the first landing, and after
     /// [`Hooks::forget`].
-    pub(crate) async fn known(&self, exec: &mut Exec<S>) -> Result<Known<S>, Fault> {
+    pub(crate) async fn known(&self, exec: &mut Exec<S>) -> Result<NeededHooks<S>, Fault> {
         if let Some(known) = self.slot().clone() {
             return Ok(known);
         }
@@ -95,7 +95,7 @@ impl<S: Session> Hooks<S> {
         Ok(known)
     }
 
-    async fn read(&self, exec: &mut Exec<S>) -> Result<Known<S>, Fault> {
+    async fn read(&self, exec: &mut Exec<S>) -> Result<NeededHooks<S>, Fault> {
         // ORDER: the number before the definitions. If they change in between, the number is too
         // low and no fence matches it. The other way round, earlier definitions would land.
         let hooks = read(exec).await?;
@@ -107,7 +107,7 @@ impl<S: Session> Hooks<S> {
             };
             needed.push(built_in.writer(exec).await?);
         }
-        Ok(Known {
+        Ok(NeededHooks {
             definitions,
             needed,
         })
@@ -118,7 +118,7 @@ impl<S: Session> Hooks<S> {
         *self.slot() = None;
     }
 
-    fn slot(&self) -> MutexGuard<'_, Option<Known<S>>> {
+    fn slot(&self) -> MutexGuard<'_, Option<NeededHooks<S>>> {
         locked(&self.known)
     }
 

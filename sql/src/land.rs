@@ -5,7 +5,7 @@ use storage_model::{Partition, Row};
 use crate::classify::Class;
 use crate::engine::{Database, Engine, Exec, Fault, Session};
 use crate::fence::{ascending, elsewhere};
-use crate::hooks::Known;
+use crate::hooks::NeededHooks;
 use crate::split::ordered;
 use crate::upsert::{refuse_too_large, value_bytes_max};
 use crate::writer::{self, Writers};
@@ -28,7 +28,7 @@ impl From<Fault> for Stop {
 }
 
 /// Why a batch did not land.
-enum Unlanded {
+enum LandFailure {
     Fenced(Vec<Partition>),
     Refused(RowFault),
     /// A statement that writes rows was cut. One of the rows may be at fault.
@@ -38,7 +38,7 @@ enum Unlanded {
     Fault(Fault),
 }
 
-impl From<Stop> for Unlanded {
+impl From<Stop> for LandFailure {
     fn from(stop: Stop) -> Self {
         match stop {
             Stop::Fenced(partitions) => Self::Fenced(partitions),
@@ -80,14 +80,14 @@ pub(crate) async fn land<E: Engine>(
             Ok(land_once(exec, batch, &known).await)
         });
         let cut = match landed.await? {
-            Ok(()) | Err(Unlanded::Tried) => return Ok(()),
-            Err(Unlanded::Fenced(partitions)) => {
+            Ok(()) | Err(LandFailure::Tried) => return Ok(()),
+            Err(LandFailure::Fenced(partitions)) => {
                 hooks.forget();
                 return Err(LandError::Fenced(partitions));
             }
-            Err(Unlanded::Refused(fault)) => return Err(LandError::Refused(fault)),
-            Err(Unlanded::Fault(fault)) => return Err(database.error_of(fault, "land").into()),
-            Err(Unlanded::Cut(fault)) => fault,
+            Err(LandFailure::Refused(fault)) => return Err(LandError::Refused(fault)),
+            Err(LandFailure::Fault(fault)) => return Err(database.error_of(fault, "land").into()),
+            Err(LandFailure::Cut(fault)) => fault,
         };
         cuts += 1;
         // Rows count as the cause only while another row succeeds, over its own connection.
@@ -107,36 +107,37 @@ pub(crate) async fn land<E: Engine>(
 async fn land_once<S: Session>(
     exec: &mut Exec<S>,
     batch: &Batch,
-    known: &Known<S>,
-) -> Result<(), Unlanded> {
+    known: &NeededHooks<S>,
+) -> Result<(), LandFailure> {
     let writers = &known.writers()[..];
     let rows = ordered(&batch.rows);
-    refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max())).map_err(Unlanded::Refused)?;
+    refuse_too_large(&rows, value_bytes_max(exec.packet_bytes_max()))
+        .map_err(LandFailure::Refused)?;
     let fences = ascending(&batch.fences);
     let elsewhere = elsewhere(&fences, exec.server().id);
     if !elsewhere.is_empty() {
-        return Err(Unlanded::Fenced(elsewhere));
+        return Err(LandFailure::Fenced(elsewhere));
     }
-    let held = Held {
+    let held = LandingCondition {
         fences: &fences,
         definitions: known.definitions,
     };
     match transaction(exec, batch, held, writers, &rows).await {
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && rows.len() > 1 && !batch.whole => {
-            Err(Unlanded::Refused(fault.of_rows()))
+            Err(LandFailure::Refused(fault.of_rows()))
         }
         Err(Stop::Rows(fault)) if fault.may_be_of_rows() && exec.is_between_transactions() => {
             // Only rows that can't be cut count as the cause, and only while another row succeeds.
             canary::check(exec, writers)
                 .await
-                .map_err(Unlanded::Fault)?;
+                .map_err(LandFailure::Fault)?;
             if fault.class == Class::Refused {
-                return Err(Unlanded::Refused(fault.of_rows()));
+                return Err(LandFailure::Refused(fault.of_rows()));
             }
             // The meaning of the number is unknown, so the fault may have passed.
             match transaction(exec, batch, held, writers, &rows).await {
                 Err(Stop::Rows(again)) if again.code == fault.code => {
-                    Err(Unlanded::Refused(again.of_rows()))
+                    Err(LandFailure::Refused(again.of_rows()))
                 }
                 other => Ok(other?),
             }
@@ -147,7 +148,7 @@ async fn land_once<S: Session>(
 
 /// The condition of a landing.
 #[derive(Clone, Copy)]
-struct Held<'a> {
+struct LandingCondition<'a> {
     fences: &'a [Fence],
     definitions: u64,
 }
@@ -155,7 +156,7 @@ struct Held<'a> {
 async fn transaction<S: Session>(
     exec: &mut Exec<S>,
     batch: &Batch,
-    held: Held<'_>,
+    held: LandingCondition<'_>,
     writers: &Writers<'_, S>,
     rows: &[&Row],
 ) -> Result<(), Stop> {

@@ -27,7 +27,7 @@ pub struct Opening {
 }
 
 /// A database of the engine in the URL.
-enum Opened {
+enum OpenedDatabase {
     #[cfg(feature = "mysql")]
     MySql(Database<MySql>),
     #[cfg(feature = "sqlite")]
@@ -95,9 +95,9 @@ impl Opening {
     pub async fn open(self) -> Result<Cold, ColdError> {
         match self.opened()? {
             #[cfg(feature = "mysql")]
-            Opened::MySql(database) => Ok(cold_of(&checked(database).await?)),
+            OpenedDatabase::MySql(database) => Ok(cold_of(&checked(database).await?)),
             #[cfg(feature = "sqlite")]
-            Opened::Sqlite(database) => Ok(cold_of(&checked(database).await?)),
+            OpenedDatabase::Sqlite(database) => Ok(cold_of(&checked(database).await?)),
         }
     }
 
@@ -121,7 +121,7 @@ impl Opening {
         };
         match (&self.settings.url, self.opened()?) {
             #[cfg(feature = "sqlite")]
-            (ColdUrl::SqliteFile(path), Opened::Sqlite(database)) => {
+            (ColdUrl::SqliteFile(path), OpenedDatabase::Sqlite(database)) => {
                 // ORDER: before a connection makes a log.
                 let hold = Hold::take(path, takes_over)
                     .await
@@ -134,13 +134,13 @@ impl Opening {
                 })
             }
             #[cfg(feature = "sqlite")]
-            (_, Opened::Sqlite(database)) => Ok(shared(cold_of(&checked(database).await?))),
+            (_, OpenedDatabase::Sqlite(database)) => Ok(shared(cold_of(&checked(database).await?))),
             #[cfg(feature = "mysql")]
-            (_, Opened::MySql(database)) => Ok(shared(cold_of(&checked(database).await?))),
+            (_, OpenedDatabase::MySql(database)) => Ok(shared(cold_of(&checked(database).await?))),
         }
     }
 
-    fn opened(&self) -> Result<Opened, ColdError> {
+    fn opened(&self) -> Result<OpenedDatabase, ColdError> {
         let (settings, access) = (&self.settings, self.access);
         settings
             .validate()
@@ -149,13 +149,17 @@ impl Opening {
             #[cfg(feature = "mysql")]
             ColdUrl::Mysql {
                 address, database, ..
-            } => Opened::MySql(self.database(MySql::new(address, database, settings, access))),
+            } => OpenedDatabase::MySql(
+                self.database(MySql::new(address, database, settings, access)),
+            ),
             #[cfg(feature = "sqlite")]
             ColdUrl::SqliteFile(path) => {
-                Opened::Sqlite(self.database(Sqlite::file(path, settings, access)))
+                OpenedDatabase::Sqlite(self.database(Sqlite::file(path, settings, access)))
             }
             #[cfg(feature = "sqlite")]
-            ColdUrl::SqliteMemory => Opened::Sqlite(self.database(Sqlite::memory(settings))),
+            ColdUrl::SqliteMemory => {
+                OpenedDatabase::Sqlite(self.database(Sqlite::memory(settings)))
+            }
             #[cfg(not(all(feature = "mysql", feature = "sqlite")))]
             url => {
                 return Err(ColdError::settings(format!(
@@ -229,9 +233,9 @@ async fn checked<E: Engine>(database: Database<E>) -> Result<Arc<Database<E>>, C
 pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
     match Opening::new(settings).opened()? {
         #[cfg(feature = "mysql")]
-        Opened::MySql(database) => schema::state(database.connections()).await,
+        OpenedDatabase::MySql(database) => schema::state(database.connections()).await,
         #[cfg(feature = "sqlite")]
-        Opened::Sqlite(database) => schema::state(database.connections()).await,
+        OpenedDatabase::Sqlite(database) => schema::state(database.connections()).await,
     }
 }
 
@@ -245,9 +249,9 @@ pub async fn schema_state(settings: &SqlSettings) -> Result<SchemaState, ColdErr
 pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdError> {
     match Opening::new(settings).opened()? {
         #[cfg(feature = "mysql")]
-        Opened::MySql(database) => schema::pending(database.connections()).await,
+        OpenedDatabase::MySql(database) => schema::pending(database.connections()).await,
         #[cfg(feature = "sqlite")]
-        Opened::Sqlite(database) => schema::pending(database.connections()).await,
+        OpenedDatabase::Sqlite(database) => schema::pending(database.connections()).await,
     }
 }
 
@@ -262,8 +266,8 @@ pub async fn pending_sql(settings: &SqlSettings) -> Result<Vec<String>, ColdErro
 pub async fn migrate(settings: &SqlSettings) -> Result<SchemaState, ColdError> {
     match Opening::new(settings).opened()? {
         #[cfg(feature = "mysql")]
-        Opened::MySql(database) => schema::migrate(database.connections()).await,
+        OpenedDatabase::MySql(database) => schema::migrate(database.connections()).await,
         #[cfg(feature = "sqlite")]
-        Opened::Sqlite(database) => schema::migrate(database.connections()).await,
+        OpenedDatabase::Sqlite(database) => schema::migrate(database.connections()).await,
     }
 }

@@ -114,19 +114,19 @@ pub(crate) async fn pair<S: Session>(
     let paired = exec.transaction(async |exec| pair_open(exec, seen, pair).await);
     match paired.await {
         Ok(()) => Ok(true),
-        Err(Unpaired::Moved) => Ok(false),
-        Err(Unpaired::Fault(fault)) => Err(fault),
+        Err(PairFailure::Moved) => Ok(false),
+        Err(PairFailure::Fault(fault)) => Err(fault),
     }
 }
 
 /// Why a hot tier did not take over.
-enum Unpaired {
+enum PairFailure {
     /// Another hot tier did so meanwhile, or is used again.
     Moved,
     Fault(Fault),
 }
 
-impl From<Fault> for Unpaired {
+impl From<Fault> for PairFailure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -136,7 +136,7 @@ async fn pair_open<S: Session>(
     exec: &mut Exec<S>,
     seen: &ColdPairing,
     pair: &Pair,
-) -> Result<(), Unpaired> {
+) -> Result<(), PairFailure> {
     let (identity, hot) = (pair.identity.to_string(), pair.hot.to_text());
     for (name, value) in [
         (IDENTITY, identity),
@@ -175,7 +175,7 @@ async fn pair_open<S: Session>(
         now.hot.as_ref().map(Paired::to_text),
     ) != wanted
     {
-        return Err(Unpaired::Moved);
+        return Err(PairFailure::Moved);
     }
     // ORDER: in the same transaction. So no landing of the earlier hot tier commits once the new
     // one is known.
@@ -189,7 +189,7 @@ async fn pair_open<S: Session>(
             .iter()
             .any(|hot| hot.id != pair.by && hot.is_heard(within))
         {
-            return Err(Unpaired::Moved);
+            return Err(PairFailure::Moved);
         }
     }
     exec.execute(&RAISE_ALL, 1, &[]).await?;

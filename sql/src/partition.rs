@@ -77,12 +77,13 @@ async fn raise_open<S: Session>(
     exec: &mut Exec<S>,
     raises: &[Raise],
 ) -> Result<Vec<Raised>, Fault> {
+    let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
+    let mut ascending = asked.clone();
+    ascending.sort_unstable();
+    ascending.dedup();
     // ORDER: all records are locked first, in ascending order like the fences of landings. This
     // waits for the landings under way.
-    let all: BTreeSet<Partition> = raises.iter().map(|raise| raise.partition).collect();
-    let all: Vec<Partition> = all.into_iter().collect();
-    lock(exec, &all).await?;
-    let asked: Vec<Partition> = raises.iter().map(|raise| raise.partition).collect();
+    lock(exec, &ascending).await?;
     let before = records(exec, &asked).await?;
     let known = if raises.iter().any(|raise| raise.if_silent.is_some()) {
         hot::read(exec).await?
@@ -198,11 +199,16 @@ fn id(partition: Partition) -> Arg<'static> {
     Arg::Number(u64::from(partition.0))
 }
 
+/// The partition in this column.
+pub(crate) fn partition_in(record: &dyn Record, column: usize) -> Result<Partition, Fault> {
+    u32::try_from(record.number(column)?)
+        .map(Partition)
+        .map_err(|_| Fault::operator("a partition's number is too large"))
+}
+
 fn record(record: &dyn Record, database: DatabaseId) -> Result<PartitionRecord, Fault> {
-    let number = u32::try_from(record.number(0)?)
-        .map_err(|_| Fault::operator("a partition's number is too large"))?;
     Ok(PartitionRecord {
-        partition: Partition(number),
+        partition: partition_in(record, 0)?,
         epoch: Epoch(record.number(1)?),
         last_version: version(record.number(2)?)?,
         landed_epoch: Epoch(record.number(3)?),

@@ -97,13 +97,12 @@ impl<E: Engine> Pool<E> {
             self.renew();
         }
         let generation = self.generation.load(Ordering::Acquire);
-        let opened = tokio::time::timeout(self.connect_timeout, self.engine.connect()).await;
-        let opened = opened.unwrap_or_else(|_| {
-            Err(Fault::lost(format!(
-                "not connected within {:?}",
-                self.connect_timeout
-            )))
-        });
+        let opened = tokio::time::timeout(self.connect_timeout, self.engine.connect())
+            .await
+            .unwrap_or_else(|_| {
+                let message = format!("not connected within {:?}", self.connect_timeout);
+                Err(Fault::lost(message))
+            });
         let known = self.packet_bytes_max().is_some();
         let session = opened.map_err(|fault| if known { fault.of_known_place() } else { fault })?;
         self.packet_bytes_max

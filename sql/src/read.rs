@@ -84,9 +84,10 @@ pub(crate) async fn load_fields<S: Session>(
     fields: &[Field],
 ) -> Result<Vec<Row>, Fault> {
     let mut rows = Vec::new();
-    let fields: std::collections::BTreeSet<&Field> = fields.iter().collect();
-    let fields: Vec<&Field> = fields.into_iter().collect();
-    for chunk in fields.chunks(MANY_MAX) {
+    let mut ascending: Vec<&Field> = fields.iter().collect();
+    ascending.sort_unstable();
+    ascending.dedup();
+    for chunk in ascending.chunks(MANY_MAX) {
         let names = padded(chunk);
         let mut args = owner_args(owner);
         args.extend(names.iter().map(|field| Arg::from(field.as_str())));

@@ -8,6 +8,7 @@ use storage_model::{Partition, Position, SinkName};
 use crate::engine::{
     Arg, Database, Engine, Exec, Fault, MANY_MAX, Record, Session, Statement, padded, statement,
 };
+use crate::partition::partition_in;
 use crate::{ColdError, Parked, SinkStore};
 
 static READ_POSITIONS: Statement = statement!("sink/read_positions").through("PRIMARY");
@@ -150,10 +151,9 @@ async fn positions<S: Session>(
 
 /// The partition and the position in the first columns.
 fn place(record: &dyn Record) -> Result<(Partition, Position), Fault> {
-    let number = u32::try_from(record.number(0)?);
-    let number = number.map_err(|_| Fault::operator("a partition's number is too large"))?;
+    let partition = partition_in(record, 0)?;
     let position = Position::new(record.number(1)?, record.number(2)?);
-    Ok((Partition(number), position))
+    Ok((partition, position))
 }
 
 fn parked(record: &dyn Record) -> Result<Parked, Fault> {

@@ -46,13 +46,12 @@ impl<E: Engine> SweepStore for Database<E> {
                 return Ok(None);
             }
             let definitions = self.hooks().known(exec).await?.definitions;
-            let swept = exec.transaction(async |exec| {
-                sweep(exec, (fence, definitions), rows, older_than).await
-            });
+            let swept = exec
+                .transaction(async |exec| sweep(exec, *fence, definitions, rows, older_than).await);
             match swept.await {
                 Ok(deleted) => Ok(Some(deleted)),
-                Err(Unswept::Fenced) => Ok(None),
-                Err(Unswept::Fault(fault)) => Err(fault),
+                Err(SweepFailure::Fenced) => Ok(None),
+                Err(SweepFailure::Fault(fault)) => Err(fault),
             }
         });
         let swept = swept.await?;
@@ -64,12 +63,12 @@ impl<E: Engine> SweepStore for Database<E> {
 }
 
 /// Why a sweep deletes nothing.
-enum Unswept {
+enum SweepFailure {
     Fenced,
     Fault(Fault),
 }
 
-impl From<Fault> for Unswept {
+impl From<Fault> for SweepFailure {
     fn from(fault: Fault) -> Self {
         Self::Fault(fault)
     }
@@ -89,8 +88,10 @@ async fn page<S: Session>(
     args.push(Arg::Number(u64::try_from(limit).unwrap_or(u64::MAX)));
     let read = |record: &dyn Record| Ok((row_key(record)?, record.number(5)? != 0));
     let rows = exec.fetch(&READ_PAGE, 1, &args, read).await?;
-    let last = rows.last().filter(|_| rows.len() == limit);
-    let last = last.map(|(key, _)| key.clone());
+    let last = rows
+        .last()
+        .filter(|_| rows.len() == limit)
+        .map(|(key, _)| key.clone());
     let due = rows.iter().filter(|(_, is_due)| *is_due);
     Ok(PurgedPage {
         // A row that another program wrote stays.
@@ -123,13 +124,14 @@ fn target(key: &RowKey) -> Option<(Owner, Field)> {
 
 async fn sweep<S: Session>(
     exec: &mut Exec<S>,
-    (fence, definitions): (&Fence, u64),
+    fence: Fence,
+    definitions: u64,
     rows: &[(Owner, Field)],
     older_than: Duration,
-) -> Result<u64, Unswept> {
+) -> Result<u64, SweepFailure> {
     // ORDER: the fence before the rows, as in a landing.
-    if !hold(exec, &[*fence], definitions).await?.is_empty() {
-        return Err(Unswept::Fenced);
+    if !hold(exec, &[fence], definitions).await?.is_empty() {
+        return Err(SweepFailure::Fenced);
     }
     let mut rows: Vec<&(Owner, Field)> = rows.iter().collect();
     rows.sort_unstable();

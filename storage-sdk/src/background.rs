@@ -42,14 +42,14 @@ pub(crate) struct Upkeep {
 }
 
 /// One background task.
-struct Part {
+struct BackgroundTask {
     name: &'static str,
     backpressure: Arc<Backpressure>,
     stopped: watch::Receiver<bool>,
     restarts: Arc<AtomicU64>,
 }
 
-impl Drop for Part {
+impl Drop for BackgroundTask {
     fn drop(&mut self) {
         // The runtime ended, and the task with it. From now on nothing checks the hot tier, or
         // lands (H60).
@@ -71,7 +71,7 @@ impl Background {
         if upkeep.tiers.is_read_only() {
             return background;
         }
-        let part = |name| Part {
+        let part = |name| BackgroundTask {
             name,
             backpressure: Arc::clone(&upkeep.backpressure),
             stopped: stopped.clone(),
@@ -117,7 +117,7 @@ impl Background {
         W: Future<Output = ()> + Send + 'static,
     {
         let (backpressure, restarts) = (Arc::clone(backpressure), Arc::clone(&self.restarts));
-        let part = Part {
+        let part = BackgroundTask {
             name,
             backpressure,
             stopped: self.stop.subscribe(),
@@ -153,7 +153,7 @@ impl Background {
     }
 }
 
-impl Part {
+impl BackgroundTask {
     /// Runs work until its end is requested. Restarts it after a panic. A panic is a defect, but
     /// the storage must still check the hot tier and land (H49).
     async fn keep<W: Future<Output = ()>>(self, work: impl Fn(Ending) -> W) {
@@ -246,11 +246,11 @@ mod tests {
     use super::*;
     use crate::Kind;
 
-    fn part(backpressure: &Arc<Backpressure>) -> (watch::Sender<bool>, Part) {
+    fn part(backpressure: &Arc<Backpressure>) -> (watch::Sender<bool>, BackgroundTask) {
         let (stop, stopped) = watch::channel(false);
         (
             stop,
-            Part {
+            BackgroundTask {
                 name: "test",
                 backpressure: Arc::clone(backpressure),
                 stopped,

@@ -42,13 +42,13 @@ pub(crate) type Changes = Result<Vec<(Field, Change)>>;
 #[derive(Debug, Clone)]
 pub struct Bulk {
     core: Shared,
-    writes: Vec<One>,
+    writes: Vec<BulkWrite>,
     durability: Option<Durability>,
 }
 
 /// A write of a bulk.
 #[derive(Debug, Clone)]
-struct One {
+struct BulkWrite {
     owner: Owner,
     changes: Changes,
     note: Option<Bytes>,
@@ -65,7 +65,7 @@ impl Bulk {
     }
 
     fn add(mut self, owner: &ByteOwner, changes: Changes) -> Self {
-        self.writes.push(One {
+        self.writes.push(BulkWrite {
             owner: owner.owner().clone(),
             changes,
             note: None,
@@ -162,7 +162,7 @@ impl Bulk {
             }
         };
         let deadline = core.expiry(left);
-        let mutation = |one: One| {
+        let mutation = |one: BulkWrite| {
             let changes = one.changes.map_err(|error| error.of(&one.owner))?;
             let mut mutation = Mutation::new(one.owner, changes, core.ids.next(), deadline)
                 .as_attempt(Attempt::First);

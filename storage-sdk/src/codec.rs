@@ -67,7 +67,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use storage_model::Bytes;
 
-use bounded::Unwritten;
+use bounded::WriteFailure;
 pub use error::CodecError;
 pub use nesting::DEPTH_MAX;
 
@@ -89,15 +89,15 @@ pub use nesting::DEPTH_MAX;
 pub fn encode<T: Serialize + ?Sized>(value: &T, schema_version: u32) -> Result<Bytes, CodecError> {
     let mut object = header::begin(schema_version);
     let mut written = bounded::write(value, &mut object, true);
-    if let Err(Unwritten::Refused(_)) = written {
+    if let Err(WriteFailure::Refused(_)) = written {
         // A sequence whose first item is a u8 and whose later items are not is no byte vector. An
         // untagged enum writes such sequences.
         object.truncate(header::LEN);
         written = bounded::write(value, &mut object, false);
     }
     written.map_err(|unwritten| match unwritten {
-        Unwritten::TooDeep => CodecError::TooDeep { limit: DEPTH_MAX },
-        Unwritten::Refused(error) => encode_error::<T>(&error),
+        WriteFailure::TooDeep => CodecError::TooDeep { limit: DEPTH_MAX },
+        WriteFailure::Refused(error) => encode_error::<T>(&error),
     })?;
     let payload = object.get(header::LEN..).unwrap_or_default();
     match nesting::measure(payload) {

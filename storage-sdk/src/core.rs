@@ -27,7 +27,7 @@ use tokio::time::Instant;
 use self::flights::{Flight, Flights};
 pub(crate) use self::handles::{Handles, Shared};
 pub(crate) use self::patience::patiently;
-use self::retry::Unfinished;
+use self::retry::UnfinishedMutation;
 use self::time::HotTime;
 use crate::background::{Background, Upkeep};
 use crate::backpressure::Backpressure;
@@ -70,7 +70,7 @@ pub(crate) struct Core {
 }
 
 /// A write that is about to be sent, or is under way.
-struct Sending<'a> {
+struct WriteUnderWay<'a> {
     flight: Flight<'a>,
     /// The mutation in the form of the hot tier. The load is filled only if the hot tier asks for
     /// it.
@@ -83,7 +83,7 @@ struct Sending<'a> {
     until: Instant,
 }
 
-impl Sending<'_> {
+impl WriteUnderWay<'_> {
     fn mutation(&self) -> &Mutation {
         let [(mutation, _)] = &self.copy;
         mutation
@@ -207,7 +207,7 @@ impl Core {
     }
 
     /// A write that is under way from now on, ready to be sent.
-    fn begin(&self, mutation: Mutation, within: Duration) -> Result<Sending<'_>> {
+    fn begin(&self, mutation: Mutation, within: Duration) -> Result<WriteUnderWay<'_>> {
         let refused = |error: Error| {
             if mutation.attempt == Attempt::Named {
                 error.with_outcome(Outcome::Unknown)
@@ -223,7 +223,7 @@ impl Core {
             [(self.ready(mutation)?, Vec::new())],
             Instant::now() + within,
         );
-        Ok(Sending {
+        Ok(WriteUnderWay {
             flight,
             copy,
             generation: Epoch::default(),
@@ -234,7 +234,7 @@ impl Core {
     }
 
     /// Prepares the partition of a write, which makes its epoch known.
-    async fn learn_epoch(&self, sending: &mut Sending<'_>) -> Result<()> {
+    async fn learn_epoch(&self, sending: &mut WriteUnderWay<'_>) -> Result<()> {
         let [(mutation, _)] = &mut sending.copy;
         let partition = self.partition_of(mutation);
         let partitions = [partition];
@@ -248,7 +248,7 @@ impl Core {
     /// Notes the generation in which the write is first sent. An error if it retries a write of
     /// another generation.
     // ORDER: before the first copy is sent, so that all later findings are later than it.
-    fn note(&self, sending: &mut Sending<'_>) -> Result<()> {
+    fn note(&self, sending: &mut WriteUnderWay<'_>) -> Result<()> {
         let [(mutation, _)] = &sending.copy;
         sending.generation = self.generation(mutation);
         sending.earlier = self.was_given_up(mutation);
@@ -268,12 +268,12 @@ impl Core {
     /// futures of all others stay small.
     fn go_on(
         &self,
-        sending: &Sending<'_>,
+        sending: &WriteUnderWay<'_>,
         first: Result<Mutated, HotError>,
     ) -> Pin<Box<impl Future<Output = Result<Ack>>>> {
         let mutation = sending.mutation().clone();
         let partition = self.partition_of(&mutation);
-        let mut write = Unfinished::new(
+        let mut write = UnfinishedMutation::new(
             mutation,
             partition,
             sending.generation,
@@ -335,7 +335,8 @@ impl Core {
                 Ok(ack) => *result = Some(Ok(ack)),
                 Err(first) => {
                     let partition = self.partition_of(&mutation);
-                    let write = Unfinished::new(mutation, partition, generation, within, until);
+                    let write =
+                        UnfinishedMutation::new(mutation, partition, generation, within, until);
                     left.push(async move { (at, self.complete(write, first).await) });
                 }
             }
@@ -443,7 +444,11 @@ impl Core {
 
     /// Continues from a first answer that is not final, until the mutation is applied at its
     /// durability.
-    async fn complete(&self, write: Unfinished, first: Result<Mutated, HotError>) -> Result<Ack> {
+    async fn complete(
+        &self,
+        write: UnfinishedMutation,
+        first: Result<Mutated, HotError>,
+    ) -> Result<Ack> {
         let sent = write.mutation.clone();
         let durability = sent.durability;
         let part = |at: usize| {

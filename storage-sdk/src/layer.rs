@@ -67,12 +67,12 @@ pub struct ColdTier(Source);
 #[derive(Debug, Clone)]
 enum Source {
     Storage(Shared),
-    Alone(Arc<Alone>),
+    Alone(Arc<LoneDatabase>),
 }
 
 /// A database without its hot tier.
 #[derive(Debug)]
-struct Alone {
+struct LoneDatabase {
     // ORDER: before the runtime, in which its connections end.
     cold: Cold,
     partitions: u32,
@@ -123,7 +123,7 @@ impl ColdTier {
             );
             return Err(Error::new(Kind::Unpaired, message));
         };
-        Ok(Self(Source::Alone(Arc::new(Alone {
+        Ok(Self(Source::Alone(Arc::new(LoneDatabase {
             cold,
             partitions,
             home,

@@ -192,9 +192,11 @@ fn of_unit(rows: Vec<Row>, culprits: Vec<Refused>, fault: &RowFault) -> Vec<Refu
         message: format!("{WAITS}{} of {}", first.field, first.owner),
     };
     let is_culprit = |row: &Row| culprits.iter().any(|(culprit, _)| culprit == row);
-    let others: Vec<Row> = rows.into_iter().filter(|row| !is_culprit(row)).collect();
-    let waiting = others.into_iter().map(|row| (row, waits.clone()));
-    let waiting: Vec<_> = waiting.collect();
+    let waiting: Vec<_> = rows
+        .into_iter()
+        .filter(|row| !is_culprit(row))
+        .map(|row| (row, waits.clone()))
+        .collect();
     culprits.into_iter().chain(waiting).collect()
 }
 

@@ -103,7 +103,7 @@ impl Tiers {
         let look = self.refusals.look();
         let states = self.states(partitions).await?;
         let records = self.cold.partitions.partitions(partitions).await?;
-        let mut found = Found::default();
+        let mut found = PartitionActions::default();
         for ((partition, seen), record) in partitions.iter().copied().zip(states).zip(records) {
             match self.need(&seen, record) {
                 Need::Nothing => {
@@ -346,7 +346,7 @@ fn above_both(seen: &PartitionState, cold: PartitionRecord) -> Raise {
 
 /// What a look at partitions calls for.
 #[derive(Debug, Default)]
-struct Found {
+struct PartitionActions {
     /// To be looked at again.
     again: Vec<Partition>,
     raises: Vec<(Raise, PartitionState)>,

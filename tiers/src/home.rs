@@ -31,18 +31,18 @@ static NEXT: AtomicU64 = AtomicU64::new(1);
 /// The runtime for work. Cheap to clone. The storage's own runtime ends with the last clone, even
 /// if async code drops that clone.
 #[derive(Debug, Clone, Default)]
-pub struct Home(Option<Arc<Own>>);
+pub struct Home(Option<Arc<OwnRuntime>>);
 
 /// A runtime, and its number, which its thread knows.
 #[derive(Debug)]
-struct Own {
+struct OwnRuntime {
     number: u64,
     handle: Handle,
     /// Present until the drop.
     runtime: Option<Runtime>,
 }
 
-impl Drop for Own {
+impl Drop for OwnRuntime {
     fn drop(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             // Dropping the runtime waits for its thread. That panics in async code, and never ends
@@ -90,7 +90,7 @@ impl Home {
             .on_thread_start(move || HERE.set(number))
             .enable_all()
             .build()?;
-        Ok(Self(Some(Arc::new(Own {
+        Ok(Self(Some(Arc::new(OwnRuntime {
             number,
             handle: runtime.handle().clone(),
             runtime: Some(runtime),

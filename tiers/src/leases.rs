@@ -14,11 +14,11 @@ pub struct Leases {
     /// A lease and a tenth. The tenth covers that a holder counts its lease from before it sends a
     /// beat, and by another clock.
     patience: Duration,
-    partitions: BTreeMap<Partition, Seen>,
+    partitions: BTreeMap<Partition, PartitionBeats>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct PartitionBeats {
     /// The last adoption, and when the observer saw it first.
     adoption: Option<(Adoption, Instant)>,
     /// Each holder's beat, and when the observer saw it first.
@@ -53,7 +53,7 @@ impl Leases {
         // Silence in an earlier epoch proves nothing in this one: the hot tier may show older
         // beats.
         if seen.adoption.map(|(adoption, _)| adoption) != Some(beats.adoption) {
-            *seen = Seen {
+            *seen = PartitionBeats {
                 adoption: Some((beats.adoption, now)),
                 beats: BTreeMap::new(),
             };

@@ -28,28 +28,28 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     /// What the last look at all partitions found.
-    known: Mutex<Option<Known>>,
+    known: Mutex<Option<KnownPartitions>>,
     watch: Mutex<Watch>,
 }
 
 /// Partitions that the hot tier has, one for each of its servers.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Known {
+struct KnownPartitions {
     /// The last raise of any partition. Another one can have taken a partition away.
     last_raise: Stamp,
-    held: Vec<Held>,
+    held: Vec<HeldPartition>,
 }
 
 /// A partition that a server of the hot tier has, for all partitions of that server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Held {
+struct HeldPartition {
     partition: Partition,
     hot: HotId,
     epoch: Epoch,
     stamp: Stamp,
 }
 
-impl Held {
+impl HeldPartition {
     fn of(state: &PartitionState, partition: Partition) -> Option<Self> {
         let record = state.record.as_ref().filter(|_| state.is_current())?;
         Some(Self {
@@ -62,12 +62,12 @@ impl Held {
 }
 
 impl Places {
-    fn known(&self) -> Option<Known> {
+    fn known(&self) -> Option<KnownPartitions> {
         let known = locked(&self.known);
         known.clone()
     }
 
-    fn set(&self, known: Option<Known>) {
+    fn set(&self, known: Option<KnownPartitions>) {
         *locked(&self.known) = known;
     }
 
@@ -79,8 +79,8 @@ impl Places {
 
 /// What a look at partitions found.
 #[derive(Debug, Default)]
-struct Seen {
-    held: Vec<Held>,
+struct PlaceReport {
+    held: Vec<HeldPartition>,
     replaced: Option<PartitionRecord>,
     /// Partitions that this hot tier has, and that only programs of an older version have raised.
     unnamed: Vec<Partition>,
@@ -90,12 +90,12 @@ struct Seen {
     is_partial: bool,
 }
 
-impl Seen {
+impl PlaceReport {
     fn add(&mut self, need: Need, state: &PartitionState, record: &PartitionRecord) {
         match need {
             Need::Nothing | Need::Landed => {
-                let held = Held::of(state, record.partition);
-                let is_new = |new: &Held| self.held.iter().all(|held| held.hot != new.hot);
+                let held = HeldPartition::of(state, record.partition);
+                let is_new = |new: &HeldPartition| self.held.iter().all(|held| held.hot != new.hot);
                 self.held.extend(held.filter(is_new));
             }
             Need::Replaced => self.replaced = self.replaced.or(Some(*record)),
@@ -221,15 +221,17 @@ impl Tiers {
         Ok(others)
     }
 
-    async fn has_still(&self, known: &Known) -> bool {
+    async fn has_still(&self, known: &KnownPartitions) -> bool {
         let partitions: Vec<_> = known.held.iter().map(|held| held.partition).collect();
         // If a server does not answer, the look at all partitions passes it over and goes on.
         let Ok(states) = self.states(&partitions).await else {
             return false;
         };
-        let now = partitions.iter().zip(&states);
-        let now = now.map(|(partition, state)| Held::of(state, *partition));
-        now.eq(known.held.iter().copied().map(Some))
+        partitions
+            .iter()
+            .zip(&states)
+            .map(|(partition, state)| HeldPartition::of(state, *partition))
+            .eq(known.held.iter().copied().map(Some))
     }
 
     /// Looks at all partitions, and remembers what it finds.
@@ -238,7 +240,7 @@ impl Tiers {
         look: Look,
         here: &HotPairing,
         cold: &ColdPairing,
-    ) -> Result<Known, TierError> {
+    ) -> Result<KnownPartitions, TierError> {
         let seen = self.see_all(here).await?;
         if let Some(record) = seen.replaced {
             // Not told as used, so that the other one gets the partitions that are left, too.
@@ -259,7 +261,7 @@ impl Tiers {
         {
             return Err(waits);
         }
-        let known = Known {
+        let known = KnownPartitions {
             last_raise: cold.last_raise,
             held: seen.held,
         };
@@ -269,14 +271,14 @@ impl Tiers {
 
     /// Looks at all partitions. Of the server that has just answered, one partition is enough: no other
     /// hot tier has the others. Servers that do not answer are passed over, and looked at again.
-    async fn see_all(&self, here: &HotPairing) -> Result<Seen, TierError> {
+    async fn see_all(&self, here: &HotPairing) -> Result<PlaceReport, TierError> {
         let all: Vec<_> = (0..self.hot.partitions.partition_count())
             .map(Partition)
             .collect();
         let records = self.watched(self.cold.partitions.partitions(&all).await)?;
         let id = HotId::of(&here.incarnation);
         let (mine, rest): (Vec<_>, Vec<_>) = records.into_iter().partition(|r| r.hot == id);
-        let mut seen = Seen::default();
+        let mut seen = PlaceReport::default();
         let (one, others) = mine.split_at(mine.len().min(1));
         self.look_at(one, &mut seen).await;
         if seen.held.is_empty() {
@@ -287,7 +289,7 @@ impl Tiers {
         Ok(seen)
     }
 
-    async fn look_at(&self, records: &[PartitionRecord], seen: &mut Seen) {
+    async fn look_at(&self, records: &[PartitionRecord], seen: &mut PlaceReport) {
         let partitions: Vec<_> = records.iter().map(|record| record.partition).collect();
         let states = self.hot.partitions.partition_states(&partitions).await;
         for (record, state) in records.iter().zip(states) {

@@ -51,8 +51,11 @@ impl Tiers {
         let used = self.used(Silence::Watched).await?;
         let mut waits = None;
         for from in others {
-            let of_it = asked.iter().filter(|take| take.from == from);
-            let of_it: Vec<Raise> = of_it.map(|take| take.raise).collect();
+            let of_it: Vec<Raise> = asked
+                .iter()
+                .filter(|take| take.from == from)
+                .map(|take| take.raise)
+                .collect();
             let user = used.iter().find(|other| other.id == from);
             match self.take_one(look, from, &of_it, user.is_some()).await? {
                 Some(all) => raises.extend(all),

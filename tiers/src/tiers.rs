@@ -70,7 +70,7 @@ impl Tiers {
     /// takes only the requested fields.
     #[must_use]
     pub fn new(hot: Hot, cold: Cold, load_rows_max: usize) -> Self {
-        let loader = load::Loader::new(load::Bound {
+        let loader = load::Loader::new(load::LoadBound {
             rows: load_rows_max,
             bytes: LOAD_BYTES_MAX,
         });

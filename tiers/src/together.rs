@@ -67,12 +67,8 @@ impl Units {
 
     /// Adds the units of another partition.
     pub fn extend(&mut self, other: &Self) {
-        let leads = other.leads.iter();
-        self.leads
-            .extend(leads.map(|(owner, lead)| (owner.clone(), lead.clone())));
-        let torn = other.torn.iter();
-        let torn = torn.map(|(owner, partners)| (owner.clone(), partners.clone()));
-        self.torn.extend(torn);
+        self.leads.extend(other.leads.clone());
+        self.torn.extend(other.torn.clone());
         self.in_parts.extend(other.in_parts.iter().cloned());
         self.rejected.extend(other.rejected.iter().cloned());
     }
@@ -134,9 +130,10 @@ impl Units {
                 let old = unit.iter().filter(is_old).copied();
                 units.in_parts.extend(old.cloned());
                 let of = |owner: &Owner| partners.get(owner).into_iter().flatten().copied();
-                let torn = unit.into_iter();
-                let torn = torn.map(|owner| (owner.clone(), of(owner).cloned().collect()));
-                units.torn.extend(torn);
+                for owner in unit {
+                    let left = of(owner).cloned().collect();
+                    units.torn.insert(owner.clone(), left);
+                }
             } else if unit.len() > 1 {
                 let joined = unit.into_iter().map(|owner| (owner.clone(), lead.clone()));
                 units.leads.extend(joined);
@@ -254,8 +251,11 @@ impl Tiers {
         groups.apart = apart.clone();
         // Each of them alone is whole all the same.
         let is_wanted = |owner: &Owner| again.place_of(owner).is_some();
-        let alone = apart.into_iter().filter(is_wanted).map(|owner| vec![owner]);
-        let alone = alone.collect();
+        let alone = apart
+            .into_iter()
+            .filter(is_wanted)
+            .map(|owner| vec![owner])
+            .collect();
         groups.large = self.collect_units(again, alone, false, &mut groups).await?;
         Ok(groups)
     }
@@ -297,12 +297,11 @@ impl Tiers {
     }
 
     async fn follow(&self, again: &Again<'_>, owners: &[Owner]) -> Result<Links, HotError> {
-        let links = self
-            .hot
+        self.hot
             .marks
-            .links(again.partition, again.epoch, owners, OWNERS_MAX);
-        let links = links.await;
-        links.map_err(|error| adopted(error, again.partition))
+            .links(again.partition, again.epoch, owners, OWNERS_MAX)
+            .await
+            .map_err(|error| adopted(error, again.partition))
     }
 
     /// Reads units, with `follow` also the partners that their owners have by then. Several units are

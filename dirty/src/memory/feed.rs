@@ -187,9 +187,10 @@ pub fn resync(
     in_epoch(state, partition, epoch, "resync")?;
     require(state, present.now, partition, lock, "resync")?;
     let stream = &mut state.notes;
-    let lost = leads.iter();
-    let lost = lost.filter(|lead| !stream.entries.contains_key(&lead.position));
-    let lost: Vec<&Lead> = lost.collect();
+    let lost: Vec<&Lead> = leads
+        .iter()
+        .filter(|lead| !stream.entries.contains_key(&lead.position))
+        .collect();
     for lead in &lost {
         let owner = lead.owner.clone();
         stream.add(epoch, Content::Resync { owner });

@@ -14,7 +14,7 @@ use crate::{Fields, Filled, HotError, HotRead, Load, Marker, PartitionRecord};
 
 /// The state of an owner after a proved load.
 #[derive(Debug, Clone)]
-pub(super) struct Merged {
+pub(super) struct MergedOwner {
     /// `None` if the owner has neither a row nor a version.
     pub(super) hash: Option<OwnerHash>,
     /// Whether the cold tier is now known to have no row.
@@ -25,7 +25,7 @@ pub(super) struct Merged {
     renews: bool,
 }
 
-impl Merged {
+impl MergedOwner {
     fn of(hash: OwnerHash) -> Self {
         Self {
             hash: Some(hash),
@@ -55,7 +55,7 @@ pub(super) fn is_proved(state: &PartState, record: &PartitionRecord, load: &Load
 }
 
 /// Takes rows and hash together. The load must be proved.
-pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) -> Merged {
+pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) -> MergedOwner {
     let newest = newest(load);
     let marker = state.marker(&load.owner);
     let (mut hash, is_new) = match state.hashes.get(&load.owner) {
@@ -64,7 +64,7 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         }
         Some(hash) => (hash.clone(), false),
         None if load.rows.is_empty() && !(load.complete && matches!(marker, Marker::At(_))) => {
-            return Merged {
+            return MergedOwner {
                 hash: None,
                 absent: load.complete && !matches!(marker, Marker::At(_)),
                 unlanded: BTreeSet::new(),
@@ -86,10 +86,10 @@ pub(super) fn merge(state: &PartState, record: &PartitionRecord, load: &Load) ->
         true => reborn(state, &load.owner, &mut hash),
         false => BTreeSet::new(),
     };
-    Merged {
+    MergedOwner {
         renews: !unlanded.is_empty(),
         unlanded,
-        ..Merged::of(hash)
+        ..MergedOwner::of(hash)
     }
 }
 
@@ -106,11 +106,11 @@ pub(super) fn reborn(state: &PartState, owner: &Owner, hash: &mut OwnerHash) -> 
         return BTreeSet::new();
     }
     let (named, _) = state.marks.links(owner);
-    let never_there = named.into_iter().filter(|field| hash.cell(field).is_none());
-    let never_there: Vec<Field> = never_there.collect();
     if hash.complete && is_kept("R16-buried") {
-        for field in never_there {
-            hash.set(field, Cell::Purged);
+        for field in named {
+            if hash.cell(&field).is_none() {
+                hash.set(field, Cell::Purged);
+            }
         }
     }
     hash.cells().map(|(field, _)| field.clone()).collect()
@@ -118,12 +118,17 @@ pub(super) fn reborn(state: &PartState, owner: &Owner, hash: &mut OwnerHash) -> 
 
 /// Compares a hash from before a rewind with its rows, all of them (R14). Rows and hash may be of
 /// different histories of the owner, so one of them wins as a whole (R16).
-fn compare(state: &PartState, record: &PartitionRecord, load: &Load, hash: OwnerHash) -> Merged {
+fn compare(
+    state: &PartState,
+    record: &PartitionRecord,
+    load: &Load,
+    hash: OwnerHash,
+) -> MergedOwner {
     if !load.complete {
-        return Merged::of(hash);
+        return MergedOwner::of(hash);
     }
     let mut merged = if newest(load) > hash.version {
-        Merged::of(replaced(state, load, hash))
+        MergedOwner::of(replaced(state, load, hash))
     } else {
         outlived(state, load, hash)
     };
@@ -139,23 +144,26 @@ fn compare(state: &PartState, record: &PartitionRecord, load: &Load, hash: Owner
 fn replaced(state: &PartState, load: &Load, mut hash: OwnerHash) -> OwnerHash {
     let torn = state.marks.torn(load, hash.version);
     let is_newer = |version| version > hash.version || is_kept("R16-replaced");
-    let rows = load.rows.iter();
-    let winners = rows.filter(|(field, _, version)| is_newer(*version) && !torn.contains(field));
-    let winners: Vec<_> = winners.cloned().collect();
+    let winners: Vec<_> = load
+        .rows
+        .iter()
+        .filter(|(field, _, version)| is_newer(*version) && !torn.contains(field))
+        .collect();
     if is_kept("R16-replaced") {
         hash.keep_only(&torn);
     }
     for (field, cell, _) in winners {
-        hash.set(field, cell);
+        hash.set(field.clone(), cell.clone());
     }
     hash.version = newest(load);
     hash
 }
 
 /// The hash if no row is newer. Fields that differ from their rows must land.
-fn outlived(state: &PartState, load: &Load, mut hash: OwnerHash) -> Merged {
-    let rows = load.rows.iter();
-    let rows: BTreeMap<&Field, (&Cell, Version)> = rows
+fn outlived(state: &PartState, load: &Load, mut hash: OwnerHash) -> MergedOwner {
+    let rows: BTreeMap<&Field, (&Cell, Version)> = load
+        .rows
+        .iter()
         .map(|(field, cell, version)| (field, (cell, *version)))
         .collect();
     let mut differ = BTreeSet::new();
@@ -182,10 +190,10 @@ fn outlived(state: &PartState, load: &Load, mut hash: OwnerHash) -> Merged {
     if !renews && differ.is_subset(&named) || !is_kept("R16-suspect") {
         differ.clear();
     }
-    Merged {
+    MergedOwner {
         renews: renews && !differ.is_empty() && is_kept("R16-met"),
         unlanded: differ,
-        ..Merged::of(hash)
+        ..MergedOwner::of(hash)
     }
 }
 
@@ -196,7 +204,7 @@ pub(super) fn keep(
     state: &mut PartState,
     present: &Present,
     owner: &Owner,
-    merged: Merged,
+    merged: MergedOwner,
     number: Option<Version>,
 ) {
     if let Some(mut hash) = merged.hash {
@@ -256,7 +264,7 @@ pub fn fill(
 }
 
 /// The whole owner, the load included.
-fn whole(generation: Epoch, merged: &Merged) -> HotRead {
+fn whole(generation: Epoch, merged: &MergedOwner) -> HotRead {
     match &merged.hash {
         Some(hash) => HotRead {
             header: Some(hash.header(generation)),

@@ -64,9 +64,11 @@ impl OwnerHash {
     /// Drops all cells of other fields.
     pub(super) fn keep_only(&mut self, fields: &BTreeSet<Field>) {
         self.cells.retain(|field, _| fields.contains(field));
-        let sizes = self.cells.iter();
-        let sizes = sizes.map(|(field, cell)| cell_bytes(field.as_str().len(), cell));
-        self.cell_bytes = sizes.fold(0, usize::saturating_add);
+        self.cell_bytes = self
+            .cells
+            .iter()
+            .map(|(field, cell)| cell_bytes(field.as_str().len(), cell))
+            .fold(0, usize::saturating_add);
     }
 
     pub(super) fn set(&mut self, field: Field, cell: Cell) {

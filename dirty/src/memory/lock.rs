@@ -9,7 +9,7 @@ use crate::{HotError, HotKind, Lock};
 
 /// A lock that was taken, and when it runs out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Held {
+pub(super) struct LockLease {
     lock: Lock,
     end: Timestamp,
 }
@@ -51,7 +51,7 @@ pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration
     if holder(state, present.now).is_some_and(|holder| holder.token != lock.token) {
         return false;
     }
-    state.lock = Some(Held {
+    state.lock = Some(LockLease {
         lock: lock.clone(),
         end: present.now.plus(ttl),
     });
@@ -62,7 +62,7 @@ pub fn lock(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration
 pub fn renew(state: &mut PartState, present: &Present, lock: &Lock, ttl: Duration) -> bool {
     let held = holds(state, present.now, lock);
     if held {
-        state.lock = Some(Held {
+        state.lock = Some(LockLease {
             lock: lock.clone(),
             end: present.now.plus(ttl),
         });

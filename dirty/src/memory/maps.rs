@@ -14,14 +14,14 @@ use crate::{
 
 /// The content of a mark.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Changed {
+struct MarkContent {
     fields: BTreeSet<Field>,
     /// Owners that must land together with this one (G1).
     partners: BTreeSet<Owner>,
     version: Version,
 }
 
-impl Changed {
+impl MarkContent {
     /// Joins this mark with the one before: the fields of both, and the greater version.
     fn joined(mut self, before: Option<&Self>) -> Self {
         if let Some(before) = before {
@@ -36,7 +36,7 @@ impl Changed {
 /// The name of a mark: its owner, and its version if it was put aside. A mark is put aside when the
 /// owner's hash was lost. Nothing joins such a mark.
 type Name = (Owner, Option<Version>);
-type Marked = Numbered<Name, Changed>;
+type MarkMap = Numbered<Name, MarkContent>;
 
 /// The numbers of snapshots that an epoch has.
 const SNAPSHOTS_OF_EPOCH: u64 = 1 << 28;
@@ -59,11 +59,11 @@ pub(super) struct ErrorMark {
 /// The maps of a partition that hold marks.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub(super) struct Marks {
-    live: Marked,
-    snapshot: Marked,
+    live: MarkMap,
+    snapshot: MarkMap,
     errors: Numbered<Owner, BTreeMap<Field, ErrorMark>>,
-    landed: Marked,
-    expiring: Marked,
+    landed: MarkMap,
+    expiring: MarkMap,
     /// Owners to evict once no map names them and no session holds them.
     evicted: BTreeSet<Owner>,
     /// The partners of owners in the error map (G1).
@@ -153,7 +153,7 @@ impl Marks {
         let name = (owner.clone(), None);
         self.live_since.get_or_insert(now);
         let before = self.live.get(&name).filter(|_| is_kept("R1-list"));
-        let changed = Changed {
+        let changed = MarkContent {
             fields,
             partners: BTreeSet::new(),
             version,
@@ -246,13 +246,16 @@ impl Marks {
     /// probation count while the database may have forgotten their rows.
     pub(super) fn landing(&self, owner: &Owner) -> BTreeSet<Field> {
         let name = (owner.clone(), None);
-        let lost = [&self.landed, &self.expiring];
-        let maps = [&self.live, &self.snapshot].into_iter();
-        let maps = maps.chain(lost.into_iter().filter(|_| self.lost));
-        let marked = maps.filter_map(|map| map.get(&name));
-        let marked = marked.flat_map(|mark| &mark.fields);
-        let rejected = self.errors.get(owner);
-        let rejected = rejected.into_iter().flat_map(BTreeMap::keys);
+        let mut maps = vec![&self.live, &self.snapshot];
+        if self.lost {
+            maps.extend([&self.landed, &self.expiring]);
+        }
+        let marked = maps
+            .into_iter()
+            .filter_map(|map| map.get(&name))
+            .flat_map(|mark| &mark.fields);
+        let errors = self.errors.get(owner);
+        let rejected = errors.into_iter().flat_map(BTreeMap::keys);
         marked.chain(rejected).cloned().collect()
     }
 
@@ -296,11 +299,11 @@ impl Marks {
     /// made.
     pub(super) fn tear(&mut self, owner: &Owner) -> bool {
         let mut fields = self.errors.get(owner).cloned().unwrap_or_default();
-        let rejected = fields.values_mut();
-        let rejected = rejected.filter(|error| !error.message.starts_with("vanished"));
         let mut is_rejected = false;
-        for error in rejected {
-            (error.first, error.next, is_rejected) = (Timestamp(0), Timestamp(0), true);
+        for error in fields.values_mut() {
+            if !error.message.starts_with("vanished") {
+                (error.first, error.next, is_rejected) = (Timestamp(0), Timestamp(0), true);
+            }
         }
         if is_rejected {
             self.errors.insert(owner.clone(), fields);
@@ -309,7 +312,7 @@ impl Marks {
     }
 
     /// Notes the partners of a mark that goes to the error map (G1).
-    pub(super) fn keep_partners(&mut self, owner: &Owner, cleared: &Cleared) {
+    pub(super) fn keep_partners(&mut self, owner: &Owner, cleared: &ClearedMark) {
         if cleared.name.1.is_none()
             && !cleared.changed.partners.is_empty()
             && is_kept("G1-rejected")
@@ -354,7 +357,7 @@ impl Marks {
     }
 
     /// Takes an entry out of the snapshot of this number. `None` if it is not there.
-    pub(super) fn clear(&mut self, number: SnapshotId, entry: &Entry) -> Option<Cleared> {
+    pub(super) fn clear(&mut self, number: SnapshotId, entry: &Entry) -> Option<ClearedMark> {
         if !keeps("R5-number", number == self.number) {
             return None;
         }
@@ -363,7 +366,7 @@ impl Marks {
         if self.snapshot.is_empty() {
             self.snapshot_since = None;
         }
-        Some(Cleared { name, changed })
+        Some(ClearedMark { name, changed })
     }
 
     pub(super) fn error(&self, owner: &Owner, field: &Field) -> Option<&ErrorMark> {
@@ -418,7 +421,7 @@ impl Marks {
     }
 
     /// Puts a cleared mark on probation.
-    pub(super) fn put_on_probation(&mut self, Cleared { name, changed }: Cleared) {
+    pub(super) fn put_on_probation(&mut self, ClearedMark { name, changed }: ClearedMark) {
         let changed = changed.joined(self.landed.get(&name));
         self.landed.insert(name, changed);
     }
@@ -431,12 +434,12 @@ impl Marks {
         version: Version,
         partners: BTreeSet<Owner>,
     ) {
-        let changed = Changed {
+        let changed = MarkContent {
             fields: BTreeSet::from([field.clone()]),
             partners,
             version,
         };
-        self.put_on_probation(Cleared {
+        self.put_on_probation(ClearedMark {
             name: (owner.clone(), None),
             changed,
         });
@@ -525,7 +528,7 @@ impl Marks {
                     .unwrap_or_default();
                 entry(
                     &(owner.clone(), None),
-                    &Changed {
+                    &MarkContent {
                         fields: fields.keys().cloned().collect(),
                         partners: BTreeSet::new(),
                         version,
@@ -560,13 +563,13 @@ impl Marks {
 
 /// A mark that was taken out of the snapshot.
 #[derive(Debug)]
-pub(super) struct Cleared {
+pub(super) struct ClearedMark {
     name: Name,
-    changed: Changed,
+    changed: MarkContent,
 }
 
 /// A mark of a map, as an entry.
-fn entry(name: &Name, changed: &Changed) -> Entry {
+fn entry(name: &Name, changed: &MarkContent) -> Entry {
     Entry {
         raw: raw(name),
         mark: Some(Mark {

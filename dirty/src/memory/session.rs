@@ -48,7 +48,7 @@ impl crate::Sessions for MemoryStore {
         by: &str,
     ) -> Result<bool, HotError> {
         self.run_for(owner, "ask_session", |state, _, at| {
-            ask_for(state, at, owner, fence, (ask, by))
+            ask_for(state, at, owner, fence, OwnerRequest { ask, by })
         })?
     }
 
@@ -281,6 +281,15 @@ fn end(state: &mut PartState, present: &Present, owner: &Owner, fence: Fence) ->
     true
 }
 
+/// A request for an owner that another holder has.
+#[derive(Debug, Clone, Copy)]
+pub struct OwnerRequest<'a> {
+    /// The id of the request.
+    pub ask: OpId,
+    /// The name of the server that asks.
+    pub by: &'a str,
+}
+
 /// Asks the holder of a session for the owner. Returns whether that session still holds the owner.
 /// A lapsed session has no holder to ask, and its owner is free.
 ///
@@ -291,17 +300,18 @@ pub fn ask_for(
     partition: Partition,
     owner: &Owner,
     fence: Fence,
-    (ask, by): (OpId, &str),
+    request: OwnerRequest<'_>,
 ) -> Result<bool, HotError> {
     current(state, partition, "ask_session")?;
-    let session = state.sessions.held.get_mut(owner);
-    let session = session.filter(|session| session.fence == fence && !session.is_lapsed());
-    let Some(session) = session else {
+    let Sessions { held, asks, .. } = &mut state.sessions;
+    let Some(session) = held
+        .get_mut(owner)
+        .filter(|session| session.fence == fence && !session.is_lapsed())
+    else {
         return Ok(false);
     };
-    session.asked = Some(one_word(by));
-    let Sessions { held, asks, .. } = &mut state.sessions;
+    session.asked = Some(one_word(request.by));
     asks.retain(|owner, _| held.contains_key(owner));
-    asks.insert(owner.clone(), ask);
+    asks.insert(owner.clone(), request.ask);
     Ok(true)
 }

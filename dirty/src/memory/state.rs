@@ -8,7 +8,7 @@ use storage_model::{Epoch, Owner, Timestamp, Version, times};
 
 use super::feed::Stream;
 use super::hash::{Hashes, OwnerHash};
-use super::lock::Held;
+use super::lock::LockLease;
 use super::maps::Marks;
 use super::marker::Markers;
 use super::ops::Ops;
@@ -42,7 +42,7 @@ pub struct PartState {
     pub(super) hashes: Hashes,
     pub(super) markers: Markers,
     pub(super) marks: Marks,
-    pub(super) lock: Option<Held>,
+    pub(super) lock: Option<LockLease>,
     pub(super) ops: Ops,
     pub(super) sessions: Sessions,
     pub(super) notes: Stream,

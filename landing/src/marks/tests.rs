@@ -3,7 +3,7 @@ use storage_model::{Bytes, Cell};
 
 use super::*;
 
-fn part(partition: u32, owners: &[&str]) -> Part {
+fn part(partition: u32, owners: &[&str]) -> LandingPart {
     let entry = |(at, id): (usize, &&str)| {
         let mark = Mark {
             owner: Owner::new("a", "r", "t", id).unwrap(),
@@ -16,7 +16,7 @@ fn part(partition: u32, owners: &[&str]) -> Part {
         }
     };
     let entries = owners.iter().enumerate().map(entry).collect();
-    Part {
+    LandingPart {
         partition: Partition(partition),
         snapshot: SnapshotId(1),
         entries,
@@ -25,7 +25,7 @@ fn part(partition: u32, owners: &[&str]) -> Part {
     }
 }
 
-fn sizes(groups: &[Vec<Part>]) -> Vec<Vec<usize>> {
+fn sizes(groups: &[Vec<LandingPart>]) -> Vec<Vec<usize>> {
     groups
         .iter()
         .map(|group| group.iter().map(|part| part.entries.len()).collect())
@@ -70,7 +70,7 @@ fn each_mark_is_judged_by_its_own_row_in_whatever_order_they_come() {
     let rows = Rows { rows, births };
     // Above the version of its own row, but not above the versions of other rows.
     part.entries[2].version = version(13);
-    let judged = |part: &Part, has_errors| judge(part, &rows, &Faults::new(), has_errors);
+    let judged = |part: &LandingPart, has_errors| judge(part, &rows, &Faults::new(), has_errors);
     let verdict = judged(&part, true);
     assert_eq!(
         verdict
@@ -178,7 +178,7 @@ fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
     let mut entries = part(0, &["b", "a", "b", "a", "a", "c"]).entries;
     entries.extend(entries.clone());
     let groups = cut(
-        vec![Part {
+        vec![LandingPart {
             partition: Partition(0),
             snapshot: SnapshotId(1),
             entries,
@@ -191,7 +191,7 @@ fn an_owner_is_in_one_group_and_an_entry_that_came_twice_in_it_once() {
     let wanted: Vec<_> = groups
         .iter()
         .flatten()
-        .flat_map(Part::wanted)
+        .flat_map(LandingPart::wanted)
         .map(|(owner, fields)| (owner.id().to_owned(), fields.len()))
         .collect();
     assert_eq!(
@@ -212,7 +212,7 @@ fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
     }
     entries.extend(entries.clone());
     let groups = cut(
-        vec![Part {
+        vec![LandingPart {
             partition: Partition(0),
             snapshot: SnapshotId(0),
             entries,
@@ -226,7 +226,7 @@ fn error_marks_of_one_owner_share_a_name_and_each_is_tried_once() {
 
 #[test]
 fn a_part_is_halved_between_owners() {
-    let owners_of = |part: &Part| -> Vec<String> {
+    let owners_of = |part: &LandingPart| -> Vec<String> {
         let marks = part.entries.iter().filter_map(|entry| entry.mark.as_ref());
         marks.map(|mark| mark.owner.id().to_owned()).collect()
     };

@@ -53,7 +53,7 @@ pub(crate) struct Relay {
 }
 
 /// The end of a round.
-enum Ended {
+enum RoundEnd {
     /// The sink has all events that had landed.
     Idle,
     /// There are more events.
@@ -127,17 +127,17 @@ impl Relay {
     }
 
     /// How long the sink rests after a round.
-    fn pause(&self, ended: Result<Ended, TierError>, failures: &mut Failures<'_>) -> Duration {
+    fn pause(&self, ended: Result<RoundEnd, TierError>, failures: &mut Failures<'_>) -> Duration {
         match ended {
-            Ok(Ended::Idle) => {
+            Ok(RoundEnd::Idle) => {
                 self.goes_on(failures);
                 failures.worker.settings.interval
             }
-            Ok(Ended::Busy) => {
+            Ok(RoundEnd::Busy) => {
                 self.goes_on(failures);
                 Duration::ZERO
             }
-            Ok(Ended::Away(away)) => {
+            Ok(RoundEnd::Away(away)) => {
                 let pause = failures.wait(away.retry_after);
                 self.report(&away, failures.count, pause);
                 pause

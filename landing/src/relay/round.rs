@@ -7,7 +7,7 @@ use storage_sql::FeedEnds;
 use storage_tiers::TierError;
 use tokio::time::Instant;
 
-use super::{Away, Ended, Relay, batch};
+use super::{Away, Relay, RoundEnd, batch};
 use crate::worker::Worker;
 
 /// The end of a partition's turn.
@@ -23,7 +23,7 @@ impl Relay {
     ///
     /// Several workers share the partitions. So a partition's events come from the worker that lands
     /// the partition. While a partition moves, two workers may send the same events.
-    pub(super) async fn round(&self, worker: &Worker) -> Result<Ended, TierError> {
+    pub(super) async fn round(&self, worker: &Worker) -> Result<RoundEnd, TierError> {
         let held = self.in_turn(worker.claims.held());
         let cold = worker.tiers.cold();
         let feeds = cold.events.feeds(&held).await?;
@@ -45,11 +45,11 @@ impl Relay {
                     // The next round begins with another partition.
                     let next = away.partition.0.saturating_add(1);
                     self.first.store(next, Ordering::Relaxed);
-                    return Ok(Ended::Away(away));
+                    return Ok(RoundEnd::Away(away));
                 }
             }
         }
-        Ok(if busy { Ended::Busy } else { Ended::Idle })
+        Ok(if busy { RoundEnd::Busy } else { RoundEnd::Idle })
     }
 
     /// Lets a partition rest that fails while others go on, and reports it once.

@@ -50,13 +50,13 @@ const COLD_AT_ONCE: usize = 32;
 
 /// What an export has written.
 #[derive(Debug, Clone, Copy, Default)]
-struct Written {
+struct ExportCount {
     owners: u64,
     /// Owners that can't be read although the tiers answer.
     unreadable: u64,
 }
 
-impl Written {
+impl ExportCount {
     /// Counts an owner that can't be read, and names it.
     fn leave_out(&mut self, error: &anyhow::Error) {
         tracing::error!("{error}. It is left out");
@@ -139,7 +139,7 @@ struct Form {
 }
 
 /// Writes the owners that can be read.
-async fn write(storage: &Storage, out: &mut dyn Write, form: Form) -> anyhow::Result<Written> {
+async fn write(storage: &Storage, out: &mut dyn Write, form: Form) -> anyhow::Result<ExportCount> {
     if form.unlanded {
         write_unlanded(storage, out, form.decode).await
     } else {
@@ -152,9 +152,9 @@ async fn write_unlanded(
     storage: &Storage,
     out: &mut dyn Write,
     decode: bool,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<ExportCount> {
     let (mut out, tiers) = (BufWriter::new(out), storage.tiers());
-    let mut written = Written::default();
+    let mut written = ExportCount::default();
     for partition in (0..tiers.hot().partitions.partition_count()).map(Partition) {
         let owners = marked_owners(tiers, partition).await?;
         let state = tiers
@@ -196,13 +196,13 @@ async fn write_all(
     storage: &Storage,
     out: &mut dyn Write,
     decode: bool,
-) -> anyhow::Result<Written> {
+) -> anyhow::Result<ExportCount> {
     let mut out = BufWriter::new(out);
     // A fault of the tables must surface as a database error, because its kind decides the exit
     // code.
     storage.tiers().cold().rows.all_owners(None, 1).await?;
     let mut pages = storage.owners().await?;
-    let mut written = Written::default();
+    let mut written = ExportCount::default();
     while let Some(owners) = pages.next().await? {
         for owners in owners.chunks(AT_ONCE) {
             let reads: Vec<Read> = owners
@@ -245,7 +245,7 @@ async fn write_all(
 
 /// Writes all owners to a file. The file gets its name only when it is complete. If an owner can't be
 /// read, it keeps a name of its own.
-async fn write_file(storage: &Storage, path: &Path, form: Form) -> anyhow::Result<Written> {
+async fn write_file(storage: &Storage, path: &Path, form: Form) -> anyhow::Result<ExportCount> {
     let old = std::fs::metadata(path).ok();
     if old.as_ref().is_some_and(|old| !old.is_file()) {
         // A pipe or a device. A file must not take its place.

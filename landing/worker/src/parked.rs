@@ -186,9 +186,9 @@ async fn event(
     position: Position,
 ) -> anyhow::Result<Event> {
     let before = Position::new(position.epoch.0, position.number.saturating_sub(1));
-    let found = events.events(partition, before, 1).await?;
-    let found = found.into_iter().find(|event| event.position == position);
-    Ok(found.unwrap_or(Event {
+    let behind = events.events(partition, before, 1).await?;
+    let event = behind.into_iter().find(|event| event.position == position);
+    Ok(event.unwrap_or(Event {
         partition,
         position,
         content: Content::Gap,

@@ -41,10 +41,10 @@ struct Status {
     /// The hooks that landings need.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     hooks: Vec<HookLine>,
-    total: Line,
+    total: StatusLine,
     /// Whether something waits, and no worker holds a partition.
     nobody_lands: bool,
-    partitions: Vec<Line>,
+    partitions: Vec<StatusLine>,
     /// The sinks of the settings. Empty if the database is away.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sinks: Vec<Lag>,
@@ -71,7 +71,7 @@ impl From<Hook> for HookLine {
 
 /// One partition, or the total.
 #[derive(Debug, Serialize, Default)]
-struct Line {
+struct StatusLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     partition: Option<u32>,
     live: u64,
@@ -93,9 +93,9 @@ fn status(
     hooks: Vec<Hook>,
     sinks: Vec<Lag>,
 ) -> Status {
-    let mut total = Line {
+    let mut total = StatusLine {
         oldest_unlanded_seconds: backlog.oldest().map(|age| age.as_secs_f64()),
-        ..Line::default()
+        ..StatusLine::default()
     };
     let mut partitions = Vec::new();
     for (partition, peek) in &backlog.partitions {
@@ -103,7 +103,7 @@ fn status(
         total.snapshot += peek.snapshot;
         total.errors += peek.errors;
         total.probation += peek.probation;
-        partitions.push(Line {
+        partitions.push(StatusLine {
             partition: Some(partition.0),
             live: peek.live,
             snapshot: peek.snapshot,
@@ -116,10 +116,10 @@ fn status(
             away: None,
         });
     }
-    let away = |(partition, error): &(Partition, HotError)| Line {
+    let away = |(partition, error): &(Partition, HotError)| StatusLine {
         partition: Some(partition.0),
         away: Some(error.to_string()),
-        ..Line::default()
+        ..StatusLine::default()
     };
     partitions.extend(backlog.away.iter().map(away));
     partitions.sort_by_key(|line| line.partition);
@@ -135,7 +135,7 @@ fn status(
     }
 }
 
-impl Line {
+impl StatusLine {
     /// Whether the partition has anything to show.
     fn is_busy(&self) -> bool {
         self.away.is_some() || self.live + self.snapshot + self.errors + self.probation > 0
@@ -165,8 +165,8 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
         out,
         "{partition:>9}  {live:>10}  {snapshot:>10}  {errors:>10}  {probation:>10}  {oldest:>14}  holder"
     )?;
-    let row = |out: &mut dyn Write, name: &str, line: &Line, holder: &str| {
-        let Line {
+    let row = |out: &mut dyn Write, name: &str, line: &StatusLine, holder: &str| {
+        let StatusLine {
             live,
             snapshot,
             errors,
@@ -227,7 +227,7 @@ fn print(status: &Status, out: &mut dyn Write) -> io::Result<()> {
 }
 
 /// How many partitions are idle, and their holders.
-fn idle(partitions: &[Line]) -> Option<String> {
+fn idle(partitions: &[StatusLine]) -> Option<String> {
     let mut holders: BTreeMap<&str, u32> = BTreeMap::new();
     for line in partitions.iter().filter(|line| !line.is_busy()) {
         *holders
@@ -319,15 +319,15 @@ async fn lags(settings: &Settings, partitions: u32) -> Vec<Lag> {
 mod tests {
     use super::*;
 
-    fn line(partition: u32, holder: Option<&str>) -> Line {
-        Line {
+    fn line(partition: u32, holder: Option<&str>) -> StatusLine {
+        StatusLine {
             partition: Some(partition),
             holder: holder.map(str::to_owned),
-            ..Line::default()
+            ..StatusLine::default()
         }
     }
 
-    fn printed(partitions: Vec<Line>, total: Line) -> String {
+    fn printed(partitions: Vec<StatusLine>, total: StatusLine) -> String {
         let status = Status {
             backpressure_percent: 0,
             backpressure: String::new(),
@@ -344,12 +344,12 @@ mod tests {
 
     #[test]
     fn partitions_with_work_are_listed_and_the_others_are_counted_by_holder() {
-        let busy = Line {
+        let busy = StatusLine {
             live: 2,
             oldest_unlanded_seconds: Some(1.5),
             ..line(1, Some("w1"))
         };
-        let away = Line {
+        let away = StatusLine {
             away: Some("no answer".into()),
             ..line(4, None)
         };
@@ -363,10 +363,10 @@ mod tests {
         ];
         let table = printed(
             all,
-            Line {
+            StatusLine {
                 live: 2,
                 oldest_unlanded_seconds: Some(1.5),
-                ..Line::default()
+                ..StatusLine::default()
             },
         );
         let names: Vec<_> = table
@@ -382,15 +382,15 @@ mod tests {
 
     #[test]
     fn what_was_refused_has_no_age_and_says_where_it_is_listed() {
-        let refused = Line {
+        let refused = StatusLine {
             errors: 3,
             ..line(7, Some("w"))
         };
         let table = printed(
             vec![refused],
-            Line {
+            StatusLine {
                 errors: 3,
-                ..Line::default()
+                ..StatusLine::default()
             },
         );
         assert_eq!(table.matches("only rejected").count(), 2, "{table}");

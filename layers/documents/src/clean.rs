@@ -4,7 +4,7 @@
 use storage_sdk::Field;
 use storage_sdk::layer::{Row, RowRange};
 
-use crate::collection::{Landed, path_of};
+use crate::collection::{LandedGeneration, path_of};
 use crate::edit::Edit;
 use crate::stored::{BODY, DOCUMENT, ITEM, KEY, document_of};
 use crate::{Call, Documents, Kind, Result};
@@ -26,7 +26,7 @@ fn limit_of(bytes: usize, rows: usize) -> usize {
 pub struct Sweeper {
     documents: Documents,
     range: RowRange,
-    landed: Landed,
+    landed: LandedGeneration,
 }
 
 /// A step of a [`Sweeper`].
@@ -54,7 +54,7 @@ impl Documents {
             documents: self.clone(),
             range: RowRange::new(self.world.scope().clone(), DOCUMENT, vec![body])
                 .limit(*ROWS.start()),
-            landed: Landed::default(),
+            landed: LandedGeneration::default(),
         })
     }
 }
@@ -91,7 +91,7 @@ impl Sweeper {
     /// Goes on with the next kind of owners. Returns whether that begins another pass.
     fn turn(&mut self) -> bool {
         // Collections may be deleted until the next pass.
-        self.landed = Landed::default();
+        self.landed = LandedGeneration::default();
         let range = &mut self.range;
         // What was forgotten has landed as removed some time later.
         let (next, removed) = match range.logic_type.as_str() {

@@ -11,7 +11,7 @@ use crate::collection::{Generations, Turns, head_id};
 use crate::history::{self, History};
 use crate::list::Budget;
 use crate::missed::Pages;
-use crate::stored::{BODY, DOCUMENT, Found, REVISION};
+use crate::stored::{BODY, DOCUMENT, PathState, REVISION};
 use crate::{Call, Changed, Edit, Error, Kind, Path, Place, Result, Tag};
 
 /// The most bytes of a body. With its frame it fits in a value of the storage.
@@ -176,7 +176,7 @@ impl Documents {
         match path.place() {
             Place::Document => self.edit_document(path, edit, call).await,
             Place::Item { collection, id } => {
-                self.edit_item(path, (&collection, &id), edit, call).await
+                self.edit_item(path, &collection, &id, edit, call).await
             }
             Place::Collection => {
                 let message = format!("{path} is a collection; change its items");
@@ -190,8 +190,8 @@ impl Documents {
         Ok(self.bytes.owner(DOCUMENT, head_id(path.as_str()))?)
     }
 
-    pub(crate) async fn find(&self, owner: &ByteOwner) -> Result<Found> {
+    pub(crate) async fn find(&self, owner: &ByteOwner) -> Result<PathState> {
         let record = owner.get([BODY, REVISION, history::FIELD]).await?;
-        Found::of(&record, self.clock.now())
+        PathState::of(&record, self.clock.now())
     }
 }

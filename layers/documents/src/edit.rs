@@ -128,8 +128,8 @@ impl Edit {
     /// # Errors
     /// `Body`: the body is no JSON patch. `BodyTooLarge`.
     pub fn patch(patch: &[u8]) -> Result<Self> {
-        let patch = JsonPatch::parse(&parsed(patch)?);
-        let patch = patch.map_err(|error| Error::new(Kind::Body, error.to_string()))?;
+        let patch = JsonPatch::parse(&parsed(patch)?)
+            .map_err(|error| Error::new(Kind::Body, error.to_string()))?;
         Ok(Self(Form::Patch(patch)))
     }
 

@@ -183,16 +183,14 @@ impl Documents {
             return Ok(Some(State::Accepted));
         }
         let ends = self.cold.ends(&[partition]).await?;
-        let ends = ends.first().map(|ends| (ends.last, ends.trimmed));
-        let Some((last, trimmed)) = ends.filter(|(last, _)| position <= *last) else {
+        let Some(end) = ends.first().filter(|end| position <= end.last) else {
             return Ok(None);
         };
-        if position <= trimmed {
+        if position <= end.trimmed {
             return Ok(Some(State::Landed));
         }
         let events = self.cold.events(partition, before, 1).await?;
-        let is_there = events.iter().any(is_it);
-        Ok((is_there && position <= last).then_some(State::Landed))
+        Ok(events.iter().any(is_it).then_some(State::Landed))
     }
 }
 

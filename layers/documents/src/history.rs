@@ -19,7 +19,7 @@ use storage_sdk::{ByteOwner, Bytes, Part, Record, Timestamp, Transaction, Versio
 
 use crate::documents::Document;
 use crate::edit::Texts;
-use crate::stored::{Found, HISTORY, counter};
+use crate::stored::{HISTORY, PathState, counter};
 use crate::{Documents, Error, Kind, Path, Place, Result};
 
 /// The most versions of a document that can be kept.
@@ -37,7 +37,7 @@ pub struct History {
 
 /// One version.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct KeptVersion {
     /// The number of the version among those of its owner.
     s: u64,
     /// The revision, and when it was made: milliseconds since 1970.
@@ -84,7 +84,7 @@ impl History {
         body: Option<&RawValue>,
     ) -> Result<(String, Vec<u8>)> {
         let unwritable = |error: serde_json::Error| Error::new(Kind::Body, error.to_string());
-        let kept = Kept {
+        let kept = KeptVersion {
             s: written,
             r: revision,
             m: now.0 / 1_000,
@@ -116,7 +116,7 @@ impl History {
         else {
             return Ok(None);
         };
-        let is_old = |next: &Kept| {
+        let is_old = |next: &KeptVersion| {
             let replaced = Timestamp(next.m.saturating_mul(1_000));
             self.age.is_some_and(|age| now.since(replaced) > age)
         };
@@ -176,7 +176,7 @@ impl Keeping {
     }
 }
 
-fn read(value: &Bytes) -> Result<Kept> {
+fn read(value: &Bytes) -> Result<KeptVersion> {
     serde_json::from_slice(value).map_err(|error| Error::new(Kind::Corrupt, error.to_string()))
 }
 
@@ -253,7 +253,7 @@ impl Documents {
         &self,
         path: &Path,
         owner: &ByteOwner,
-        found: &Found,
+        found: &PathState,
         texts: &Texts,
         revision: u64,
         now: Timestamp,

@@ -198,14 +198,15 @@ fn of_raw(raw: &RawValue, depth: usize) -> Result<Json, serde_json::Error> {
     Ok(match first {
         Some(b'{') => {
             let Members(members) = serde_json::from_str(text)?;
-            let members = members.into_iter();
-            let members = members.map(|(name, value)| Ok((name, of_raw(value, depth + 1)?)));
-            Json::Object(members.collect::<Result<_, serde_json::Error>>()?)
+            let values = members
+                .into_iter()
+                .map(|(name, value)| Ok((name, of_raw(value, depth + 1)?)));
+            Json::Object(values.collect::<Result<_, serde_json::Error>>()?)
         }
         Some(b'[') => {
             let items: Vec<&RawValue> = serde_json::from_str(text)?;
-            let items = items.into_iter().map(|item| of_raw(item, depth + 1));
-            Json::Array(items.collect::<Result<_, _>>()?)
+            let values = items.into_iter().map(|item| of_raw(item, depth + 1));
+            Json::Array(values.collect::<Result<_, _>>()?)
         }
         Some(b'"') => Json::Text(serde_json::from_str(text)?),
         Some(b't' | b'f') => Json::Bool(serde_json::from_str(text)?),

@@ -8,7 +8,7 @@ use storage_sdk::feed::Cursor;
 use storage_sdk::layer::{Row, RowRange};
 use storage_sdk::{Field, Timestamp};
 
-use crate::collection::{Landed, path_of};
+use crate::collection::{LandedGeneration, path_of};
 use crate::stored::{BODY, DOCUMENT, ITEM, document_of};
 use crate::{Call, Changed, Document, Documents, Error, Kind, Path, Result};
 
@@ -17,7 +17,7 @@ const ROWS: usize = 256;
 
 /// A document or an item.
 #[derive(Serialize, Deserialize)]
-struct Line {
+struct DocumentLine {
     path: String,
     /// When it ends by itself: milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -31,7 +31,7 @@ pub struct Export {
     documents: Documents,
     prefix: String,
     range: RowRange,
-    landed: Landed,
+    landed: LandedGeneration,
     is_done: bool,
 }
 
@@ -52,7 +52,7 @@ impl Documents {
             range: RowRange::new(self.world.scope().clone(), DOCUMENT, vec![body])
                 .between(group.clone(), behind(&group))
                 .limit(ROWS),
-            landed: Landed::default(),
+            landed: LandedGeneration::default(),
             is_done: false,
         })
     }
@@ -83,7 +83,7 @@ impl Documents {
     /// # Cancel safety
     /// As [`Documents::edit`].
     pub async fn import(&self, line: &[u8]) -> Result<Option<Changed>> {
-        let line: Line = serde_json::from_slice(line).map_err(|error| {
+        let line: DocumentLine = serde_json::from_slice(line).map_err(|error| {
             Error::new(
                 Kind::Body,
                 format!("the line is none of an export: {error}"),
@@ -181,7 +181,7 @@ impl Export {
 
 fn text_of(path: &Path, document: &Document) -> Result<String> {
     let unreadable = |error: serde_json::Error| Error::new(Kind::Corrupt, error.to_string());
-    let line = Line {
+    let line = DocumentLine {
         path: path.as_str().to_owned(),
         ends: document.ends.map(|ends| ends.0 / 1_000),
         body: serde_json::from_slice(&document.body).map_err(unreadable)?,

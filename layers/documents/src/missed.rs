@@ -38,13 +38,13 @@ type Page = Arc<Vec<Told>>;
 /// The pages that followers have read lately. Nobody else keeps them.
 #[derive(Debug)]
 pub(crate) struct Pages {
-    kept: Mutex<Kept>,
+    kept: Mutex<KeptPages>,
     bytes_max: usize,
     reads: Semaphore,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct KeptPages {
     /// In the order in which they were read, with the place before their first event.
     pages: VecDeque<((Partition, Position), Page)>,
     /// Those to which no event can be added, by their place.
@@ -115,12 +115,12 @@ impl Pages {
         first.unwrap_or_default()
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, KeptPages> {
         locked(&self.kept)
     }
 }
 
-impl Kept {
+impl KeptPages {
     fn drop_oldest(&mut self, bytes_max: usize) {
         while self.bytes > bytes_max {
             let Some((place, oldest)) = self.pages.pop_front() else {
@@ -206,7 +206,8 @@ impl Documents {
     /// Nothing changes.
     pub async fn missed(
         &self,
-        (since, until): (&Cursor, &Cursor),
+        since: &Cursor,
+        until: &Cursor,
         prefixes: &Prefixes,
     ) -> Result<Option<Missed>> {
         let mut reader = self.storage.changes(since.clone());

@@ -110,8 +110,8 @@ pub(crate) fn compare(a: &str, b: &str) -> Ordering {
     let signs = sign(a.as_ref()).cmp(&sign(b.as_ref()));
     match (a, b) {
         (Some(a), Some(b)) if signs.is_eq() => {
-            let sizes = a.exponent.cmp(&b.exponent);
-            let sizes = sizes.then_with(|| a.digits().cmp(b.digits()));
+            let exponents = a.exponent.cmp(&b.exponent);
+            let sizes = exponents.then_with(|| a.digits().cmp(b.digits()));
             if a.negative { sizes.reverse() } else { sizes }
         }
         _ => signs,

@@ -85,7 +85,7 @@ impl Once {
 /// A call that was carried out.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-struct Done {
+struct DoneCall {
     /// The digest of the key, and that of the request.
     k: String,
     q: String,
@@ -101,12 +101,12 @@ struct Done {
     i: Option<String>,
     /// The changes of a step, of which the first has the revision.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    s: Vec<Made>,
+    s: Vec<StepChange>,
 }
 
 /// A change of a step: the item's id, whether it was created, and the number of items since then.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-struct Made {
+struct StepChange {
     i: String,
     c: bool,
     n: Option<u64>,
@@ -131,7 +131,7 @@ struct Answer {
     s: Vec<(u64, u64)>,
 }
 
-impl Done {
+impl DoneCall {
     fn is_old(&self, now: Timestamp) -> bool {
         let done = Timestamp(self.t.saturating_mul(1_000));
         now.since(done) > REMEMBERED_FOR
@@ -208,7 +208,7 @@ impl Documents {
         entry: &Entry<'_>,
         changed: &ByteOwner,
         left: Duration,
-    ) -> Result<Option<(Record, Done)>> {
+    ) -> Result<Option<(Record, DoneCall)>> {
         let read = async || {
             let record = entry.owner.get([DONE, ANSWER]).await?;
             let done = entry.done(&record, self.clock.now())?;
@@ -259,9 +259,9 @@ impl Documents {
     ) -> Result<()> {
         let group = owner.owner().group().unwrap_or_default();
         let behind = self.bytes.owner(KEY, head_id(group))?;
-        let done = Done {
+        let done = DoneCall {
             t: self.clock.now().0 / 1_000,
-            ..Done::default()
+            ..DoneCall::default()
         };
         let write = behind.update([(DONE, text_of(&done)?)]);
         write.durability(durability).deadline(left).await?;
@@ -270,7 +270,7 @@ impl Documents {
 
     /// Whether the value of an entry is that of an old call.
     pub(crate) fn is_old(&self, entry: &[u8]) -> Result<bool> {
-        let done: Done = serde_json::from_slice(entry).map_err(unreadable)?;
+        let done: DoneCall = serde_json::from_slice(entry).map_err(unreadable)?;
         Ok(done.is_old(self.clock.now()))
     }
 
@@ -312,7 +312,7 @@ impl Entry<'_> {
         created: bool,
         revision: Option<u64>,
     ) -> Result<Transaction> {
-        let done = Done {
+        let done = DoneCall {
             k: self.once.key.clone(),
             q: self.once.request.clone(),
             t: now.0 / 1_000,
@@ -332,18 +332,18 @@ impl Entry<'_> {
         changes: &[Changed],
         now: Timestamp,
     ) -> Result<Transaction> {
-        let made = changes.iter().map(|change| Made {
+        let made = changes.iter().map(|change| StepChange {
             i: id_in(&change.path).to_owned(),
             c: change.created,
             n: change.count,
         });
-        let done = Done {
+        let done = DoneCall {
             k: self.once.key.clone(),
             q: self.once.request.clone(),
             t: now.0 / 1_000,
             r: changes.first().map(|first| first.revision),
             s: made.collect(),
-            ..Done::default()
+            ..DoneCall::default()
         };
         let done = text_of(&done)?;
         Ok(step.owner(&self.owner, |part| part.set(DONE, done)))
@@ -384,11 +384,11 @@ impl Entry<'_> {
     }
 
     /// The earlier call of this key, if there is one.
-    fn done(&self, record: &Record, now: Timestamp) -> Result<Option<Done>> {
+    fn done(&self, record: &Record, now: Timestamp) -> Result<Option<DoneCall>> {
         let Some(value) = record.get(DONE) else {
             return Ok(None);
         };
-        let done: Done = serde_json::from_slice(value).map_err(unreadable)?;
+        let done: DoneCall = serde_json::from_slice(value).map_err(unreadable)?;
         if done.is_old(now) {
             return Ok(None);
         }
@@ -400,11 +400,10 @@ impl Entry<'_> {
     }
 
     /// The answer of the earlier call.
-    fn answered(&self, record: &Record, done: &Done, revision: u64) -> Result<Changed> {
+    fn answered(&self, record: &Record, done: &DoneCall, revision: u64) -> Result<Changed> {
         let answer = answer_in(record, done)?;
         let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
         let place = answer.as_ref().and_then(|answer| answer.e);
-        let place = place.map(|(epoch, number)| Position::new(epoch, number));
         let path = match &done.i {
             Some(id) => Path::item(self.path.as_str(), id)?,
             None => self.path.clone(),
@@ -419,14 +418,19 @@ impl Entry<'_> {
             version: version.unwrap_or(record.version()),
             created: done.c,
             count: answer.and_then(|answer| answer.n),
-            event: place.map(|place| (self.owner.partition().0, place)),
+            event: place.map(|place| self.event_at(place)),
             body: None,
             is_repeat: true,
         })
     }
 
+    /// The place of an event of the owner, by its epoch and number.
+    fn event_at(&self, (epoch, number): (u64, u64)) -> (u32, Position) {
+        (self.owner.partition().0, Position::new(epoch, number))
+    }
+
     /// The answer of the earlier call, which was a step.
-    fn answered_step(&self, record: &Record, done: &Done) -> Result<Vec<Changed>> {
+    fn answered_step(&self, record: &Record, done: &DoneCall) -> Result<Vec<Changed>> {
         let answer = answer_in(record, done)?;
         let version = answer.as_ref().and_then(|answer| Version::new(answer.v));
         let (version, places) = (
@@ -435,20 +439,19 @@ impl Entry<'_> {
         );
         let numbered = (done.r.unwrap_or_default()..).zip(&done.s).enumerate();
         let changes = numbered.map(|(at, (revision, made))| {
-            let place = places.get(at).copied();
-            let place = place.map(|(epoch, number)| Position::new(epoch, number));
-            let event = place.map(|place| (self.owner.partition().0, place));
-            made.changed(self.path, (revision, version), event)
+            let event = places.get(at).map(|place| self.event_at(*place));
+            made.changed(self.path, revision, version, event)
         });
         changes.collect()
     }
 }
 
-impl Made {
+impl StepChange {
     fn changed(
         &self,
         collection: &Path,
-        (revision, version): (u64, Version),
+        revision: u64,
+        version: Version,
         event: Option<(u32, Position)>,
     ) -> Result<Changed> {
         Ok(Changed {
@@ -465,11 +468,12 @@ impl Made {
 }
 
 /// The answer of a call that was carried out, if it was kept.
-fn answer_in(record: &Record, done: &Done) -> Result<Option<Answer>> {
-    let answer = record
+fn answer_in(record: &Record, done: &DoneCall) -> Result<Option<Answer>> {
+    let answer: Option<Answer> = record
         .get(ANSWER)
-        .map(|value| serde_json::from_slice(value));
-    let answer: Option<Answer> = answer.transpose().map_err(unreadable)?;
+        .map(|value| serde_json::from_slice(value))
+        .transpose()
+        .map_err(unreadable)?;
     // Only the answer is written behind the step, so without it the entry has the step's version.
     Ok(answer.filter(|answer| answer.t == done.t))
 }
@@ -522,9 +526,9 @@ mod tests {
     #[test]
     fn a_call_is_remembered_for_a_day() {
         let (now, hour) = (Timestamp(1_700_000_000_000_000), Duration::from_hours(1));
-        let done = Done {
+        let done = DoneCall {
             t: now.0 / 1_000,
-            ..Done::default()
+            ..DoneCall::default()
         };
         assert!(!done.is_old(now.plus(hour * 23)));
         assert!(done.is_old(now.plus(hour * 25)));

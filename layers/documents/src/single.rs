@@ -8,8 +8,16 @@ use crate::attempts::Attempts;
 use crate::edit::{Edit, Edited, Texts, parsed};
 use crate::event::Note;
 use crate::once::Entry;
-use crate::stored::{BODY, Found, REVISION, Times, value_of};
+use crate::stored::{BODY, PathState, REVISION, Times, value_of};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
+
+/// A write of one document.
+struct DocumentWrite<'a> {
+    path: &'a Path,
+    owner: &'a ByteOwner,
+    call: &'a Call,
+    entry: Option<&'a Entry<'a>>,
+}
 
 impl Documents {
     /// Reads the document, checks the conditions, and writes on condition of the version that was
@@ -22,16 +30,23 @@ impl Documents {
     ) -> Result<Changed> {
         let (owner, attempts) = (self.owner(path)?, Attempts::begin(path, call));
         let entry = self.entry(path.as_str(), path, call)?;
+        let write = DocumentWrite {
+            path,
+            owner: &owner,
+            call,
+            entry: entry.as_ref(),
+        };
         loop {
             let found = self.find(&owner).await?;
             // ORDER: the document before the entry. A first call that ends in between changes its version.
-            let (entry, left) = (entry.as_ref(), attempts.left()?);
-            if let Some(done) = self.repeat(entry, &owner, found.revision, left).await? {
+            let left = attempts.left()?;
+            let earlier = self.repeat(write.entry, &owner, found.revision, left);
+            if let Some(done) = earlier.await? {
                 return Ok(done);
             }
             let edited = edited(path, &found, edit, call)?;
-            let write = self.change(path, (&owner, &found), edited, call, entry, left);
-            if let Some(done) = attempts.ended(write.await).await? {
+            let sent = self.change(&write, &found, edited, left);
+            if let Some(done) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
         }
@@ -41,19 +56,19 @@ impl Documents {
     /// found.
     async fn change(
         &self,
-        path: &Path,
-        (owner, found): (&ByteOwner, &Found),
+        write: &DocumentWrite<'_>,
+        found: &PathState,
         edited: Edited<'_>,
-        call: &Call,
-        entry: Option<&Entry<'_>>,
         left: Duration,
     ) -> Result<Changed> {
+        let (path, owner) = (write.path, write.owner);
         let (now, revision) = (self.clock.now(), found.revision.saturating_add(1));
         let created = found.document.is_none();
         let texts = edited.texts()?;
-        let value = stored_value(found, (&edited, &texts), call, now)?;
-        let note = Note::of(texts.method, now, texts.told()).with_revision(revision);
-        let note = note.to_bytes()?;
+        let value = stored_value(found, &edited, &texts, write.call, now)?;
+        let note = Note::of(texts.method, now, texts.told())
+            .with_revision(revision)
+            .to_bytes()?;
         let keeping = self.keeping(path, owner, found, &texts, revision, now)?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         let step = owner.transaction(|part| {
@@ -65,11 +80,14 @@ impl Documents {
             part.if_version(found.version).note(note)
         });
         let step = keeping.join(step);
-        let step = match entry {
+        let step = match write.entry {
             Some(entry) => entry.join(step, path, now, created, Some(revision))?,
             None => step,
         };
-        let receipt = step.durability(call.durability).deadline(left).await?;
+        let receipt = step
+            .durability(write.call.durability)
+            .deadline(left)
+            .await?;
         let counters = receipt.of(owner);
         let position = counters.and_then(|counters| counters.ack().position());
         let changed = Changed {
@@ -82,7 +100,7 @@ impl Documents {
             event: position.map(|position| (owner.partition().0, position)),
             is_repeat: false,
         };
-        if let Some(entry) = entry {
+        if let Some(entry) = write.entry {
             entry.keep(&changed, now).await;
         }
         Ok(changed)
@@ -92,7 +110,7 @@ impl Documents {
 /// The change of the document that was found, if the conditions hold.
 pub(crate) fn edited<'a>(
     path: &Path,
-    found: &Found,
+    found: &PathState,
     edit: &'a Edit,
     call: &Call,
 ) -> Result<Edited<'a>> {
@@ -118,8 +136,9 @@ pub(crate) fn edited<'a>(
 
 /// The value of the body after a change. `None` if the document is deleted.
 pub(crate) fn stored_value(
-    found: &Found,
-    (edited, texts): (&Edited<'_>, &Texts),
+    found: &PathState,
+    edited: &Edited<'_>,
+    texts: &Texts,
     call: &Call,
     now: Timestamp,
 ) -> Result<Option<Vec<u8>>> {

@@ -39,8 +39,8 @@ impl Documents {
     ) -> Result<()> {
         let limits = self.storage.limits();
         let values = value.into_iter().chain([note]).chain(kept);
-        let values = values.map(<[u8]>::len);
-        let (largest, total) = values.fold((0, 0_usize), |(largest, total), bytes| {
+        let sizes = values.map(<[u8]>::len);
+        let (largest, total) = sizes.fold((0, 0_usize), |(largest, total), bytes| {
             (bytes.max(largest), total.saturating_add(bytes))
         });
         let (bytes, limit, name) = if largest > limits.value_bytes_max {

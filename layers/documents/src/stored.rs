@@ -25,7 +25,7 @@ pub(crate) const REVISION: &str = "rev";
 
 /// The value of [`BODY`]: readable by SQL.
 #[derive(Serialize, Deserialize)]
-struct Stored {
+struct StoredBody {
     /// The form of this value.
     v: u32,
     /// When the document was created, and when it was changed last: milliseconds since 1970.
@@ -41,7 +41,7 @@ const FORM: u32 = 1;
 
 /// The state of a path: its document, if it has one, and what the next write builds on.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Found {
+pub(crate) struct PathState {
     pub(crate) document: Option<Document>,
     /// Whether a body is stored. It may have ended by its time to live.
     pub(crate) is_stored: bool,
@@ -51,7 +51,7 @@ pub(crate) struct Found {
     pub(crate) written: u64,
 }
 
-impl Found {
+impl PathState {
     /// The state that a record shows at a moment.
     pub(crate) fn of(record: &Record, now: Timestamp) -> Result<Self> {
         let mut found = Self {
@@ -77,7 +77,7 @@ impl Found {
 
 /// The document in the value of [`BODY`].
 pub(crate) fn document_of(value: &Bytes, revision: u64, version: Version) -> Result<Document> {
-    let stored: Stored = serde_json::from_slice(value).map_err(|error| unreadable(&error))?;
+    let stored: StoredBody = serde_json::from_slice(value).map_err(|error| unreadable(&error))?;
     let moment = |millis: u64| Timestamp(millis.saturating_mul(1_000));
     Ok(Document {
         body: Bytes::from(Box::<str>::from(stored.b).into_string()),
@@ -99,7 +99,7 @@ pub(crate) struct Times {
 
 /// The value of [`BODY`].
 pub(crate) fn value_of(times: Times, body: &RawValue) -> Result<Vec<u8>> {
-    let stored = Stored {
+    let stored = StoredBody {
         v: FORM,
         c: times.created.0 / 1_000,
         m: times.modified.0 / 1_000,

@@ -26,9 +26,9 @@ const STEPS: i32 = 10_000;
 const FORGET: &str = "DELETE FROM `{stem}_meta` WHERE name = CAST('identity' AS BLOB)";
 
 /// Ends the statement when its caller is gone. SQLite works on a thread of its own and would go on.
-struct Gone(Arc<AtomicBool>);
+struct CallerGuard(Arc<AtomicBool>);
 
-impl Drop for Gone {
+impl Drop for CallerGuard {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
     }
@@ -44,8 +44,11 @@ pub(super) async fn copy(
     names: &Names,
 ) -> Result<(), Fault> {
     let part = begun(from.get_filename(), to)?;
-    let text = part.path().to_str().map(str::to_owned);
-    let text = text.ok_or_else(|| refused(to, "the path is not valid UTF-8"))?;
+    let text = part
+        .path()
+        .to_str()
+        .ok_or_else(|| refused(to, "the path is not valid UTF-8"))?
+        .to_owned();
     // The statement reads this file and writes another, which a connection that only reads may not.
     let reader = from
         .clone()
@@ -53,7 +56,7 @@ pub(super) async fn copy(
         .pragma("query_only", "OFF");
     let mut connection = reader.connect().await.map_err(fault)?;
     let gone = Arc::new(AtomicBool::new(false));
-    let _ends = Gone(Arc::clone(&gone));
+    let _ends = CallerGuard(Arc::clone(&gone));
     let cut = Arc::clone(&gone);
     let mut handle = connection.lock_handle().await.map_err(fault)?;
     handle.set_progress_handler(STEPS, move || !cut.load(Ordering::Acquire));

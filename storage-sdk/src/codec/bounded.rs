@@ -20,7 +20,7 @@ use super::DEPTH_MAX;
 const LAYERS_MAX: usize = 4 * DEPTH_MAX;
 
 /// The reason why a value was not written.
-pub(super) enum Unwritten {
+pub(super) enum WriteFailure {
     /// The value nests deeper than the limit.
     TooDeep,
     /// The type refused.
@@ -32,7 +32,7 @@ pub(super) fn write<T: Serialize + ?Sized>(
     value: &T,
     buffer: &mut Vec<u8>,
     bytes: bool,
-) -> Result<(), Unwritten> {
+) -> Result<(), WriteFailure> {
     let too_deep = Cell::new(false);
     let room = Room {
         levels: DEPTH_MAX,
@@ -43,8 +43,8 @@ pub(super) fn write<T: Serialize + ?Sized>(
     let written =
         Within { value, room }.serialize(&mut rmp_serde::Serializer::new(buffer).with_struct_map());
     match written {
-        _ if too_deep.get() => Err(Unwritten::TooDeep),
-        written => written.map_err(Unwritten::Refused),
+        _ if too_deep.get() => Err(WriteFailure::TooDeep),
+        written => written.map_err(WriteFailure::Refused),
     }
 }
 

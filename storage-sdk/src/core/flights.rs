@@ -25,12 +25,12 @@ pub(super) struct Flights {
     /// Whether sessions may still save, to end.
     sessions_save: AtomicBool,
     landed: Notify,
-    unknown: Mutex<VecDeque<Unknown>>,
+    unknown: Mutex<VecDeque<UnknownWrite>>,
 }
 
 /// A write of unknown outcome that the SDK gave up or the caller dropped.
 #[derive(Debug)]
-struct Unknown {
+struct UnknownWrite {
     owner: Owner,
     id: OpId,
     /// Whether the caller keeps the id.
@@ -39,7 +39,7 @@ struct Unknown {
     generation: Epoch,
 }
 
-impl Unknown {
+impl UnknownWrite {
     fn of(mutation: &Mutation, generation: Epoch) -> Self {
         Self {
             owner: mutation.owner.clone(),
@@ -55,14 +55,14 @@ pub(super) struct Flight<'a> {
     flights: &'a Flights,
     /// Remembered if the flight is dropped before its end, because the caller may retry the write.
     /// Boxed, because few flights have it.
-    dropped: Option<Box<Unknown>>,
+    dropped: Option<Box<UnknownWrite>>,
 }
 
 impl Flight<'_> {
     /// The write is about to be sent. If it is dropped from now on, its outcome is unknown.
     pub(super) fn sent(&mut self, mutation: &Mutation, generation: Epoch) {
         if mutation.attempt.is_named() {
-            self.dropped = Some(Box::new(Unknown::of(mutation, generation)));
+            self.dropped = Some(Box::new(UnknownWrite::of(mutation, generation)));
         }
     }
 
@@ -85,7 +85,7 @@ impl Drop for Flight<'_> {
 
 impl Flights {
     /// The first call under an id counts, because the write may have been applied from then on.
-    fn remember(&self, unknown: Unknown) {
+    fn remember(&self, unknown: UnknownWrite) {
         let mut list = locked(&self.unknown);
         if list.iter().any(|known| known.id == unknown.id) {
             return;
@@ -155,7 +155,8 @@ impl Core {
         let Some(generation) = unknown else {
             return error.with_outcome(Outcome::NotApplied);
         };
-        self.flights.remember(Unknown::of(mutation, generation));
+        self.flights
+            .remember(UnknownWrite::of(mutation, generation));
         error.with_outcome(Outcome::Unknown)
     }
 
@@ -195,8 +196,7 @@ impl Core {
                 break;
             }
         }
-        let unknown = locked(&self.flights.unknown);
-        let unknown = unknown
+        let unknown = locked(&self.flights.unknown)
             .iter()
             .map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id)))
             .collect();

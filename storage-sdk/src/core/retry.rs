@@ -14,7 +14,7 @@ use super::{Core, REPEAT_MAX, REPEAT_MIN, no_answer, patiently};
 use crate::{Error, Kind, Result};
 
 /// A mutation whose first answer was not final.
-pub(super) struct Unfinished {
+pub(super) struct UnfinishedMutation {
     pub(super) mutation: Mutation,
     pub(super) partition: Partition,
     /// The hot tier's generation at the first copy of this call that may have been applied.
@@ -157,7 +157,7 @@ impl Progress {
     }
 }
 
-impl Unfinished {
+impl UnfinishedMutation {
     pub(super) fn new(
         mutation: Mutation,
         partition: Partition,
@@ -198,7 +198,7 @@ impl Core {
     /// epoch in which the mutation was found to be applied.
     pub(super) async fn finish(
         &self,
-        mut write: Unfinished,
+        mut write: UnfinishedMutation,
         first: Result<Mutated, HotError>,
     ) -> Result<(Applied, Epoch)> {
         let mut answer = first;
@@ -212,7 +212,7 @@ impl Core {
     }
 
     /// Takes the step before the next copy. An error if there is no next copy.
-    async fn make_ready(&self, write: &mut Unfinished, next: Next) -> Result<()> {
+    async fn make_ready(&self, write: &mut UnfinishedMutation, next: Next) -> Result<()> {
         let done = match next {
             Next::Time => {
                 self.learn_time().await?;
@@ -267,7 +267,7 @@ impl Core {
     }
 
     /// Sends the next copy.
-    async fn repeat(&self, write: &mut Unfinished) -> Result<Result<Mutated, HotError>> {
+    async fn repeat(&self, write: &mut UnfinishedMutation) -> Result<Result<Mutated, HotError>> {
         let Noted { epoch, generation } = self.tiers.noted(write.partition);
         write.mutation.epoch = Some(epoch);
         write.mutation.attempt = write.next_attempt();

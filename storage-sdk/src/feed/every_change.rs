@@ -66,13 +66,13 @@ pub fn changes_of(note: &Note) -> Option<Vec<(Field, Change)>> {
 }
 
 /// A field, the kind of its change, its value, its step, and the bounds of its sum.
-type Listed<'a> = (&'a str, u8, Borrowed<'a>, i64, i64, i64);
+type Listed<'a> = (&'a str, u8, BorrowedBytes<'a>, i64, i64, i64);
 
 fn listed<'a>(field: &'a Field, change: &'a Change) -> Listed<'a> {
-    let empty = Borrowed(&[]);
+    let empty = BorrowedBytes(&[]);
     let field = field.as_str();
     match change {
-        Change::Set(value) => (field, 0, Borrowed(value), 0, 0, 0),
+        Change::Set(value) => (field, 0, BorrowedBytes(value), 0, 0, 0),
         Change::Incr(by) => (field, 1, empty, *by, 0, 0),
         Change::Add { by, floor, ceiling } => (field, 2, empty, *by, *floor, *ceiling),
         Change::Remove => (field, 3, empty, 0, 0, 0),
@@ -82,9 +82,9 @@ fn listed<'a>(field: &'a Field, change: &'a Change) -> Listed<'a> {
 }
 
 /// Bytes that MessagePack keeps as they are, and not as a list of numbers.
-struct Borrowed<'a>(&'a [u8]);
+struct BorrowedBytes<'a>(&'a [u8]);
 
-impl Serialize for Borrowed<'_> {
+impl Serialize for BorrowedBytes<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(self.0)
     }

@@ -272,8 +272,8 @@ async fn add_landed(
             .cold()
             .events
             .events(partition, place, LANDED)
-            .await;
-        let read = read.unwrap_or_default();
+            .await
+            .unwrap_or_default();
         let Some(last) = read.last() else {
             break;
         };

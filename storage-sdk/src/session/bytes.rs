@@ -8,7 +8,7 @@ use std::time::Duration;
 use storage_coalesce::locked;
 use storage_model::{Bytes, Change, Field, Version};
 
-use super::content::{Content, Copied, Left};
+use super::content::{Content, ContentCopy, SavedFields};
 use super::handle::Handle;
 use super::state::{LossReason, SessionState};
 use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
@@ -16,16 +16,16 @@ use crate::{Ack, ByteOwner, Error, Kind, Record, Result, SessionOptions, Value};
 /// The fields of an owner in a session. A removed field stays in the map as `None`, so that a save
 /// removes it.
 #[derive(Debug, Default)]
-struct Fields(Mutex<Edited>);
+struct Fields(Mutex<EditedFields>);
 
 #[derive(Debug, Default)]
-struct Edited {
+struct EditedFields {
     fields: BTreeMap<Field, Edit>,
     /// The number of the last edit.
     edit: u64,
 }
 
-impl Edited {
+impl EditedFields {
     /// The live fields, sorted by name.
     fn live(&self) -> Vec<(Field, Bytes)> {
         let live = self
@@ -35,8 +35,8 @@ impl Edited {
         live.collect()
     }
 
-    fn left(&self) -> Left {
-        Left::All(self.live())
+    fn left(&self) -> SavedFields {
+        SavedFields::All(self.live())
     }
 }
 
@@ -58,13 +58,13 @@ impl Fields {
                 },
             )
         });
-        Self(Mutex::new(Edited {
+        Self(Mutex::new(EditedFields {
             fields: fields.collect(),
             edit: 0,
         }))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Edited> {
+    fn lock(&self) -> MutexGuard<'_, EditedFields> {
         locked(&self.0)
     }
 }
@@ -78,7 +78,7 @@ impl Content for Fields {
         self.lock().edit
     }
 
-    fn changed(&self, since: u64) -> Result<Option<Copied>> {
+    fn changed(&self, since: u64) -> Result<Option<ContentCopy>> {
         let edited = self.lock();
         if edited.edit <= since {
             return Ok(None);
@@ -87,10 +87,10 @@ impl Content for Fields {
         let changes = newer
             .map(|(field, edit)| (field.clone(), change(edit.value.as_ref())))
             .collect();
-        Ok(Some(Copied::new(edited.edit, changes, edited.left())))
+        Ok(Some(ContentCopy::new(edited.edit, changes, edited.left())))
     }
 
-    fn whole(&self, stored: &Record) -> Result<Copied> {
+    fn whole(&self, stored: &Record) -> Result<ContentCopy> {
         let edited = self.lock();
         let mut changes = Vec::new();
         for (field, edit) in &edited.fields {
@@ -102,7 +102,7 @@ impl Content for Fields {
         {
             changes.push((field.clone(), Change::Remove));
         }
-        Ok(Copied::new(edited.edit, changes, edited.left()))
+        Ok(ContentCopy::new(edited.edit, changes, edited.left()))
     }
 }
 
@@ -239,12 +239,11 @@ impl ByteOwner {
             }
             Ok(Some(Arc::new(Fields::of(record))))
         };
-        let opened = self
+        let (hold, fields) = self
             .core()
             .open_session(self.owner(), options, self.default_durability(), content)
-            .await;
-        let opened = opened.map_err(|error| error.of(self.owner()))?;
-        let (hold, fields) = opened
+            .await
+            .map_err(|error| error.of(self.owner()))?
             .ok_or_else(|| Error::new(Kind::Corrupt, "a session has no fields").of(self.owner()))?;
         Ok(ByteSession {
             handle: Handle::new(hold, self.core()),
@@ -280,8 +279,8 @@ impl ByteOwner {
                 .sessions
                 .sessions_of(std::slice::from_ref(self.owner()))
                 .await
-                .pop();
-            let session = session.unwrap_or(Ok(None))?;
+                .pop()
+                .unwrap_or(Ok(None))?;
             Ok(session
                 .filter(|session| !session.is_lapsed())
                 .map(|session| session.name))

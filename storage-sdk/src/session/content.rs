@@ -9,25 +9,25 @@ use crate::{Record, Result};
 
 /// A copy of a session's content. A save stores the content as of the copy (S4).
 #[derive(Debug, Clone)]
-pub(crate) struct Copied {
+pub(crate) struct ContentCopy {
     /// The number of the last edit in the copy.
     pub(crate) edit: u64,
     /// The changes, sorted by field.
     pub(crate) changes: Arc<[(Field, Change)]>,
     /// The owner after a save of this copy.
-    pub(crate) left: Arc<Left>,
+    pub(crate) left: Arc<SavedFields>,
 }
 
 /// The fields of a session after a save.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Left {
+pub(crate) enum SavedFields {
     /// This field. The session ignores all other fields.
     Field(Field, Bytes),
     /// These fields, and no others.
     All(Vec<(Field, Bytes)>),
 }
 
-impl Left {
+impl SavedFields {
     /// Whether the stored owner looks like this.
     pub(crate) fn is_in(&self, stored: &Record) -> bool {
         match self {
@@ -39,8 +39,8 @@ impl Left {
     }
 }
 
-impl Copied {
-    pub(crate) fn new(edit: u64, mut changes: Vec<(Field, Change)>, left: Left) -> Self {
+impl ContentCopy {
+    pub(crate) fn new(edit: u64, mut changes: Vec<(Field, Change)>, left: SavedFields) -> Self {
         changes.sort_by(|(one, _), (other, _)| one.cmp(other));
         Self {
             edit,
@@ -67,11 +67,11 @@ pub(crate) trait Content: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// `Invalid`: the content can't be encoded.
-    fn changed(&self, since: u64) -> Result<Option<Copied>>;
+    fn changed(&self, since: u64) -> Result<Option<ContentCopy>>;
 
     /// All of the content, as changes that turn the owner from `stored` into it.
     ///
     /// # Errors
     /// `Invalid`: the content can't be encoded.
-    fn whole(&self, stored: &Record) -> Result<Copied>;
+    fn whole(&self, stored: &Record) -> Result<ContentCopy>;
 }

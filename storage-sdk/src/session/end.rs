@@ -12,7 +12,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::hold::Hold;
 use super::keep::AT_ONCE;
-use super::save::Wanted;
+use super::save::SaveRequest;
 use crate::core::Core;
 use crate::{Ack, Error, Kind, Result};
 
@@ -55,7 +55,7 @@ impl Hold {
             Some(error) => Err(error.of(&self.owner)),
             None => {
                 let ended = self
-                    .save(Wanted {
+                    .save(SaveRequest {
                         durability: self.durability,
                         within,
                         ends: true,

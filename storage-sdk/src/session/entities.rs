@@ -103,10 +103,10 @@ impl Default for EntityOptions {
 /// # Ok(()) });
 /// ```
 pub struct Entities<T: SaveObject + Send + Sync + 'static> {
-    shared: Arc<Shared<T>>,
+    shared: Arc<EntitiesState<T>>,
 }
 
-struct Shared<T: SaveObject + Send + Sync + 'static> {
+struct EntitiesState<T: SaveObject + Send + Sync + 'static> {
     sessions: Sessions<T>,
     options: EntityOptions,
     home: Home,
@@ -123,11 +123,11 @@ struct Entries<T: SaveObject + Send + Sync + 'static> {
 
 /// The result of a start: whether the object exists. The session itself is among the entries,
 /// because a second handle would count as a use.
-type Started = Option<Result<bool>>;
+type StartResult = Option<Result<bool>>;
 
 /// A session, or the start of one.
 enum Entry<T: SaveObject + Send + Sync + 'static> {
-    Starting(watch::Receiver<Started>),
+    Starting(watch::Receiver<StartResult>),
     Open(Arc<Session<T>>, Instant),
 }
 
@@ -148,7 +148,7 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Entities<T> {
     }
 }
 
-type Made<T> = Box<dyn FnOnce() -> Option<T> + Send>;
+type MakeObject<T> = Box<dyn FnOnce() -> Option<T> + Send>;
 
 impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     pub(crate) fn new(sessions: Sessions<T>, home: Home, options: EntityOptions) -> Self {
@@ -158,7 +158,7 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
             is_tended: false,
         });
         Self {
-            shared: Arc::new(Shared {
+            shared: Arc::new(EntitiesState {
                 sessions,
                 options,
                 home,
@@ -236,13 +236,13 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
     async fn session_of(
         &self,
         id: &str,
-        mut make: Option<Made<T>>,
+        mut make: Option<MakeObject<T>>,
     ) -> Result<Option<Arc<Session<T>>>> {
         loop {
             let mut starting = match self.shared.look(id)? {
-                Found::Open(session) => return Ok(Some(session)),
-                Found::Starting(starting) => starting,
-                Found::Nothing { start, frees } => {
+                EntryLookup::Open(session) => return Ok(Some(session)),
+                EntryLookup::Starting(starting) => starting,
+                EntryLookup::Nothing { start, frees } => {
                     let (shared, id) = (Arc::clone(&self.shared), id.to_owned());
                     let make = make.take().unwrap_or_else(|| Box::new(|| None));
                     let starting = start.subscribe();
@@ -306,22 +306,22 @@ impl<T: SaveObject + Send + Sync + 'static> Entities<T> {
 }
 
 /// The entry of an object, for a caller.
-enum Found<T: SaveObject + Send + Sync + 'static> {
+enum EntryLookup<T: SaveObject + Send + Sync + 'static> {
     Open(Arc<Session<T>>),
-    Starting(watch::Receiver<Started>),
+    Starting(watch::Receiver<StartResult>),
     /// No entry. The caller starts the session, and first ends `frees` to make room.
     Nothing {
-        start: watch::Sender<Started>,
+        start: watch::Sender<StartResult>,
         frees: Option<Arc<Session<T>>>,
     },
 }
 
-impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
+impl<T: SaveObject + Send + Sync + 'static> EntitiesState<T> {
     fn entries(&self) -> MutexGuard<'_, Entries<T>> {
         locked(&self.entries)
     }
 
-    fn look(self: &Arc<Self>, id: &str) -> Result<Found<T>> {
+    fn look(self: &Arc<Self>, id: &str) -> Result<EntryLookup<T>> {
         let mut entries = self.entries();
         if entries.closed {
             return Err(Error::new(Kind::Closed, "the entities were closed"));
@@ -329,11 +329,11 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
         match entries.by_id.get_mut(id) {
             // A start without a sender has panicked.
             Some(Entry::Starting(starting)) if starting.has_changed().is_ok() => {
-                return Ok(Found::Starting(starting.clone()));
+                return Ok(EntryLookup::Starting(starting.clone()));
             }
             Some(Entry::Open(session, used)) if is_usable(session) => {
                 *used = Instant::now();
-                return Ok(Found::Open(Arc::clone(session)));
+                return Ok(EntryLookup::Open(Arc::clone(session)));
             }
             _ => {}
         }
@@ -353,14 +353,14 @@ impl<T: SaveObject + Send + Sync + 'static> Shared<T> {
             self.home
                 .spawn(tend(Arc::downgrade(self), self.options.idle));
         }
-        Ok(Found::Nothing { start, frees })
+        Ok(EntryLookup::Nothing { start, frees })
     }
 
     async fn start(
         &self,
         id: &str,
-        make: Made<T>,
-        start: &watch::Sender<Started>,
+        make: MakeObject<T>,
+        start: &watch::Sender<StartResult>,
         frees: Option<Arc<Session<T>>>,
     ) {
         if let Some(session) = frees
@@ -478,7 +478,10 @@ fn is_usable<T: SaveObject + Send + Sync>(session: &Session<T>) -> bool {
 }
 
 /// Ends the due sessions, while the entities exist.
-async fn tend<T: SaveObject + Send + Sync + 'static>(shared: Weak<Shared<T>>, idle: Duration) {
+async fn tend<T: SaveObject + Send + Sync + 'static>(
+    shared: Weak<EntitiesState<T>>,
+    idle: Duration,
+) {
     let rhythm = (idle / 8).clamp(Duration::from_millis(20), Duration::from_millis(200));
     loop {
         let Some(strong) = shared.upgrade() else {

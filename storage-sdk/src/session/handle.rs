@@ -8,8 +8,8 @@ use std::time::Duration;
 use storage_model::{Durability, Version};
 
 use super::hold::Hold;
-use super::save::Wanted;
-use super::state::{LossReason, SessionState, Standing};
+use super::save::SaveRequest;
+use super::state::{HoldStatus, LossReason, SessionState};
 use crate::core::Shared;
 use crate::{Ack, Result};
 
@@ -56,7 +56,7 @@ impl Drop for Handle {
 #[derive(Debug)]
 pub struct SaveSession {
     hold: Arc<Hold>,
-    wanted: Wanted,
+    wanted: SaveRequest,
 }
 
 impl SaveSession {
@@ -96,7 +96,7 @@ impl Handle {
     }
 
     pub(super) fn save(&self) -> SaveSession {
-        let wanted = Wanted {
+        let wanted = SaveRequest {
             durability: self.hold.durability,
             within: self.hold.core.deadline,
             ends: false,
@@ -130,8 +130,8 @@ impl Handle {
     }
 
     pub(super) async fn lost(&self) -> LossReason {
-        let lost = |standing: &Standing| {
-            if let Standing::Lost(why) = standing {
+        let lost = |standing: &HoldStatus| {
+            if let HoldStatus::Lost(why) = standing {
                 Some(why.clone())
             } else {
                 None

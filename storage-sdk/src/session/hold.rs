@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::content::Content;
 use super::save::Saves;
-use super::state::{Known, LossReason, SessionState, Standing};
+use super::state::{HoldStatus, LossReason, SessionFacts, SessionState};
 use crate::core::Core;
 use crate::{Error, Result};
 
@@ -32,7 +32,7 @@ pub(crate) struct Hold {
     pub(super) sending: AtomicBool,
     /// Whether the log already warns that a value nearly exceeds its limit.
     pub(super) warned: AtomicBool,
-    known: watch::Sender<Known>,
+    known: watch::Sender<SessionFacts>,
 }
 
 impl fmt::Debug for Hold {
@@ -53,7 +53,7 @@ impl Drop for Hold {
 
 /// The data of an opened session.
 #[derive(Debug)]
-pub(super) struct Begun {
+pub(super) struct SessionStart {
     pub(super) owner: Owner,
     pub(super) fence: Fence,
     pub(super) epoch: Epoch,
@@ -63,8 +63,12 @@ pub(super) struct Begun {
 }
 
 impl Hold {
-    pub(super) fn new(core: &Arc<Core>, begun: Begun, content: Arc<dyn Content>) -> Arc<Self> {
-        let Begun {
+    pub(super) fn new(
+        core: &Arc<Core>,
+        begun: SessionStart,
+        content: Arc<dyn Content>,
+    ) -> Arc<Self> {
+        let SessionStart {
             owner,
             fence,
             epoch,
@@ -72,11 +76,11 @@ impl Hold {
             durability,
             autosave,
         } = begun;
-        let known = Known {
+        let known = SessionFacts {
             epoch,
             acked_in: epoch,
             acked: version,
-            ..Known::default()
+            ..SessionFacts::default()
         };
         let partition = owner.partition(core.tiers.hot().partitions.partition_count());
         Arc::new(Self {
@@ -98,12 +102,12 @@ impl Hold {
         &self.owner
     }
 
-    pub(super) fn known(&self) -> Known {
+    pub(super) fn known(&self) -> SessionFacts {
         self.known.borrow().clone()
     }
 
     /// Looks at the knowledge without a copy.
-    pub(super) fn look<R>(&self, look: impl FnOnce(&Known) -> R) -> R {
+    pub(super) fn look<R>(&self, look: impl FnOnce(&SessionFacts) -> R) -> R {
         look(&self.known.borrow())
     }
 
@@ -116,7 +120,7 @@ impl Hold {
     }
 
     pub(super) fn is_suspect(&self) -> bool {
-        self.known.borrow().standing == Standing::Suspect
+        self.known.borrow().standing == HoldStatus::Suspect
     }
 
     /// Whether there are unsaved edits.
@@ -132,14 +136,14 @@ impl Hold {
             .map_or(Ok(()), |error| Err(error.of(&self.owner)))
     }
 
-    pub(super) fn change<R: Default>(&self, change: impl FnOnce(&mut Known) -> R) -> R {
+    pub(super) fn change<R: Default>(&self, change: impl FnOnce(&mut SessionFacts) -> R) -> R {
         let mut answer = R::default();
         self.known.send_modify(|known| answer = change(known));
         answer
     }
 
     /// Waits until a condition holds.
-    pub(super) async fn until(&self, holds: impl FnMut(&Known) -> bool) -> Known {
+    pub(super) async fn until(&self, holds: impl FnMut(&SessionFacts) -> bool) -> SessionFacts {
         let mut known = self.known.subscribe();
         // This session owns the sender, so the sender exists.
         known
@@ -152,9 +156,9 @@ impl Hold {
     /// The session may not hold the owner any more. Saves wait until it is claimed.
     pub(super) fn suspect(&self) {
         let begins = self.change(|known| {
-            let begins = known.standing == Standing::Held;
+            let begins = known.standing == HoldStatus::Held;
             if begins {
-                known.standing = Standing::Suspect;
+                known.standing = HoldStatus::Suspect;
             }
             begins
         });
@@ -168,7 +172,7 @@ impl Hold {
         let (error, is_new) = self.change(|known| {
             let is_new = !known.is_over();
             if is_new {
-                known.standing = Standing::Lost(why);
+                known.standing = HoldStatus::Lost(why);
             }
             (known.refusal(), is_new)
         });
@@ -191,7 +195,7 @@ impl Hold {
 
     /// This process ended the session, and the hot tier does not know it any more.
     pub(super) fn ended(&self) {
-        self.change(|known| known.standing = Standing::Ended);
+        self.change(|known| known.standing = HoldStatus::Ended);
         self.core.holder.forget(self.fence.token);
     }
 

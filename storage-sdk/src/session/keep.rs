@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use super::call::after;
 use super::end::by_partition;
 use super::hold::Hold;
-use super::save::Wanted;
+use super::save::SaveRequest;
 use crate::core::Core;
 use crate::{Error, Kind, Result};
 
@@ -306,7 +306,7 @@ async fn hear(core: &Arc<Core>) {
 
 /// Saves a session in a task of its own.
 fn begin_save(core: &Arc<Core>, hold: Arc<Hold>) {
-    let wanted = Wanted {
+    let wanted = SaveRequest {
         durability: hold.durability,
         within: core.deadline,
         ends: false,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use storage_model::{Bytes, Change, Field, Version};
 
-use super::content::{Content, Copied, Left};
+use super::content::{Content, ContentCopy, SavedFields};
 use super::handle::Handle;
 use super::hold::Hold;
 use super::options::SessionOptions;
@@ -170,8 +170,8 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
             .bytes
             .core
             .open_session(owner.owner(), self.options, durability, object)
-            .await;
-        let opened = opened.map_err(|error| error.of(owner.owner()))?;
+            .await
+            .map_err(|error| error.of(owner.owner()))?;
         Ok(opened.map(|(hold, object)| Session {
             handle: Handle::new(hold, &self.bytes.core),
             object,
@@ -183,13 +183,13 @@ impl<T: SaveObject + Send + Sync + 'static> Sessions<T> {
 struct Object<T> {
     field: Field,
     owner_id: String,
-    edited: RwLock<Edited<T>>,
+    edited: RwLock<EditedObject<T>>,
     /// The same number as `edit` under the lock. Readable without the lock, so that no task waits
     /// for a game that looks at its object.
     last: AtomicU64,
 }
 
-struct Edited<T> {
+struct EditedObject<T> {
     object: T,
     /// The number of the last edit.
     edit: u64,
@@ -209,21 +209,21 @@ impl<T: SaveObject> Object<T> {
         Ok(Self {
             field: Field::new(T::FIELD)?,
             owner_id,
-            edited: RwLock::new(Edited { object, edit }),
+            edited: RwLock::new(EditedObject { object, edit }),
             last: AtomicU64::new(edit),
         })
     }
 
-    fn encoded(&self, edited: &Edited<T>) -> Result<Bytes> {
+    fn encoded(&self, edited: &EditedObject<T>) -> Result<Bytes> {
         crate::object::encode(&edited.object, &self.owner_id)
     }
 
-    fn count(&self, edited: &mut Edited<T>) {
+    fn count(&self, edited: &mut EditedObject<T>) {
         edited.edit += 1;
         self.last.store(edited.edit, Ordering::SeqCst);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, Edited<T>> {
+    fn read(&self) -> RwLockReadGuard<'_, EditedObject<T>> {
         self.edited.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -233,7 +233,7 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
         self.last.load(Ordering::SeqCst)
     }
 
-    fn changed(&self, since: u64) -> Result<Option<Copied>> {
+    fn changed(&self, since: u64) -> Result<Option<ContentCopy>> {
         if self.edit() <= since {
             Ok(None)
         } else {
@@ -241,11 +241,11 @@ impl<T: SaveObject + Send + Sync> Content for Object<T> {
         }
     }
 
-    fn whole(&self, _: &Record) -> Result<Copied> {
+    fn whole(&self, _: &Record) -> Result<ContentCopy> {
         let edited = self.read();
         let bytes = self.encoded(&edited)?;
-        let left = Left::Field(self.field.clone(), bytes.clone());
-        Ok(Copied::new(
+        let left = SavedFields::Field(self.field.clone(), bytes.clone());
+        Ok(ContentCopy::new(
             edited.edit,
             vec![(self.field.clone(), Change::Set(bytes))],
             left,
@@ -292,7 +292,7 @@ impl<T: SaveObject + Send + Sync> fmt::Debug for Session<T> {
 /// assert_eq!(*hero.get(), Hero { id: 42, level: 2 });
 /// # Ok(()) });
 /// ```
-pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, Edited<T>>);
+pub struct ObjectRef<'a, T>(RwLockReadGuard<'a, EditedObject<T>>);
 
 impl<T> Deref for ObjectRef<'_, T> {
     type Target = T;

@@ -10,7 +10,7 @@ use tokio::time::{Instant, sleep};
 
 use super::call::after;
 use super::content::Content;
-use super::hold::{Begun, Hold};
+use super::hold::{Hold, SessionStart};
 use super::keep;
 use super::options::{Autosave, OnConflict, Otherwise, SessionOptions};
 use crate::core::Core;
@@ -39,7 +39,7 @@ struct Opening<'a> {
 }
 
 /// The result of an opening.
-pub(super) struct Taken {
+pub(super) struct OpenedSession {
     fence: Fence,
     epoch: Epoch,
     pub(super) record: Record,
@@ -72,7 +72,7 @@ impl Core {
         let opened = opened
             .unwrap_or_else(|_| Err(ended()))
             .map_err(|error| self.error_for_caller(error));
-        let Taken {
+        let OpenedSession {
             fence,
             epoch,
             record,
@@ -97,7 +97,7 @@ impl Core {
             Autosave::Every(period) => Some(period),
             Autosave::Off => None,
         };
-        let begun = Begun {
+        let begun = SessionStart {
             owner: owner.clone(),
             fence,
             epoch,
@@ -117,7 +117,7 @@ async fn open_at_home(
     options: SessionOptions,
     within: Duration,
     token: OpId,
-) -> Result<Taken> {
+) -> Result<OpenedSession> {
     let until = after(within);
     keep::begin(core, until).await?;
     let opening = Opening {
@@ -134,7 +134,7 @@ async fn open_at_home(
 }
 
 impl Opening<'_> {
-    async fn open(mut self, token: OpId) -> Result<Taken> {
+    async fn open(mut self, token: OpId) -> Result<OpenedSession> {
         let mut load: Option<Load> = None;
         loop {
             self.core.check_open()?;
@@ -181,14 +181,14 @@ impl Opening<'_> {
             .await
     }
 
-    fn taken(self, fence: Fence, epoch: Epoch, read: HotRead) -> Result<Taken> {
+    fn taken(self, fence: Fence, epoch: Epoch, read: HotRead) -> Result<OpenedSession> {
         if is_suspect(&read) {
             return Err(Error::new(
                 Kind::Corrupt,
                 "the session was opened on a hash from before the hot tier was replaced",
             ));
         }
-        Ok(Taken {
+        Ok(OpenedSession {
             fence,
             epoch,
             record: Record::of(read),

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::hold::Hold;
 use super::save::guarded;
-use super::state::{LossReason, Standing};
+use super::state::{HoldStatus, LossReason};
 use crate::{Error, Kind, Record, Result};
 
 impl Hold {
@@ -21,7 +21,7 @@ impl Hold {
     /// A tier is away, or rejects the call. The claim is tried again.
     pub(super) async fn resume(&self) -> Result<()> {
         let known = self.known();
-        if known.standing != Standing::Suspect {
+        if known.standing != HoldStatus::Suspect {
             return Ok(());
         }
         let (core, hot) = (&self.core, self.core.tiers.hot());
@@ -104,9 +104,9 @@ impl Hold {
         match answer {
             Ok(_) => {
                 self.change(|known| {
-                    if known.standing == Standing::Suspect {
+                    if known.standing == HoldStatus::Suspect {
                         (known.standing, known.epoch, known.trouble) =
-                            (Standing::Held, epoch, None);
+                            (HoldStatus::Held, epoch, None);
                     }
                 });
                 tracing::info!(owner = %self.owner, "a session goes on");

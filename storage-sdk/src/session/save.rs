@@ -12,16 +12,16 @@ use storage_dirty::Refusal;
 use storage_model::{Applied, Attempt, Change, Condition, Durability, Mutation, Outcome};
 use tokio::time::{Instant, sleep};
 
-use super::content::Copied;
+use super::content::ContentCopy;
 use super::hold::Hold;
-use super::state::{Known, Standing};
+use super::state::{HoldStatus, SessionFacts};
 use crate::durability::at_once;
 use crate::write::check_deadline;
 use crate::{Ack, Error, Kind, Record, Result, Safety};
 
 /// The wishes of a caller for a save.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct SaveRequest {
     pub(crate) durability: Durability,
     /// The time for retries.
     pub(crate) within: Duration,
@@ -36,9 +36,9 @@ type Alike = (Durability, bool);
 pub(super) type Saves = Coalescer<Alike, Duration, Result<Ack>>;
 
 /// A save without a version is under way until this is dropped.
-struct Sending<'a>(&'a Hold);
+struct SaveUnderWay<'a>(&'a Hold);
 
-impl Drop for Sending<'_> {
+impl Drop for SaveUnderWay<'_> {
     fn drop(&mut self) {
         self.0.sending.store(false, Ordering::SeqCst);
     }
@@ -55,7 +55,7 @@ pub(super) fn guarded<T>(encode: impl FnOnce() -> Result<T>) -> Result<T> {
 
 impl Hold {
     /// Saves all edits, together with all callers that wait for the same.
-    pub(crate) async fn save(self: &Arc<Self>, wanted: Wanted) -> Result<Ack> {
+    pub(crate) async fn save(self: &Arc<Self>, wanted: SaveRequest) -> Result<Ack> {
         check_deadline(wanted.within).map_err(|error| error.of(&self.owner))?;
         let alike = (wanted.durability, wanted.ends);
         let (answer, carrier) = self.saves.join(alike, wanted.within);
@@ -85,7 +85,7 @@ impl Hold {
     async fn carry(&self, batch: Vec<Group<Alike, Duration, Result<Ack>>>) {
         for waiters in batch {
             let (durability, ends) = *waiters.key();
-            let wanted = Wanted {
+            let wanted = SaveRequest {
                 durability,
                 within: waiters.inputs().max().copied().unwrap_or_default(),
                 ends,
@@ -97,7 +97,7 @@ impl Hold {
         }
     }
 
-    async fn send(&self, wanted: Wanted) -> Result<Ack> {
+    async fn send(&self, wanted: SaveRequest) -> Result<Ack> {
         let until = Instant::now() + wanted.within;
         let mut closed = false;
         loop {
@@ -105,7 +105,7 @@ impl Hold {
             let saved = match self.once_it_stands(left).await {
                 Ok(saved) => saved,
                 // The call below has ended the session, as was found out.
-                Err(_) if closed && self.look(|known| known.standing == Standing::Ended) => {
+                Err(_) if closed && self.look(|known| known.standing == HoldStatus::Ended) => {
                     return Ok(self.saved_before());
                 }
                 Err(error) => return Err(error),
@@ -122,7 +122,7 @@ impl Hold {
             let may_have_ended = self.look(|known| known.ends_in_doubt);
             let answer = {
                 self.sending.store(true, Ordering::SeqCst);
-                let _sending = Sending(self);
+                let _sending = SaveUnderWay(self);
                 // ORDER: `sending` is set before this look. The claim of a suspect session checks
                 // in the opposite order, so one of the two sees the other.
                 if self.is_suspect() {
@@ -162,10 +162,10 @@ impl Hold {
     /// The last saved edit, once the session is not suspect. An error if the session is over, or
     /// stays suspect for this time.
     async fn once_it_stands(&self, left: Duration) -> Result<u64> {
-        let stands = |known: &Known| match known.standing {
-            Standing::Held => Some(Ok(known.saved)),
-            Standing::Suspect => None,
-            Standing::Lost(_) | Standing::Ended => {
+        let stands = |known: &SessionFacts| match known.standing {
+            HoldStatus::Held => Some(Ok(known.saved)),
+            HoldStatus::Suspect => None,
+            HoldStatus::Lost(_) | HoldStatus::Ended => {
                 Some(Err(known.refusal().unwrap_or_else(Error::forgotten)))
             }
         };
@@ -174,7 +174,7 @@ impl Hold {
         }
         if let Some(hold) = self.core.holder.open_one(self.fence.token) {
             let waits = async move {
-                hold.until(|known| known.standing != Standing::Suspect)
+                hold.until(|known| known.standing != HoldStatus::Suspect)
                     .await
             };
             if let Err(late) = self.core.within(left, waits).await {
@@ -192,7 +192,7 @@ impl Hold {
     }
 
     /// The copy to save. `None` if there is nothing to save.
-    fn copy(&self, saved: u64, wanted: Wanted) -> Result<Option<Copied>> {
+    fn copy(&self, saved: u64, wanted: SaveRequest) -> Result<Option<ContentCopy>> {
         let encode = || match self.content.changed(saved)? {
             // Unedited content may have been saved less safely.
             None if !wanted.ends && wanted.durability != Durability::Cached => {
@@ -261,7 +261,7 @@ impl Hold {
     /// Sends a save, and notes its outcome.
     pub(super) async fn write(
         &self,
-        copy: &Copied,
+        copy: &ContentCopy,
         condition: Condition,
         ends: bool,
         durability: Durability,
@@ -348,7 +348,7 @@ impl Hold {
     }
 
     /// Warns once of a value that nearly exceeds its limit. One of the next saves could fail.
-    fn warn_if_large(&self, copy: &Copied) {
+    fn warn_if_large(&self, copy: &ContentCopy) {
         let limit = self.core.limits.value_bytes_max;
         for (field, change) in copy.changes.iter() {
             let Change::Set(value) = change else { continue };

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use storage_model::{Epoch, OpId, Version};
 use tokio::time::Instant;
 
-use super::content::Left;
+use super::content::SavedFields;
 use crate::{Error, Kind};
 
 /// The state of a session, as its server knows it.
@@ -94,7 +94,7 @@ impl fmt::Display for LossReason {
 
 /// Whether the session still holds the owner, as far as this process knows.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) enum Standing {
+pub(super) enum HoldStatus {
     #[default]
     Held,
     Suspect,
@@ -104,8 +104,8 @@ pub(super) enum Standing {
 
 /// The knowledge about a session.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Known {
-    pub(super) standing: Standing,
+pub(super) struct SessionFacts {
+    pub(super) standing: HoldStatus,
     /// Whether its last save was requested.
     pub(super) closing: bool,
     /// The server that asks for the owner.
@@ -125,7 +125,7 @@ pub(super) struct Known {
     /// The last edit that is saved.
     pub(super) saved: u64,
     /// The results of saves that are under way, or that have an unknown outcome or epoch.
-    pub(super) doubtful: Vec<Arc<Left>>,
+    pub(super) doubtful: Vec<Arc<SavedFields>>,
     /// Whether a call that ends the session was sent, and may have succeeded.
     pub(super) ends_in_doubt: bool,
 }
@@ -133,31 +133,31 @@ pub(super) struct Known {
 /// The most saves of unknown outcome that are remembered.
 const DOUBTFUL_MAX: usize = 8;
 
-impl Known {
+impl SessionFacts {
     pub(super) fn state(&self) -> SessionState {
         match (&self.standing, self.closing, &self.asked) {
-            (Standing::Lost(why), ..) => SessionState::Lost(why.clone()),
-            (Standing::Ended, ..) => SessionState::Ended,
+            (HoldStatus::Lost(why), ..) => SessionState::Lost(why.clone()),
+            (HoldStatus::Ended, ..) => SessionState::Ended,
             (_, true, _) => SessionState::Closing,
-            (Standing::Suspect, ..) => SessionState::Suspect,
-            (Standing::Held, _, Some(by)) => SessionState::HandOverAsked { by: by.clone() },
-            (Standing::Held, _, None) => SessionState::Held,
+            (HoldStatus::Suspect, ..) => SessionState::Suspect,
+            (HoldStatus::Held, _, Some(by)) => SessionState::HandOverAsked { by: by.clone() },
+            (HoldStatus::Held, _, None) => SessionState::Held,
         }
     }
 
     /// Whether the session is over: lost, or ended.
     pub(super) fn is_over(&self) -> bool {
-        matches!(self.standing, Standing::Lost(_) | Standing::Ended)
+        matches!(self.standing, HoldStatus::Lost(_) | HoldStatus::Ended)
     }
 
     /// The reason why edits fail, if they do.
     pub(super) fn refusal(&self) -> Option<Error> {
         match &self.standing {
-            Standing::Lost(why) => Some(Error::new(
+            HoldStatus::Lost(why) => Some(Error::new(
                 Kind::Fenced,
                 format!("the session is lost: {why}"),
             )),
-            Standing::Ended => Some(Error::new(
+            HoldStatus::Ended => Some(Error::new(
                 Kind::Closing,
                 "the session has ended; start another one",
             )),
@@ -177,7 +177,7 @@ impl Known {
     }
 
     /// A save is about to be sent. From now on it may have been applied.
-    pub(super) fn send(&mut self, left: &Arc<Left>) {
+    pub(super) fn send(&mut self, left: &Arc<SavedFields>) {
         if self.doubtful.len() == DOUBTFUL_MAX {
             self.doubtful.remove(0);
         }
@@ -185,7 +185,7 @@ impl Known {
     }
 
     /// A save was not applied, and never will be.
-    pub(super) fn refuse(&mut self, left: &Arc<Left>) {
+    pub(super) fn refuse(&mut self, left: &Arc<SavedFields>) {
         self.doubtful.retain(|other| !Arc::ptr_eq(other, left));
     }
 }

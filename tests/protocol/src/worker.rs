@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use storage_dirty::memory::{self, lock as lease, partition, reject};
 use storage_dirty::{Collected, Entry, Expire, Map, Mark, Reject, Snapshot, SnapshotId, Window};
-use storage_landing::marks::{self, Part, Rows};
+use storage_landing::marks::{self, LandingPart, Rows};
 use storage_model::sabotage::broken;
 use storage_model::{Bytes, Cell, Field, Owner, Row, Version};
 
@@ -26,15 +26,15 @@ const ATTEMPTS_MAX: u32 = 3;
 pub(super) enum Worker {
     Idle,
     Scan(SnapshotId),
-    Collect(Arc<Part>),
-    Check(Arc<Part>, Arc<Values>),
+    Collect(Arc<LandingPart>),
+    Check(Arc<LandingPart>, Arc<Values>),
     /// Reads all marked fields in one step, since a mark names more than the part.
-    Whole(Arc<Part>),
-    Reconcile(Arc<Part>, Loading),
+    Whole(Arc<LandingPart>),
+    Reconcile(Arc<LandingPart>, Loading),
     /// Settles marks before the commit. Only a broken rule does this.
     Early(Arc<Batch>),
     Commit(Arc<Batch>),
-    Fenced(Arc<Part>),
+    Fenced(Arc<LandingPart>),
     Settle(Arc<Landed>),
     Reject(Arc<Reject>),
     /// The marks of this window have been on probation for long enough, if the database is still
@@ -55,7 +55,7 @@ impl Worker {
 /// The values of marked fields.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Batch {
-    pub(super) part: Part,
+    pub(super) part: LandingPart,
     pub(super) collected: Collected,
     pub(super) rows: Rows,
     /// Whether the database has rejected a field before. Then the owner may land in parts.
@@ -192,7 +192,7 @@ impl Working<'_, '_> {
                 version: error.version,
             })
         });
-        let part = Part {
+        let part = LandingPart {
             partition: PARTITION,
             snapshot: SnapshotId::default(),
             entries: entries.collect(),
@@ -211,7 +211,7 @@ impl Working<'_, '_> {
 
     fn scan(&mut self, snapshot: SnapshotId) {
         let page = memory::marks::scan(&self.world.hot, Map::Snapshot, 0, self.bounds.page);
-        let part = Part {
+        let part = LandingPart {
             partition: PARTITION,
             snapshot,
             entries: page.entries,
@@ -225,7 +225,7 @@ impl Working<'_, '_> {
         self.to("reads marks", self.world.clone(), worker);
     }
 
-    fn collect(&mut self, part: &Arc<Part>) {
+    fn collect(&mut self, part: &Arc<LandingPart>) {
         if let Some(read) = land::read(self.world, &part.wanted(), known(part)) {
             self.to(
                 "reads values",
@@ -235,7 +235,7 @@ impl Working<'_, '_> {
         }
     }
 
-    fn check(&mut self, part: &Arc<Part>, read: &Values) {
+    fn check(&mut self, part: &Arc<LandingPart>, read: &Values) {
         let wanted = part.wanted();
         let mut next = self.world.clone();
         let Some(collected) = land::checked(&mut next, &wanted, known(part), read) else {
@@ -247,7 +247,7 @@ impl Working<'_, '_> {
         self.collected(part, next, &wanted, collected, false);
     }
 
-    fn whole(&mut self, part: &Arc<Part>) {
+    fn whole(&mut self, part: &Arc<LandingPart>) {
         let mut next = self.world.clone();
         match land::whole(&mut next, &part.wanted()) {
             Some(whole) => self.collected(
@@ -263,7 +263,7 @@ impl Working<'_, '_> {
 
     fn collected(
         &mut self,
-        part: &Arc<Part>,
+        part: &Arc<LandingPart>,
         next: World,
         wanted: &[(Owner, Vec<Field>)],
         collected: Collected,
@@ -291,7 +291,7 @@ impl Working<'_, '_> {
         self.to("reads the record", next, worker);
     }
 
-    fn reconcile(&mut self, part: &Arc<Part>, at: &Loading) {
+    fn reconcile(&mut self, part: &Arc<LandingPart>, at: &Loading) {
         let mut next = self.world.clone();
         let suspect = self
             .world
@@ -386,11 +386,11 @@ impl Working<'_, '_> {
 }
 
 /// The snapshot whose marks the part has.
-fn known(part: &Part) -> Option<SnapshotId> {
+fn known(part: &LandingPart) -> Option<SnapshotId> {
     (!part.replay).then_some(part.snapshot)
 }
 
-fn rows(part: &Part, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
+fn rows(part: &LandingPart, wanted: &[(Owner, Vec<Field>)], collected: &Collected) -> Rows {
     let mut rows = marks::rows(wanted, collected);
     if broken("R3-mark-version") {
         for row in &mut rows.rows {

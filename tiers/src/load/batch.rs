@@ -10,7 +10,7 @@ use super::{Answer, FullLoad, load_of};
 use crate::{TierError, Tiers};
 
 /// The result of an observation, as [`Tiers::observe`] gives it.
-type Seen = Result<Option<Observed>, TierError>;
+type Observation = Result<Option<Observed>, TierError>;
 
 /// The result of one load.
 pub(super) struct Loading {
@@ -60,14 +60,14 @@ impl Tiers {
     async fn load_leased(
         &self,
         owners: &[Owner],
-        observed: Vec<Seen>,
+        observed: Vec<Observation>,
         leased: &[bool],
     ) -> Result<Vec<Option<Answer>>, TierError> {
         // The caller's miss can be older than the load that just ended, so a hash that is there now
         // is read again.
         // ORDER: after the observation. A write in between then voids a mutation that builds on
         // this read, as it does with rows.
-        let is_there = |seen: &Seen| matches!(seen, Ok(Some(seen)) if seen.present);
+        let is_there = |seen: &Observation| matches!(seen, Ok(Some(seen)) if seen.present);
         let reads: Vec<Read> = owners
             .iter()
             .zip(&observed)
@@ -82,7 +82,7 @@ impl Tiers {
         } else {
             self.hot.owners.read(&reads).await.into_iter()
         };
-        let answer = |(owner, seen): (&Owner, &Seen)| {
+        let answer = |(owner, seen): (&Owner, &Observation)| {
             let hash = if is_there(seen) { hot.next() } else { None };
             match seen {
                 // R8: the database had no row a short while ago, and any later write would have
@@ -182,7 +182,7 @@ impl Tiers {
 
     /// As [`Tiers::observe`], with a result for each owner. An owner with broken data or an
     /// unreachable node does not fail the others.
-    async fn observe_each(&self, owners: &[Owner]) -> Vec<Seen> {
+    async fn observe_each(&self, owners: &[Owner]) -> Vec<Observation> {
         let seen = self.hot.owners.observe(owners).await;
         let unprepared = |seen: &Result<Observed, HotError>| match seen {
             Err(HotError {

@@ -7,14 +7,14 @@ use crate::TierError;
 
 /// The most that a load brings into the hot tier. A script serves nobody else while it writes.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Bound {
+pub(crate) struct LoadBound {
     /// The rows of an owner.
     pub(crate) rows: usize,
     /// The bytes of an owner's fields and values.
     pub(crate) bytes: usize,
 }
 
-impl Bound {
+impl LoadBound {
     /// The rows of an owner, or none of them if they are too large to be kept whole.
     pub(super) fn kept(self, loaded: Loaded) -> Loaded {
         if bytes_of(&loaded.rows) <= self.bytes {

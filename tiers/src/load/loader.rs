@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use storage_coalesce::{Coalescer, Group};
 use storage_model::Owner;
 
-use super::{Answer, Bound, LoadCounts};
+use super::{Answer, LoadBound, LoadCounts};
 
 /// Owners of one statement. More of them gain nothing and delay the first.
 const BATCH_OWNERS_MAX: usize = 64;
@@ -19,7 +19,7 @@ pub(super) type Waiters = Group<Owner, (), Answer>;
 /// The loads under way in this process.
 #[derive(Debug, Clone)]
 pub(crate) struct Loader {
-    pub(crate) bound: Bound,
+    pub(crate) bound: LoadBound,
     pub(super) waiting: Coalescer<Owner, (), Answer>,
     counts: Arc<Counts>,
 }
@@ -32,7 +32,7 @@ struct Counts {
 }
 
 impl Loader {
-    pub(crate) fn new(bound: Bound) -> Self {
+    pub(crate) fn new(bound: LoadBound) -> Self {
         Self {
             bound,
             waiting: Coalescer::of_wanted(BATCHES_MAX, BATCH_OWNERS_MAX),

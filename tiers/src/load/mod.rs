@@ -23,7 +23,7 @@ use storage_model::{Owner, Row, tries};
 use tokio::time::sleep;
 
 use self::batch::Loading;
-pub(crate) use self::bound::Bound;
+pub(crate) use self::bound::LoadBound;
 pub(crate) use self::loader::Loader;
 use self::loader::Waiters;
 use crate::caught::caught;

@@ -3,7 +3,7 @@
 use storage_model::sabotage::{is_kept, keeps};
 use storage_model::{Fence, Owner, Partition, Version};
 
-use super::super::fill::{Merged, is_proved, keep, merge};
+use super::super::fill::{MergedOwner, is_proved, keep, merge};
 use super::super::partition::current;
 use super::super::read::select;
 use super::super::room;
@@ -103,7 +103,7 @@ fn is_whole(
     state: &PartState,
     record: &PartitionRecord,
     owner: &Owner,
-    merged: Option<&Merged>,
+    merged: Option<&MergedOwner>,
 ) -> bool {
     let (hash, is_absent) = match merged {
         Some(merged) => (merged.hash.as_ref(), merged.absent),
@@ -120,7 +120,7 @@ fn newest(
     state: &PartState,
     record: &PartitionRecord,
     owner: &Owner,
-    merged: Option<&Merged>,
+    merged: Option<&MergedOwner>,
 ) -> Version {
     let loaded = merged.and_then(|merged| merged.hash.as_ref());
     let hash = loaded.or_else(|| state.hashes.get(owner));

@@ -7,8 +7,8 @@ use storage_model::{
     Applied, Content, Durability, ID_WINDOW, Mutation, Note, Owner, Partition, Position, Version,
 };
 
-use self::plan::{Met, Plan, Unmet, plan};
-use super::fill::{Merged, is_proved, keep, merge, reborn};
+use self::plan::{OwnerState, Plan, PlanFailure, plan};
+use super::fill::{MergedOwner, is_proved, keep, merge, reborn};
 use super::hash::OwnerHash;
 use super::partition::current;
 use super::state::{PartState, Present};
@@ -37,7 +37,7 @@ impl MemoryStore {
 /// One owner's part of a mutation, ready to be written.
 struct Ready<'a> {
     part: &'a Mutation,
-    merged: Option<Merged>,
+    merged: Option<MergedOwner>,
     plan: Plan,
     /// The owner's version before the mutation, if it is known.
     known: Option<Version>,
@@ -95,8 +95,9 @@ pub fn mutate(
     let mut next = Version::ZERO;
     if parts.iter().any(Ready::changes) {
         let changing = parts.iter().filter(|ready| ready.changes());
-        let last = changing.map(Ready::version);
-        let last = last.fold(record.source, Version::max);
+        let last = changing
+            .map(Ready::version)
+            .fold(record.source, Version::max);
         next = next_version(last, present, OPERATION)?;
         for ready in parts.iter().filter(|ready| ready.changes()) {
             let fields = ready.plan.cells.iter().map(|(field, _)| field);
@@ -193,8 +194,8 @@ fn prepare<'a>(
             plan,
             known,
         }),
-        Err(Unmet::Refused(refusal)) => Err(Unready::Refused(refusal)),
-        Err(Unmet::Load) => Err(Unready::Load(&part.owner)),
+        Err(PlanFailure::Refused(refusal)) => Err(Unready::Refused(refusal)),
+        Err(PlanFailure::Load) => Err(Unready::Load(&part.owner)),
     }
 }
 
@@ -269,8 +270,8 @@ fn meet<'a>(
     state: &'a PartState,
     record: &PartitionRecord,
     mutation: &Mutation,
-    merged: Option<&'a Merged>,
-) -> Met<'a> {
+    merged: Option<&'a MergedOwner>,
+) -> OwnerState<'a> {
     let owner = &mutation.owner;
     let marker = state.marker(owner);
     let (hash, marker) = match merged {
@@ -279,7 +280,7 @@ fn meet<'a>(
         None => (state.hashes.get(owner), marker),
     };
     let is_marked = state.marks.names(owner);
-    Met {
+    OwnerState {
         hash,
         marker,
         generation: record.generation,

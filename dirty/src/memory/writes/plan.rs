@@ -9,7 +9,7 @@ use crate::{Marker, Refusal};
 
 /// An owner as a mutation finds it: as it is, or as its load makes it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Met<'a> {
+pub(super) struct OwnerState<'a> {
     pub(super) hash: Option<&'a OwnerHash>,
     pub(super) marker: Marker,
     /// The partition's generation. A hash of a lower generation is suspect.
@@ -21,7 +21,7 @@ pub(super) struct Met<'a> {
     pub(super) loaded: bool,
 }
 
-impl<'a> Met<'a> {
+impl<'a> OwnerState<'a> {
     /// The version, if it is known. A negative answer means version 0. A marker alone does not tell
     /// the version: in a hot tier that came back older it lies behind landed data (R14).
     pub(super) fn version(&self) -> Option<Version> {
@@ -59,7 +59,7 @@ impl<'a> Met<'a> {
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Unmet {
+pub(super) enum PlanFailure {
     /// The mutation builds on a value that is not known.
     Load,
     /// The mutation is rejected.
@@ -76,17 +76,17 @@ pub(super) struct Plan {
 }
 
 /// Computes the effect of the mutation.
-pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
+pub(super) fn plan(met: &OwnerState<'_>, mutation: &Mutation) -> Result<Plan, PlanFailure> {
     // A hash that may be older than landed data is compared with its rows before anything builds on
     // it. That includes a blind write. It would raise the owner's version above a row that the hash
     // has lost (R14).
     if met.is_suspect() && is_kept("R14-suspect") {
-        return Err(Unmet::Load);
+        return Err(PlanFailure::Load);
     }
     // A hash that takes the place of a lost one lands as a whole, so its rows must be known (R16).
     let is_reborn = met.hash.is_none() && met.is_marked;
     if is_reborn && !met.is_loaded() && is_kept("R16-unloaded") {
-        return Err(Unmet::Load);
+        return Err(PlanFailure::Load);
     }
     check_version(met, mutation)?;
     let builds = |change: &Change| {
@@ -97,45 +97,45 @@ pub(super) fn plan(met: &Met<'_>, mutation: &Mutation) -> Result<Plan, Unmet> {
     if changes.any(|(field, change)| builds(change) && !met.knows(field))
         || expected.any(|(field, _)| !met.knows(field))
     {
-        return Err(Unmet::Load);
+        return Err(PlanFailure::Load);
     }
     check_absent(met, mutation)?;
     check_expected(met, mutation)?;
     let mut plan = Plan::default();
     for (field, change) in mutation.changes.iter() {
-        if let Some(cell) = planned(met, field, change, &mut plan).map_err(Unmet::Refused)? {
+        if let Some(cell) = planned(met, field, change, &mut plan).map_err(PlanFailure::Refused)? {
             plan.cells.push((field.clone(), cell));
         }
     }
     Ok(plan)
 }
 
-fn check_version(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+fn check_version(met: &OwnerState<'_>, mutation: &Mutation) -> Result<(), PlanFailure> {
     match (mutation.condition, met.version()) {
-        (Condition::Version(_), None) if is_kept("R15-version") => Err(Unmet::Load),
+        (Condition::Version(_), None) if is_kept("R15-version") => Err(PlanFailure::Load),
         (Condition::Version(wanted), Some(version)) if version != wanted => {
-            Err(Unmet::Refused(Refusal::Version(version)))
+            Err(PlanFailure::Refused(Refusal::Version(version)))
         }
         _ => Ok(()),
     }
 }
 
-fn check_absent(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+fn check_absent(met: &OwnerState<'_>, mutation: &Mutation) -> Result<(), PlanFailure> {
     let live = |field: &Field| matches!(met.cell(field), Some(Cell::Live(_)));
     match mutation
         .changes
         .iter()
         .find(|(field, _)| mutation.condition == Condition::Absent && live(field))
     {
-        Some((field, _)) => Err(Unmet::Refused(Refusal::Exists(field.clone()))),
+        Some((field, _)) => Err(PlanFailure::Refused(Refusal::Exists(field.clone()))),
         None => Ok(()),
     }
 }
 
-fn check_expected(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
+fn check_expected(met: &OwnerState<'_>, mutation: &Mutation) -> Result<(), PlanFailure> {
     for (field, wanted) in &mutation.expected {
         if met.cell(field).and_then(Cell::live) != wanted.as_ref() {
-            return Err(Unmet::Refused(Refusal::Differs(field.clone())));
+            return Err(PlanFailure::Refused(Refusal::Differs(field.clone())));
         }
     }
     Ok(())
@@ -143,7 +143,7 @@ fn check_expected(met: &Met<'_>, mutation: &Mutation) -> Result<(), Unmet> {
 
 /// The content of one field after its change. `None` if it stays as it is.
 fn planned(
-    met: &Met<'_>,
+    met: &OwnerState<'_>,
     field: &Field,
     change: &Change,
     plan: &mut Plan,

@@ -54,12 +54,12 @@ impl Barrier {
 type Kind = (Durability, bool);
 
 /// The writes to one node that wait for one kind of durability. One group is under way at a time.
-pub(in crate::redis) struct Waiting {
+pub(in crate::redis) struct WaitingWrites {
     pub(in crate::redis) lane: Arc<Lane>,
     groups: Coalescer<Kind, Vec<Command>, Vec<Answer>>,
 }
 
-impl Default for Waiting {
+impl Default for WaitingWrites {
     fn default() -> Self {
         Self {
             lane: Arc::default(),

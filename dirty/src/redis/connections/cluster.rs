@@ -64,9 +64,8 @@ async fn table_of(
         let mut master = reply::list(next())?.into_iter();
         // A node that does not know its own name gives none. It is the node that was asked.
         let host = reply::maybe(master.next().unwrap_or_default())?
-            .map(|host| String::from_utf8_lossy(&host).into_owned());
-        let host = host
-            .filter(|host| !host.is_empty() && host != "?")
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .filter(|name| !name.is_empty() && name != "?")
             .unwrap_or_else(|| address::host(&asked.info).to_owned());
         let info = address::sibling(
             &asked.info,

@@ -16,7 +16,7 @@ use redis::{ConnectionInfo, Pipeline, RedisConnectionInfo, Value};
 use storage_model::Durability;
 
 use super::address;
-use super::barrier::Waiting;
+use super::barrier::WaitingWrites;
 use super::common::Common;
 use super::lane::{Lane, Passage, Ready};
 use super::rights::Rights;
@@ -46,8 +46,8 @@ pub(crate) struct Node {
     /// The connections that all calls share.
     pub(in crate::redis) lanes: Vec<Arc<Lane>>,
     /// Writes that wait for replicas, and writes that wait for the disk.
-    replicated: Waiting,
-    fsynced: Waiting,
+    replicated: WaitingWrites,
+    fsynced: WaitingWrites,
     /// The number of timeouts in a row. Written after each exchange.
     pub(in crate::redis) timeouts: AtomicU32,
     /// The incarnation that has all scripts, as far as is known. 0 for none. Written when the
@@ -81,8 +81,8 @@ impl Node {
             common: common.clone(),
             pool,
             lanes: (0..common.connections).map(|_| Arc::default()).collect(),
-            replicated: Waiting::default(),
-            fsynced: Waiting::default(),
+            replicated: WaitingWrites::default(),
+            fsynced: WaitingWrites::default(),
             timeouts: AtomicU32::new(0),
             equipped: AtomicU64::new(0),
             unsafe_policy: Mutex::new(None),
@@ -184,7 +184,7 @@ impl Node {
     }
 
     /// The writes that wait for the same kind of durability.
-    pub(in crate::redis) fn waiting(&self, until: Durability) -> &Waiting {
+    pub(in crate::redis) fn waiting(&self, until: Durability) -> &WaitingWrites {
         if matches!(until, Durability::Replicated { .. }) {
             &self.replicated
         } else {
@@ -344,9 +344,10 @@ impl Node {
             .cycle()
             .skip(usize::from(commands > 1))
             .take(self.lanes.len());
-        let free = lanes.find(|lane| lane.calls() < CROWD);
-        let lane = free.or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()));
-        let lane = lane.ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
+        let lane = lanes
+            .find(|lane| lane.calls() < CROWD)
+            .or_else(|| self.lanes.iter().min_by_key(|lane| lane.calls()))
+            .ok_or_else(|| Failure::Settings("no connection is allowed".to_owned()))?;
         let passage = lane.enter();
         Ok((self.ready_in(lane).await?, passage))
     }

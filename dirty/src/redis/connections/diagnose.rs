@@ -37,11 +37,11 @@ pub(in crate::redis) async fn diagnose(info: &ConnectionInfo) -> Option<Failure>
             _ => return None,
         };
         match heard {
-            Heard::Refusal(refusal) => return Some(refusal),
-            Heard::Closes(command) if closes_on.is_none_or(|before| before == command) => {
+            Diagnosis::Refusal(refusal) => return Some(refusal),
+            Diagnosis::Closes(command) if closes_on.is_none_or(|before| before == command) => {
                 closes_on = Some(command);
             }
-            Heard::Closes(_) => return None,
+            Diagnosis::Closes(_) => return None,
         }
     }
     closes_on.map(|command| {
@@ -52,7 +52,7 @@ pub(in crate::redis) async fn diagnose(info: &ConnectionInfo) -> Option<Failure>
     })
 }
 
-enum Heard {
+enum Diagnosis {
     /// The server rejects the client before it has asked anything.
     Refusal(Failure),
     /// It answers PING, and closes the connection on this command.
@@ -62,17 +62,17 @@ enum Heard {
 async fn converse(
     mut stream: impl AsyncRead + AsyncWrite + Unpin,
     info: &ConnectionInfo,
-) -> Option<Heard> {
+) -> Option<Diagnosis> {
     if let Ok(read) = timeout(LISTEN, line(&mut stream)).await {
-        return refusal(&read?).map(Heard::Refusal);
+        return refusal(&read?).map(Diagnosis::Refusal);
     }
     let ping = ask(&mut stream, &redis::cmd("PING")).await?;
     if let Some(refusal) = refusal(&ping).filter(|refusal| !refusal.text().starts_with("NO")) {
-        return Some(Heard::Refusal(refusal));
+        return Some(Diagnosis::Refusal(refusal));
     }
     for (name, command) in greeting(info) {
         if ask(&mut stream, &command).await.is_none() {
-            return Some(Heard::Closes(name));
+            return Some(Diagnosis::Closes(name));
         }
     }
     None

@@ -20,11 +20,11 @@ use storage_coalesce::locked;
 /// first, and after an adoption. `verify` writes it. Every call that relies on the server's memory
 /// reads it. Each incarnation has a number of its own, so no partition is verified by mistake.
 #[derive(Debug)]
-pub(in crate::redis) struct Guard(Vec<Verified>);
+pub(in crate::redis) struct Guard(Vec<VerifiedState>);
 
 /// The last verified state of a partition.
 #[derive(Debug, Default)]
-struct Verified {
+struct VerifiedState {
     incarnation: AtomicU64,
     // Written before the incarnation, since readers under that incarnation rely on it.
     generation: AtomicU64,
@@ -37,10 +37,10 @@ struct Verified {
 
 impl Guard {
     pub(in crate::redis) fn new(partitions: u32) -> Self {
-        Self((0..partitions).map(|_| Verified::default()).collect())
+        Self((0..partitions).map(|_| VerifiedState::default()).collect())
     }
 
-    fn entry(&self, partition: Partition) -> Option<&Verified> {
+    fn entry(&self, partition: Partition) -> Option<&VerifiedState> {
         self.0.get(usize::try_from(partition.0).ok()?)
     }
 

@@ -18,7 +18,7 @@ use storage_coalesce::locked;
 pub(in crate::redis) struct Lane {
     /// Held for moments only, never across an await. A caller that meets a failure empties it, and
     /// the next caller fills it.
-    line: Mutex<Option<Line>>,
+    line: Mutex<Option<OpenConnection>>,
     /// The opening under way, or the question whether the connection still leads to the same
     /// server.
     pub(in crate::redis) opening: SingleFlight<Result<Ready, Failure>>,
@@ -31,23 +31,23 @@ pub(in crate::redis) struct Passage<'a>(&'a Lane);
 
 /// An open connection. It leaves the pool for good when it is dropped, so that the pool never hands
 /// it out again.
-pub(in crate::redis) struct Line {
+pub(in crate::redis) struct OpenConnection {
     /// `None` for a connection that was dialled.
     pub(in crate::redis) pooled: Option<Connection>,
     pub(in crate::redis) ready: Ready,
-    pub(in crate::redis) driven: Driven,
+    pub(in crate::redis) driven: RuntimeWatch,
 }
 
 /// Whether the runtime in which a connection was opened is still there. That runtime drives the
 /// connection. A command over a connection that nothing drives has an unknown outcome, although it
 /// never left this process.
-pub(in crate::redis) struct Driven {
+pub(in crate::redis) struct RuntimeWatch {
     ended: Arc<AtomicBool>,
     /// Ends the watching task together with the connection.
     _watched: oneshot::Sender<()>,
 }
 
-impl Driven {
+impl RuntimeWatch {
     /// Driven by the present runtime.
     pub(in crate::redis) fn here() -> Self {
         struct End(Arc<AtomicBool>);
@@ -86,7 +86,7 @@ impl Ready {
     }
 }
 
-impl Drop for Line {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         if let Some(pooled) = self.pooled.take() {
             drop(Connection::take(pooled));
@@ -121,7 +121,7 @@ impl Lane {
     }
 
     /// Puts a connection in, and returns its part for calls.
-    pub(in crate::redis) fn fill(&self, line: Line) -> Ready {
+    pub(in crate::redis) fn fill(&self, line: OpenConnection) -> Ready {
         let ready = line.ready.clone();
         *locked(&self.line) = Some(line);
         ready

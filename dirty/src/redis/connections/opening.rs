@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout};
 
 use super::connect::{Node, silent};
 use super::diagnose::diagnose;
-use super::lane::{Driven, Lane, Line, Ready};
+use super::lane::{Lane, OpenConnection, Ready, RuntimeWatch};
 use super::server::{self, ServerInfo};
 use super::transport::Dial;
 use crate::redis::error::Failure;
@@ -98,7 +98,7 @@ impl Node {
 
     /// Opens a connection and checks the server, in one round trip. A second round trip loads the
     /// scripts into a server that does not have them yet.
-    async fn open(&self) -> Result<Line, Failure> {
+    async fn open(&self) -> Result<OpenConnection, Failure> {
         let (pooled, connection) = match &self.common.dial {
             Some(dial) => (None, self.dialled(dial.as_ref()).await?),
             None => {
@@ -118,10 +118,10 @@ impl Node {
             serial,
             asked: Instant::now(),
         };
-        let mut line = Line {
+        let mut line = OpenConnection {
             pooled,
             ready,
-            driven: Driven::here(),
+            driven: RuntimeWatch::here(),
         };
         let text = reply::text(self.greet(&mut line).await?)?;
         let info = ServerInfo::parse(&text)?;
@@ -142,7 +142,7 @@ impl Node {
 
     /// Logs in, selects the database and reads INFO, together. The scripts do not go along. A
     /// server that wants a login closes the connection over such a long command, without an answer.
-    async fn greet(&self, line: &mut Line) -> Result<Value, Failure> {
+    async fn greet(&self, line: &mut OpenConnection) -> Result<Value, Failure> {
         let settings = self.info.redis_settings();
         let mut greeting = Pipeline::new();
         let logs_in = settings.password().map(|password| {
@@ -225,7 +225,11 @@ impl Node {
 
     /// The answers of a new connection. Nothing of a call was sent yet, so after any failure here
     /// the call did not take place.
-    async fn ask_first(&self, line: &mut Line, pipeline: &Pipeline) -> Result<Vec<Value>, Failure> {
+    async fn ask_first(
+        &self,
+        line: &mut OpenConnection,
+        pipeline: &Pipeline,
+    ) -> Result<Vec<Value>, Failure> {
         let answers = line
             .ready
             .connection

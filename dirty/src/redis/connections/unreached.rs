@@ -8,7 +8,7 @@ use super::connect::Node;
 use crate::redis::error::Failure;
 
 /// A server that could not be used, and the known facts about it.
-pub(in crate::redis) struct Unreached<'a> {
+pub(in crate::redis) struct UnreachedServer<'a> {
     /// Its address.
     pub(in crate::redis) name: &'a str,
     /// Whether its connections use TLS.
@@ -18,7 +18,7 @@ pub(in crate::redis) struct Unreached<'a> {
     pub(in crate::redis) known: bool,
 }
 
-impl Unreached<'_> {
+impl UnreachedServer<'_> {
     /// The meaning of a failure before anything of a call was sent.
     fn failure(&self, failure: Failure) -> Failure {
         let name = self.name;
@@ -88,7 +88,7 @@ impl Node {
     /// The meaning of a failure before anything of a call was sent.
     pub(in crate::redis) fn unsent(&self, failure: Failure) -> Failure {
         let tls = matches!(self.info.addr(), ConnectionAddr::TcpTls { .. });
-        Unreached {
+        UnreachedServer {
             name: &self.name,
             tls,
             known: self.was_reached(),
@@ -110,7 +110,7 @@ mod tests {
     use super::*;
 
     fn told(tls: bool, known: bool, failure: Failure) -> Failure {
-        let failure = Unreached {
+        let failure = UnreachedServer {
             name: "h:6379",
             tls,
             known,

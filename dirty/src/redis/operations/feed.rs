@@ -40,10 +40,10 @@ impl Feed for RedisStore {
         let calls = leads.len().div_ceil(LEADS_MAX).max(1);
         for call in 0..calls {
             let from = call * LEADS_MAX;
-            let some = leads.iter().skip(from).take(LEADS_MAX).cloned();
-            let some: Vec<Lead> = some.collect();
+            let until = leads.len().min(from + LEADS_MAX);
+            let some = leads.get(from..until).unwrap_or_default();
             let last = call + 1 == calls;
-            let command = scripts::resync(&self.space, partition, lock, epoch, &some, last);
+            let command = scripts::resync(&self.space, partition, lock, epoch, some, last);
             let answer = self.one("resync", Some(partition), command, reply::number::<usize>);
             written += answer.await?;
         }

@@ -17,7 +17,7 @@ const ROWS_MAX: usize = 512;
 const TTL_MIN: Duration = Duration::from_secs(60);
 
 /// The answer of `fill_part.lua`.
-enum Part {
+enum FillAnswer {
     Refused,
     /// The rows must come by one call.
     Whole,
@@ -35,26 +35,26 @@ impl RedisStore {
                 return Some(load.clone());
             }
             match self.write_ahead(load).await {
-                Ok(Part::Written(marker)) => Some(rest_of(load, marker)),
-                Ok(Part::Whole) | Err(_) => Some(load.clone()),
-                Ok(Part::Refused) => None,
+                Ok(FillAnswer::Written(marker)) => Some(rest_of(load, marker)),
+                Ok(FillAnswer::Whole) | Err(_) => Some(load.clone()),
+                Ok(FillAnswer::Refused) => None,
             }
         });
         futures::future::join_all(each).await
     }
 
     /// Writes all rows of a load, which then still has to be told complete.
-    async fn write_ahead(&self, load: &Load) -> Result<Part, Failure> {
+    async fn write_ahead(&self, load: &Load) -> Result<FillAnswer, Failure> {
         let mut rows = load.rows.clone();
         // A hash that is made of rows has the version of the newest.
         rows.sort_by_key(|(_, _, version)| std::cmp::Reverse(*version));
         let mut parts = rows.chunks(ROWS_MAX);
         let Some(first) = parts.next() else {
-            return Ok(Part::Whole);
+            return Ok(FillAnswer::Whole);
         };
         let first = self.part(load, first);
         let made = self.write_parts(&[first]).await?;
-        let Part::Written(marker) = made else {
+        let FillAnswer::Written(marker) = made else {
             return Ok(made);
         };
         // The hash is there now, so the others need not come one after the other.
@@ -62,8 +62,8 @@ impl RedisStore {
         let others: Vec<_> = parts.map(|rows| self.part(&on_it, rows)).collect();
         match self.write_parts(&others).await? {
             // ORDER: a part that is refused proves nothing of those before it.
-            Part::Refused | Part::Whole => Ok(Part::Refused),
-            Part::Written(_) => Ok(Part::Written(marker)),
+            FillAnswer::Refused | FillAnswer::Whole => Ok(FillAnswer::Refused),
+            FillAnswer::Written(_) => Ok(FillAnswer::Written(marker)),
         }
     }
 
@@ -78,15 +78,15 @@ impl RedisStore {
     }
 
     /// Sends parts, and answers as the last one, or as the first one that was not written.
-    async fn write_parts(&self, parts: &[Command]) -> Result<Part, Failure> {
-        let mut last = Part::Whole;
+    async fn write_parts(&self, parts: &[Command]) -> Result<FillAnswer, Failure> {
+        let mut last = FillAnswer::Whole;
         for answer in self.router.send(parts, false).await {
             let mut values = reply::list(answer?)?.into_iter();
             let mut next = || reply::bytes(values.next().unwrap_or_default());
             match &*next()? {
-                b"refused" => return Ok(Part::Refused),
-                b"whole" => return Ok(Part::Whole),
-                _ => last = Part::Written(reply::marker(&next()?)?),
+                b"refused" => return Ok(FillAnswer::Refused),
+                b"whole" => return Ok(FillAnswer::Whole),
+                _ => last = FillAnswer::Written(reply::marker(&next()?)?),
             }
         }
         Ok(last)

@@ -24,11 +24,11 @@ const CALL_MAX: usize = 200;
 /// The stores whose calls partitions remember. Judged by this process' own clock, since the
 /// server's clock may leap.
 #[derive(Debug, Default)]
-pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, Seen>>);
+pub(in crate::redis) struct Stores(Mutex<BTreeMap<Partition, StoreCalls>>);
 
 /// The state of a partition at the last look.
 #[derive(Debug, Default)]
-struct Seen {
+struct StoreCalls {
     at: Option<Instant>,
     /// The number of each store's last call, and the time since which the number is the same.
     calls: BTreeMap<String, (String, Instant)>,
@@ -123,9 +123,12 @@ fn page_of(value: Value) -> Result<(u64, Vec<(String, String)>), Failure> {
         .next()
         .ok_or_else(|| Failure::Nonsense("a page of last calls has no cursor".to_owned()))?;
     let texts = texts.map(reply::text).collect::<Result<Vec<_>, _>>()?;
-    let pairs = texts.as_chunks::<2>().0.iter();
-    let pairs = pairs.map(|[store, number]| (store.clone(), number.clone()));
-    Ok((reply::number::<u64>(cursor)?, pairs.collect()))
+    let (pairs, _) = texts.as_chunks::<2>();
+    let last_calls = pairs
+        .iter()
+        .map(|[store, number]| (store.clone(), number.clone()))
+        .collect();
+    Ok((reply::number::<u64>(cursor)?, last_calls))
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use bytes::Bytes;
 use redis::Value;
 use storage_model::{Fence, OpId, Owner, Partition, Timestamp};
 
@@ -65,7 +64,7 @@ impl Holders for RedisStore {
     }
 
     async fn lapse(&self, partition: Partition, holder: OpId, beat: u64) -> Result<u32, HotError> {
-        let gone = Gone {
+        let gone = LostHolder {
             partition,
             holder,
             beat,
@@ -124,7 +123,7 @@ impl Holders for RedisStore {
 }
 
 /// A holder that is declared gone, by its beat.
-struct Gone {
+struct LostHolder {
     partition: Partition,
     holder: OpId,
     beat: u64,
@@ -134,7 +133,7 @@ struct Gone {
 
 impl RedisStore {
     /// One step of the end of a holder's sessions. Returns how many lapsed, or -1 if the holder is not gone.
-    async fn lapse_step(&self, gone: &Gone, step: LapseStep<'_>) -> Result<i64, HotError> {
+    async fn lapse_step(&self, gone: &LostHolder, step: LapseStep<'_>) -> Result<i64, HotError> {
         let command = scripts::lapse(
             &self.space,
             gone.partition,
@@ -180,17 +179,18 @@ impl RedisStore {
 /// The beats that were read, with the one that was raised behind them.
 fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<Beats, Failure> {
     let [epoch, graced, at] = reply::array(record)?;
-    let beat = |(holder, beat): (Bytes, Bytes)| {
-        let holder = std::str::from_utf8(&holder).ok().and_then(reply::id);
-        let holder = holder.ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
+    let mut numbers: BTreeMap<OpId, u64> = BTreeMap::new();
+    for (name, beat) in reply::pairs(beats)? {
+        let holder = std::str::from_utf8(&name)
+            .ok()
+            .and_then(reply::id)
+            .ok_or_else(|| Failure::Nonsense("a beat can't be read".to_owned()))?;
         // A beat may have a mark behind its number.
         let number = beat.split(|byte| *byte == b' ').next().unwrap_or_default();
-        Ok((holder, reply::digits(number)?))
-    };
-    let beats = reply::pairs(beats)?.into_iter().map(beat);
-    let mut beats: BTreeMap<OpId, u64> = beats.collect::<Result<_, Failure>>()?;
+        numbers.insert(holder, reply::digits(number)?);
+    }
     if let Some((holder, number)) = raise {
-        let last = beats.entry(holder).or_insert(number);
+        let last = numbers.entry(holder).or_insert(number);
         *last = number.max(*last);
     }
     Ok(Beats {
@@ -199,7 +199,7 @@ fn beats_of(record: Value, beats: Value, raise: Option<(OpId, u64)>) -> Result<B
             at: Timestamp(reply::digits(&reply::bytes(at)?)?),
         },
         graced: &*reply::bytes(graced)? == b"1",
-        beats: beats.into_iter().collect(),
+        beats: numbers.into_iter().collect(),
     })
 }
 

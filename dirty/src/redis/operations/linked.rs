@@ -27,7 +27,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
     let generation = reply::epoch(&reply::bytes(next())?)?;
     let database = reply::database(next())?;
     let has_errors = reply::yes(next())?;
-    let seen = Seen {
+    let seen = PartitionAnswer {
         generation,
         gap: reply::maybe_position(next())?,
         snapshot: SnapshotId(reply::digits(&reply::bytes(next())?)?),
@@ -66,7 +66,7 @@ pub(super) fn linked_of(wanted: &[(Owner, Fields)], value: Value) -> Result<Link
 
 /// What the answer says of the partition.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct PartitionAnswer {
     generation: Epoch,
     gap: Option<Position>,
     snapshot: SnapshotId,
@@ -84,7 +84,11 @@ struct Answer {
 
 impl Answer {
     /// The owner and its read. `None` if another program wrote a name that is none.
-    fn decode(self, wanted: &Fields, seen: Seen) -> Result<Option<(HotRead, Member)>, Failure> {
+    fn decode(
+        self,
+        wanted: &Fields,
+        seen: PartitionAnswer,
+    ) -> Result<Option<(HotRead, Member)>, Failure> {
         let Some(owner) = mark::owner_of(&self.name) else {
             return Ok(None);
         };

@@ -138,7 +138,7 @@ impl Marks for RedisStore {
         let mut answers = self.router.send(&commands, true).await;
         let ends = answers.split_off(wanted.len().min(answers.len()));
         let decode = || {
-            let mut checked: Option<Checked> = None;
+            let mut checked: Option<CollectionEnd> = None;
             for (part, answer) in parts.iter().zip(ends) {
                 checked = Some(checked_of(part, answer?, checked)?);
             }
@@ -304,7 +304,7 @@ fn of_row(row: &LandedRow) -> RowRef<'_> {
 }
 
 /// The end of a collection.
-struct Checked {
+struct CollectionEnd {
     /// Without reads.
     collected: Collected,
     generation: Epoch,
@@ -315,8 +315,8 @@ struct Checked {
 fn checked_of(
     owners: &[&(Owner, Vec<Field>)],
     value: Value,
-    before: Option<Checked>,
-) -> Result<Checked, Failure> {
+    before: Option<CollectionEnd>,
+) -> Result<CollectionEnd, Failure> {
     let mut values = reply::list(value)?.into_iter();
     let mut next = || values.next().unwrap_or(Value::Nil);
     let epoch = reply::epoch(&reply::bytes(next())?)?;
@@ -352,7 +352,7 @@ fn checked_of(
         partial,
         reads: Vec::new(),
     };
-    Ok(Checked {
+    Ok(CollectionEnd {
         collected,
         generation,
         gap,

@@ -525,9 +525,11 @@ impl RedisStore {
     }
 
     async fn hand_out(&self, line: Line, number: u64, members: Vec<Waiting>, answer: Answer) {
-        let answer = answer.and_then(reply::bytes).map_err(stale_is_lost);
-        let answer = answer.and_then(|text| answers_of(&text));
-        let answers = match answer {
+        let decoded = answer
+            .and_then(reply::bytes)
+            .map_err(stale_is_lost)
+            .and_then(|text| answers_of(&text));
+        let answers = match decoded {
             Err(failure) if is_spoilt(&failure) && members.len() > 1 => {
                 match Box::pin(self.end_call(line, number)).await {
                     Ok(()) => Box::pin(self.each_alone(line, &members)).await,

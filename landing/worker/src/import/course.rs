@@ -15,11 +15,11 @@ use tokio::time::{Instant, sleep_until};
 
 use crate::exit::{self, Exit};
 
-use super::file::{LINE_BYTES_MAX, Line, Lines, unfit};
+use super::file::{LINE_BYTES_MAX, Lines, RawLine, unfit};
 use super::line;
 use super::order::{Job, Order};
 use super::total::Total;
-use super::write::{Ended, Writer};
+use super::write::{LineOutcome, Writer};
 
 /// Why the import stops reading lines.
 #[derive(Debug)]
@@ -50,13 +50,13 @@ pub(super) struct Course<R> {
 }
 
 /// A line that is being written.
-type Writing<'a> = LocalBoxFuture<'a, Written>;
+type Writing<'a> = LocalBoxFuture<'a, WrittenLine>;
 
-struct Written {
+struct WrittenLine {
     number: u64,
     owner: Owner,
     bytes: u64,
-    ended: Ended,
+    ended: LineOutcome,
 }
 
 fn begin(writer: &Writer, job: Job) -> Writing<'_> {
@@ -67,7 +67,7 @@ fn begin(writer: &Writer, job: Job) -> Writing<'_> {
     } = job;
     Box::pin(async move {
         let owner = entry.owner.clone();
-        Written {
+        WrittenLine {
             number,
             owner,
             bytes,
@@ -171,7 +171,7 @@ impl Progress<'_> {
         &mut self,
         number: u64,
         first: u64,
-        line: Line,
+        line: RawLine,
         bytes: u64,
         writer: &Writer,
     ) -> anyhow::Result<Option<Job>> {
@@ -184,8 +184,8 @@ impl Progress<'_> {
         }
         let entry = match line {
             _ if number < first => Ok(None),
-            Line::Whole(text) => line::read(&text, &writer.limits),
-            Line::TooLong(_) => Err(format!(
+            RawLine::Whole(text) => line::read(&text, &writer.limits),
+            RawLine::TooLong(_) => Err(format!(
                 "the line is longer than {LINE_BYTES_MAX} bytes: divide its fields among several lines of the same owner"
             )),
         };
@@ -212,28 +212,28 @@ impl Progress<'_> {
     fn written(
         &mut self,
         order: &mut Order,
-        written: Written,
+        written: WrittenLine,
         begin: impl FnOnce(Job),
     ) -> Option<End> {
-        let Written {
+        let WrittenLine {
             number,
             owner,
             bytes,
             ended,
         } = written;
         match ended {
-            Ended::Written(fields) => {
+            LineOutcome::Written(fields) => {
                 self.total.written += 1;
                 self.total.fields += fields as u64;
             }
-            Ended::Bad(why) => {
+            LineOutcome::Bad(why) => {
                 // Always told, since nothing else names the owner.
                 self.total.bad += 1;
                 self.say(number, &why);
             }
-            Ended::Waiting | Ended::Hopeless(_) => {
+            LineOutcome::Waiting | LineOutcome::Hopeless(_) => {
                 self.total.waiting += 1 + order.given_up(&owner, bytes).len() as u64;
-                return if let Ended::Hopeless(error) = ended {
+                return if let LineOutcome::Hopeless(error) = ended {
                     Some(End::Hopeless(error))
                 } else {
                     None

@@ -14,14 +14,14 @@ const START: usize = 64;
 
 /// One line, without its end.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum RawLine {
     /// The line's bytes.
     Whole(Vec<u8>),
     /// The line is longer than the limit. Its first bytes.
     TooLong(Vec<u8>),
 }
 
-impl Line {
+impl RawLine {
     /// The line's bytes, or the first ones of a line that is too long.
     pub(super) fn start(&self) -> &[u8] {
         match self {
@@ -43,7 +43,7 @@ pub(super) struct Lines<R> {
     /// Complete lines so far.
     count: u64,
     /// The current line, as far as it was read.
-    begun: Option<Line>,
+    begun: Option<RawLine>,
     /// Bytes of the current line and its end, including skipped bytes.
     bytes: u64,
 }
@@ -72,7 +72,7 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
     ///
     /// # Cancel safety
     /// No byte is lost: a partly read line is kept.
-    pub(super) async fn next(&mut self) -> io::Result<Option<(u64, Line, u64)>> {
+    pub(super) async fn next(&mut self) -> io::Result<Option<(u64, RawLine, u64)>> {
         loop {
             let some = self.file.fill_buf().await?;
             if some.is_empty() {
@@ -81,7 +81,10 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
             let length = some.iter().position(|byte| *byte == b'\n');
             let part = some.get(..length.unwrap_or(some.len())).unwrap_or_default();
             let taken = part.len() + usize::from(length.is_some());
-            let begun = self.begun.take().unwrap_or_else(|| Line::Whole(Vec::new()));
+            let begun = self
+                .begun
+                .take()
+                .unwrap_or_else(|| RawLine::Whole(Vec::new()));
             self.begun = Some(with(begun, part, self.limit));
             self.bytes += taken as u64;
             self.file.consume(taken);
@@ -91,23 +94,26 @@ impl<R: AsyncBufRead + Unpin> Lines<R> {
         }
     }
 
-    fn end(&mut self) -> (u64, Line, u64) {
+    fn end(&mut self) -> (u64, RawLine, u64) {
         self.count += 1;
-        let line = self.begun.take().unwrap_or_else(|| Line::Whole(Vec::new()));
+        let line = self
+            .begun
+            .take()
+            .unwrap_or_else(|| RawLine::Whole(Vec::new()));
         (self.count, line, std::mem::take(&mut self.bytes))
     }
 }
 
-fn with(line: Line, part: &[u8], limit: usize) -> Line {
+fn with(line: RawLine, part: &[u8], limit: usize) -> RawLine {
     match line {
-        Line::Whole(mut bytes) if bytes.len() + part.len() <= limit => {
+        RawLine::Whole(mut bytes) if bytes.len() + part.len() <= limit => {
             bytes.extend_from_slice(part);
-            Line::Whole(bytes)
+            RawLine::Whole(bytes)
         }
-        Line::Whole(bytes) => {
-            Line::TooLong(bytes.iter().chain(part).take(START).copied().collect())
+        RawLine::Whole(bytes) => {
+            RawLine::TooLong(bytes.iter().chain(part).take(START).copied().collect())
         }
-        Line::TooLong(start) => Line::TooLong(start),
+        RawLine::TooLong(start) => RawLine::TooLong(start),
     }
 }
 
@@ -120,7 +126,7 @@ fn trimmed(line: &[u8]) -> &[u8] {
 /// Why a file is no list of owners, and the way out, by a line and its number. The first bytes tell
 /// an encoding and a compression. All lines up to the first that is not blank must be asked, and no
 /// further one.
-pub(super) fn unfit(number: u64, line: &Line) -> Option<String> {
+pub(super) fn unfit(number: u64, line: &RawLine) -> Option<String> {
     let start = line.start();
     if number == 1
         && let Some(encoding) = foreign_encoding(start)
@@ -192,8 +198,8 @@ mod tests {
         let mut all = Vec::new();
         while let Some((number, line, bytes)) = lines.next().await.unwrap() {
             let text = match line {
-                Line::Whole(bytes) => Some(String::from_utf8(bytes).unwrap()),
-                Line::TooLong(_) => None,
+                RawLine::Whole(bytes) => Some(String::from_utf8(bytes).unwrap()),
+                RawLine::TooLong(_) => None,
             };
             all.push((number, text, bytes));
         }
@@ -259,7 +265,7 @@ mod tests {
 
     #[test]
     fn a_file_is_named_unfit_with_the_way_out() {
-        let unfit = |number, line: &[u8]| unfit(number, &Line::Whole(line.to_vec()));
+        let unfit = |number, line: &[u8]| unfit(number, &RawLine::Whole(line.to_vec()));
         assert_eq!(
             unfit(1, b"\x1f\x8b").as_deref(),
             Some(
@@ -282,7 +288,7 @@ mod tests {
             let text = [&b"[{"[..], &[b' '; 200]].concat();
             let mut lines = Lines::new(BufReader::with_capacity(buffer, &text[..]), 100);
             let (number, line, _) = lines.next().await.unwrap().unwrap();
-            assert!(matches!(&line, Line::TooLong(start) if start.len() == START));
+            assert!(matches!(&line, RawLine::TooLong(start) if start.len() == START));
             assert!(unfit(number, &line).is_some_and(|why| why.contains("array")));
         }
     }

@@ -84,15 +84,9 @@ fn words(error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof {
         return "it ends before it is complete: one line holds one whole object".to_owned();
     }
-    let said = error.to_string();
-    let said = said
-        .strip_suffix(&format!(
-            " at line {} column {}",
-            error.line(),
-            error.column()
-        ))
-        .unwrap_or(&said);
-    let why = match said {
+    let message = error.to_string();
+    let place = format!(" at line {} column {}", error.line(), error.column());
+    let why = match message.strip_suffix(&place).unwrap_or(&message) {
         "expected value" => "a value is expected: text in quotes, a number or an object",
         "expected ident" => "a word that is not JSON",
         "key must be a string" => "a name in quotes is expected",
@@ -101,7 +95,7 @@ fn words(error: &serde_json::Error) -> String {
         "lone leading surrogate in hex escape" | "unexpected end of hex escape" => {
             "half of a surrogate pair"
         }
-        said => said,
+        other => other,
     };
     format!("not JSON at character {}: {why}", error.column())
 }

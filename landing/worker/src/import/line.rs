@@ -51,11 +51,11 @@ const SHOWN: usize = 40;
 /// # Errors
 /// The line is bad. The message tells the reason in plain words, and shows no value.
 pub(super) fn read(line: &[u8], limits: &Limits) -> Result<Option<Entry>, String> {
-    let text = std::str::from_utf8(line)
+    let decoded = std::str::from_utf8(line)
         .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
-    let text = text
+    let text = decoded
         .strip_prefix(BYTE_ORDER_MARK)
-        .unwrap_or(text)
+        .unwrap_or(decoded)
         .trim_ascii();
     if text.is_empty() {
         return Ok(None);

@@ -111,7 +111,7 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
         () = &mut stop => return Ok(Exit::Signal),
         begun = begin(&args, &settings, until) => begun?,
     };
-    let Begun {
+    let RunningImport {
         mut course,
         hurry,
         bar,
@@ -136,13 +136,13 @@ pub async fn run(args: Args) -> anyhow::Result<Exit> {
     conclude(&args, &course.total, end, &report)
 }
 
-struct Begun {
+struct RunningImport {
     course: Course<BufReader<File>>,
     hurry: watch::Sender<bool>,
     bar: ProgressBar,
 }
 
-async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<Begun> {
+async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Result<RunningImport> {
     let named = || args.named();
     let file = opened(args, until).await?;
     // It is 0 for a pipe.
@@ -168,7 +168,7 @@ async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Resu
         total: Total::new(args.from_line),
         bar: bar.clone(),
     };
-    Ok(Begun { course, hurry, bar })
+    Ok(RunningImport { course, hurry, bar })
 }
 
 async fn opened(args: &Args, until: Instant) -> anyhow::Result<File> {

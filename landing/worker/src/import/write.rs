@@ -16,7 +16,7 @@ use super::line::Entry;
 
 /// The fate of a line.
 #[derive(Debug)]
-pub(super) enum Ended {
+pub(super) enum LineOutcome {
     /// All of its fields are written. The number of fields.
     Written(usize),
     /// It may not be written, because no time is left.
@@ -61,16 +61,16 @@ const SAY_EVERY: Duration = Duration::from_secs(5);
 impl Writer {
     /// Writes a line. Its calls follow each other. So a line that is given up is written from its
     /// start up to some field.
-    pub(super) async fn write(&self, entry: Entry) -> Ended {
+    pub(super) async fn write(&self, entry: Entry) -> LineOutcome {
         let name = entry.owner.clone();
         let owner = match self.owner(&name) {
             Ok(owner) => owner,
-            Err(error) => return Ended::Bad(error.to_string()),
+            Err(error) => return LineOutcome::Bad(error.to_string()),
         };
         let count = entry.fields.len() + entry.removed.len();
         let mut written = 0;
         match self.write_calls(&owner, entry, &mut written).await {
-            Ok(()) => Ended::Written(count),
+            Ok(()) => LineOutcome::Written(count),
             Err(stop) => stopped(stop, &name, written, count),
         }
     }
@@ -240,15 +240,15 @@ impl Writer {
 }
 
 /// The fate of a line that was stopped behind some of its fields.
-fn stopped(stop: Stop, name: &Owner, written: usize, count: usize) -> Ended {
+fn stopped(stop: Stop, name: &Owner, written: usize, count: usize) -> LineOutcome {
     match stop {
-        Stop::NoTime => Ended::Waiting,
-        Stop::Changed => Ended::Bad(changed(name, written, count)),
-        Stop::Failed(error) if is_hopeless(error.kind()) => Ended::Hopeless(error),
-        Stop::Failed(error) if written > 0 => Ended::Bad(format!(
+        Stop::NoTime => LineOutcome::Waiting,
+        Stop::Changed => LineOutcome::Bad(changed(name, written, count)),
+        Stop::Failed(error) if is_hopeless(error.kind()) => LineOutcome::Hopeless(error),
+        Stop::Failed(error) if written > 0 => LineOutcome::Bad(format!(
             "{error}: {written} of its {count} fields are written"
         )),
-        Stop::Failed(error) => Ended::Bad(error.to_string()),
+        Stop::Failed(error) => LineOutcome::Bad(error.to_string()),
     }
 }
 
@@ -305,10 +305,12 @@ impl Call {
 
 /// The writes of a line. Removed fields follow the others.
 fn calls(entry: Entry, limits: &Limits) -> Vec<Call> {
-    let removed = entry.removed.chunks(limits.fields_max.max(1));
-    let removed = removed.map(|fields| Call::Remove(fields.to_vec()));
     let sets = divided(entry.fields, limits).into_iter().map(Call::Set);
-    sets.chain(removed).collect()
+    let removals = entry
+        .removed
+        .chunks(limits.fields_max.max(1))
+        .map(|fields| Call::Remove(fields.to_vec()));
+    sets.chain(removals).collect()
 }
 
 /// Divides the fields of one owner, in their order, by the limits of a call.
@@ -414,7 +416,7 @@ mod tests {
         for _ in 0..2 {
             let ended = writer.write(long(version)).await;
             assert!(
-                matches!(ended, Ended::Written(fields) if fields == MANY + 1),
+                matches!(ended, LineOutcome::Written(fields) if fields == MANY + 1),
                 "{ended:?}"
             );
             assert_eq!(owner.get(["gone", "f0"]).await.unwrap().len(), 1);
@@ -422,7 +424,7 @@ mod tests {
         owner.update([("f7", "other")]).await.unwrap();
         let ended = writer.write(long(version)).await;
         assert!(
-            matches!(&ended, Ended::Bad(why) if why.contains("stays as it is")),
+            matches!(&ended, LineOutcome::Bad(why) if why.contains("stays as it is")),
             "{ended:?}"
         );
     }
@@ -449,9 +451,9 @@ mod tests {
                 |why: &str| why.contains("has changed") && why.contains("fields are written");
             match other.await.unwrap() {
                 // It came too late.
-                false if matches!(ended, Ended::Written(_)) => {}
+                false if matches!(ended, LineOutcome::Written(_)) => {}
                 _ => {
-                    let is_bad = matches!(&ended, Ended::Bad(why) if is_told(why));
+                    let is_bad = matches!(&ended, LineOutcome::Bad(why) if is_told(why));
                     return assert!(is_bad, "{ended:?}");
                 }
             }

@@ -24,12 +24,12 @@ pub struct Json<'a> {
     epoch: u64,
     number: u64,
     #[serde(flatten)]
-    content: Told<'a>,
+    content: EventJson<'a>,
 }
 
 #[derive(Debug, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-enum Told<'a> {
+enum EventJson<'a> {
     Note {
         #[serde(flatten)]
         owner: Name<'a>,
@@ -68,10 +68,10 @@ impl<'a> From<&'a Event> for Json<'a> {
     fn from(event: &'a Event) -> Self {
         let content = match &event.content {
             Content::Note(note) => told(note),
-            Content::Resync { owner } => Told::Resync {
+            Content::Resync { owner } => EventJson::Resync {
                 owner: owner.into(),
             },
-            _ => Told::Gap,
+            _ => EventJson::Gap,
         };
         Self {
             partition: event.partition.0,
@@ -82,8 +82,8 @@ impl<'a> From<&'a Event> for Json<'a> {
     }
 }
 
-fn told(note: &Note) -> Told<'_> {
-    Told::Note {
+fn told(note: &Note) -> EventJson<'_> {
+    EventJson::Note {
         owner: (&note.owner).into(),
         version: note.version.get(),
         previous: note.previous.map(storage_model::Version::get),

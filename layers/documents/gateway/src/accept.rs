@@ -11,7 +11,7 @@ pub(crate) const HAL: &str = "application/hal+json";
 
 /// How much a caller wants a form: by the weight of the range that names it, in thousandths, and by
 /// how exactly the range does. `None` of a form that no range names.
-type Wanted = Option<(u16, u8)>;
+type Preference = Option<(u16, u8)>;
 
 /// A range of media types, and its weight.
 struct Range<'a> {
@@ -25,13 +25,14 @@ struct Range<'a> {
 /// # Errors
 /// `not-acceptable`: all forms have the weight 0.
 pub(crate) fn best(headers: &HeaderMap, forms: &[&'static str]) -> Result<&'static str, Problem> {
-    let lines = headers.get_all(header::ACCEPT).iter();
-    let lines = lines.filter_map(|line| line.to_str().ok());
-    let ranges: Vec<Range<'_>> = lines
+    let ranges: Vec<Range<'_>> = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|line| line.to_str().ok())
         .flat_map(|line| line.split(','))
         .filter_map(range_of)
         .collect();
-    let mut best: Option<(Wanted, &str)> = None;
+    let mut best: Option<(Preference, &str)> = None;
     for form in forms {
         let wanted = wanted(&ranges, form);
         let is_excluded = matches!(wanted, Some((0, _)));
@@ -79,7 +80,7 @@ fn thousandths(text: &str) -> Option<u16> {
 }
 
 /// How much the caller wants a form. Of the ranges that cover it, the most exact one counts.
-fn wanted(ranges: &[Range<'_>], form: &str) -> Wanted {
+fn wanted(ranges: &[Range<'_>], form: &str) -> Preference {
     let group = form.split_once('/').map_or(form, |(group, _)| group);
     let exactness = |range: &Range<'_>| match range.of.split_once('/')? {
         ("*", "*") => Some(0),

@@ -112,7 +112,7 @@ impl Drop for UnderWay {
 }
 
 /// Something that an answer holds until its end.
-pub(crate) trait Held: Send + Unpin + 'static {
+pub(crate) trait AnswerHold: Send + Unpin + 'static {
     /// Whether no part may be given out now.
     fn is_full(&self) -> bool {
         false
@@ -125,9 +125,9 @@ pub(crate) trait Held: Send + Unpin + 'static {
     fn waits(&mut self) {}
 }
 
-impl<H: Held> Held for Option<H> {}
+impl<H: AnswerHold> AnswerHold for Option<H> {}
 
-impl Held for UnderWay {
+impl AnswerHold for UnderWay {
     fn is_full(&self) -> bool {
         let is_full = !self.has_window && self.activity.given.load(Ordering::Relaxed) >= OUT_MAX;
         if is_full {
@@ -151,25 +151,25 @@ impl Held for UnderWay {
 /// open feed keeps its connection. Other answers are short, and a client that does not take its
 /// answer holds no connection.
 #[derive(Debug, Clone)]
-struct Kept;
+struct KnownCaller;
 
 /// Marks the answer to a caller who may be here.
 pub(crate) fn keep(mut response: Response) -> Response {
-    response.extensions_mut().insert(Kept);
+    response.extensions_mut().insert(KnownCaller);
     response
 }
 
 /// Lets the request be under way until its answer has ended.
 pub(crate) fn until_its_end(mut response: Response, mut under_way: UnderWay) -> Response {
     under_way.waits(false);
-    match response.extensions_mut().remove::<Kept>() {
-        Some(Kept) => holding(response, under_way),
+    match response.extensions_mut().remove::<KnownCaller>() {
+        Some(KnownCaller) => holding(response, under_way),
         None => response,
     }
 }
 
 /// An answer that holds something until its end.
-pub(crate) fn holding(response: Response, held: impl Held) -> Response {
+pub(crate) fn holding(response: Response, held: impl AnswerHold) -> Response {
     response.map(|body| {
         Body::new(Answer {
             body,
@@ -187,7 +187,7 @@ struct Answer<H> {
     held: H,
 }
 
-impl<H: Held> hyper::body::Body for Answer<H> {
+impl<H: AnswerHold> hyper::body::Body for Answer<H> {
     type Data = Bytes;
     type Error = axum::Error;
 

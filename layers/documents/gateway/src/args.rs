@@ -79,9 +79,10 @@ pub struct Args {
 
 /// Reads the items of a page.
 fn page_size(text: &str) -> Result<usize, String> {
-    let size = text.parse().ok();
-    let size = size.filter(|size| (1..=SIZE_MAX).contains(size));
-    size.ok_or_else(|| format!("send a page of 1 to {SIZE_MAX} items"))
+    text.parse()
+        .ok()
+        .filter(|size| (1..=SIZE_MAX).contains(size))
+        .ok_or_else(|| format!("send a page of 1 to {SIZE_MAX} items"))
 }
 
 /// The shortest time without a request. A client needs some time to send one.
@@ -105,7 +106,9 @@ fn history(text: &str) -> Result<History, String> {
         None => (kept, None),
     };
     let versions = versions.parse().map_err(|_| form)?;
-    let age = age.map(humantime::parse_duration).transpose();
-    let age = age.map_err(|error| format!("the age: {error}"))?;
+    let age = age
+        .map(humantime::parse_duration)
+        .transpose()
+        .map_err(|error| format!("the age: {error}"))?;
     History::new(prefix, versions, age).map_err(|error| error.to_string())
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use axum::body::{Body, BodyDataStream, Bytes};
 use axum::extract::Request;
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures::StreamExt as _;
 use storage_documents::documents::BODY_BYTES_MAX;
@@ -44,8 +44,7 @@ pub(crate) async fn read_whole(
         let message = format!("the body has {bytes} bytes; the limit is {most}, so {way_out}");
         Problem::new(problem::TOO_LARGE, message)
     };
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let length = length_of(request.headers());
     if let Some(length) = length.filter(|length| *length > most) {
         return Err(too_large(&length.to_string()));
     }
@@ -62,6 +61,12 @@ pub(crate) async fn read_whole(
         body.extend_from_slice(&chunk);
     }
     Ok(body.into())
+}
+
+/// The bytes of a body, as its header Content-Length names them.
+fn length_of(headers: &HeaderMap) -> Option<usize> {
+    let length = headers.get(header::CONTENT_LENGTH)?;
+    length.to_str().ok()?.parse().ok()
 }
 
 /// A body that is read by the call, and then to its end.
@@ -103,8 +108,7 @@ impl Rest {
 /// fails by its head would find a broken connection in place of the answer. A client that waits for
 /// `100 Continue` sends nothing before the answer.
 pub(crate) fn with_rest(request: Request) -> (Request, Option<Rest>) {
-    let length = request.headers().get(header::CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let length = length_of(request.headers());
     let is_chunked = request.headers().contains_key(header::TRANSFER_ENCODING);
     let waits = request.headers().contains_key(header::EXPECT);
     if waits || !is_chunked && length.is_none_or(|length| length <= SHORT) {

@@ -87,10 +87,13 @@ pub(crate) fn layer(origins: &[Origin]) -> Option<CorsLayer> {
     } else {
         AllowOrigin::list(ones)
     };
-    let layer = CorsLayer::new().allow_origin(allowed);
-    let layer = layer.allow_methods(METHODS).max_age(REMEMBERED);
-    let layer = layer.allow_headers(AllowHeaders::mirror_request());
-    Some(layer.expose_headers(EXPOSED))
+    let layer = CorsLayer::new()
+        .allow_origin(allowed)
+        .allow_methods(METHODS)
+        .max_age(REMEMBERED)
+        .allow_headers(AllowHeaders::mirror_request())
+        .expose_headers(EXPOSED);
+    Some(layer)
 }
 
 #[cfg(test)]

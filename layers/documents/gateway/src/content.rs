@@ -324,7 +324,7 @@ pub(crate) fn edit_of(of: &str, body: &[u8]) -> storage_documents::Result<Edit> 
 
 /// The body of the answer to a change.
 #[derive(Serialize)]
-struct Told<'a> {
+struct ChangeAnswer<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     transaction_id: Option<String>,
     path: &'a str,
@@ -392,7 +392,7 @@ fn applied(mut response: Response, preference: &'static str, changed: &Changed) 
 /// The answer that says what has changed.
 fn in_words(status: StatusCode, changed: &Changed, transaction_id: Option<String>) -> Response {
     let id = changed.path.as_str().rsplit('/').next();
-    let told = Told {
+    let told = ChangeAnswer {
         transaction_id,
         path: changed.path.as_str(),
         revision: changed.revision,

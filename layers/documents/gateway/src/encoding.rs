@@ -66,10 +66,11 @@ pub(crate) struct Long;
 
 impl Predicate for Long {
     fn should_compress<B: Body>(&self, response: &Response<B>) -> bool {
-        let length = response.headers().get(header::CONTENT_LENGTH);
-        let length = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        let length = length.or_else(|| response.body().size_hint().exact());
-        length.is_none_or(|length| length >= PACKED_MIN)
+        let named = response.headers().get(header::CONTENT_LENGTH);
+        named
+            .and_then(|length| length.to_str().ok()?.parse().ok())
+            .or_else(|| response.body().size_hint().exact())
+            .is_none_or(|length| length >= PACKED_MIN)
     }
 }
 
@@ -87,10 +88,14 @@ pub(crate) fn weaken(headers: &mut HeaderMap) {
     if !headers.contains_key(header::CONTENT_ENCODING) {
         return;
     }
-    let strong = headers.get(header::ETAG);
-    let strong = strong.filter(|tag| !tag.as_bytes().starts_with(b"W/"));
-    let weak = strong.map(|tag| [b"W/", tag.as_bytes()].concat());
-    if let Some(weak) = weak.and_then(|tag| HeaderValue::from_bytes(&tag).ok()) {
+    let Some(tag) = headers.get(header::ETAG) else {
+        return;
+    };
+    if tag.as_bytes().starts_with(b"W/") {
+        return;
+    }
+    let weak = [b"W/", tag.as_bytes()].concat();
+    if let Ok(weak) = HeaderValue::from_bytes(&weak) {
         headers.insert(header::ETAG, weak);
     }
 }

@@ -204,10 +204,12 @@ impl Hub {
             Problem::new(problem::STORAGE, message)
         })?;
         if self.tail().rests && !self.is_draining() {
-            let partitions = 0..ColdTier::of(&self.storage).partitions();
-            let partitions = partitions.map(storage_sdk::feed::Partition);
-            let live = self.storage.live(partitions).await;
-            let live = live.map_err(storage_documents::Error::from)?;
+            let count = ColdTier::of(&self.storage).partitions();
+            let live = self
+                .storage
+                .live((0..count).map(storage_sdk::feed::Partition))
+                .await
+                .map_err(storage_documents::Error::from)?;
             self.begin(live);
         }
         Ok(self.next_seat())
@@ -269,10 +271,11 @@ pub async fn live(
 ) -> Result<impl IntoResponse, Problem> {
     let mut parameters = Parameters::with_prefixes(query.as_deref())?;
     let prefixes = parameters.prefixes()?;
-    let filter = parameters.take(&["filter"]);
-    let filter = filter.map(|text| Filter::parse(&text)).transpose();
-    let wrong = |error| Problem::new(problem::QUERY, format!("filter: {error}"));
-    let filter = filter.map_err(wrong)?;
+    let filter = parameters
+        .take(&["filter"])
+        .map(|text| Filter::parse(&text))
+        .transpose()
+        .map_err(|error| Problem::new(problem::QUERY, format!("filter: {error}")))?;
     let given = parameters.take(&["since"]);
     parameters.finish("the feed takes prefix, filter and since")?;
     // The header is of a client that comes back, so it is newer than the parameter.
@@ -280,8 +283,10 @@ pub async fn live(
         Some(id) if !id.is_empty() => Some(id.to_owned()),
         _ => given.filter(|since| !since.is_empty()),
     };
-    let follower = Follower::new(&shared, prefixes, filter).await?;
-    let follower = follower.begin(since.as_deref()).await?;
+    let follower = Follower::new(&shared, prefixes, filter)
+        .await?
+        .begin(since.as_deref())
+        .await?;
     let lines = futures::stream::unfold(follower, |mut follower| async move {
         let line: Line = follower.next().await?;
         Some((Ok::<Line, Infallible>(line), follower))

@@ -33,9 +33,9 @@ pub(crate) struct Counts {
 
 /// A connection that is open.
 #[derive(Debug)]
-pub(crate) struct Connected(Figures);
+pub(crate) struct OpenConnection(Figures);
 
-impl Drop for Connected {
+impl Drop for OpenConnection {
     fn drop(&mut self) {
         self.0.0.connections.fetch_sub(1, Ordering::Relaxed);
     }
@@ -52,14 +52,14 @@ impl Figures {
     }
 
     /// Counts a connection until its end.
-    pub(crate) fn connected(&self) -> Connected {
+    pub(crate) fn connected(&self) -> OpenConnection {
         self.0.connections.fetch_add(1, Ordering::Relaxed);
-        Connected(self.clone())
+        OpenConnection(self.clone())
     }
 
     /// A request begins.
-    pub(crate) fn begin(&self, request: &Request) -> Counted<'_> {
-        Counted {
+    pub(crate) fn begin(&self, request: &Request) -> CountedRequest<'_> {
+        CountedRequest {
             counts: &self.0,
             labels: [
                 ("method", name_of(request.method())),
@@ -90,13 +90,13 @@ impl Measure for Shared {
 }
 
 /// A request that is measured until its answer begins.
-pub(crate) struct Counted<'a> {
+pub(crate) struct CountedRequest<'a> {
     counts: &'a Counts,
     labels: [(&'static str, &'static str); 2],
     begin: Instant,
 }
 
-impl Counted<'_> {
+impl CountedRequest<'_> {
     /// Counts the answer.
     pub(crate) fn answered(self, status: StatusCode) {
         self.counts.requests.fetch_add(1, Ordering::Relaxed);
@@ -124,8 +124,8 @@ fn name_of(method: &Method) -> &'static str {
 
 /// The kind of a resource.
 fn kind_of(path: &str) -> &'static str {
-    let resource = path.strip_prefix(PREFIX).unwrap_or_default();
-    let resource = resource.strip_prefix('/').unwrap_or_default();
+    let below = path.strip_prefix(PREFIX).unwrap_or_default();
+    let resource = below.strip_prefix('/').unwrap_or_default();
     let (first, rest) = resource.split_once('/').unwrap_or((resource, ""));
     match first {
         "content" => {

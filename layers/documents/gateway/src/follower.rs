@@ -49,7 +49,7 @@ pub(crate) struct Follower {
 }
 
 /// What a client with a filter is told of an event.
-enum Shown {
+enum EventView {
     Whole,
     /// The document has left the filter.
     Leave,
@@ -100,7 +100,7 @@ impl Follower {
             Problem::new(problem::REQUEST, message)
         })?;
         let (documents, end) = (&self.documents, &self.seat.begins);
-        let missed = documents.missed((&cursor, end), &self.prefixes).await?;
+        let missed = documents.missed(&cursor, end, &self.prefixes).await?;
         // ORDER: the place of the client. Whoever comes back before the first event misses nothing.
         self.place = cursor;
         self.tell_begin();
@@ -211,10 +211,10 @@ impl Follower {
         let (name, text) = match change {
             None => return,
             Some(Change::Event(event)) => match self.shown(&event).await {
-                Shown::Not => return,
-                Shown::Whole => (event.method.to_string(), event.to_text()),
-                Shown::Leave => ("leave".to_owned(), event.without_body().to_text()),
-                Shown::Unknown => ("reset".to_owned(), "{}".to_owned()),
+                EventView::Not => return,
+                EventView::Whole => (event.method.to_string(), event.to_text()),
+                EventView::Leave => ("leave".to_owned(), event.without_body().to_text()),
+                EventView::Unknown => ("reset".to_owned(), "{}".to_owned()),
             },
             Some(_) => ("reset".to_owned(), "{}".to_owned()),
         };
@@ -223,18 +223,18 @@ impl Follower {
     }
 
     /// What the client is told of an event.
-    async fn shown(&mut self, event: &Event) -> Shown {
+    async fn shown(&mut self, event: &Event) -> EventView {
         let Some(filter) = &self.filter else {
-            return Shown::Whole;
+            return EventView::Whole;
         };
         let path = event.path.as_str();
         let matches = match (event.method, &event.body) {
             // A client that was told that the document has left needs no word of its end.
             (Method::Delete, _) => {
                 return if self.left.remove(path).is_none() {
-                    Shown::Whole
+                    EventView::Whole
                 } else {
-                    Shown::Not
+                    EventView::Not
                 };
             }
             (Method::Put, Some(body)) => {
@@ -249,18 +249,22 @@ impl Follower {
                 }
                 Ok(None) => false,
                 // Nobody knows whether it matches.
-                Err(_) => return Shown::Unknown,
+                Err(_) => return EventView::Unknown,
             },
         };
         if matches {
             self.left.remove(path);
-            return Shown::Whole;
+            return EventView::Whole;
         }
         if self.left.len() >= KNOWN_MAX {
             self.left.clear();
         }
         let is_new = self.left.insert(path.to_owned(), ()).is_none();
-        if is_new { Shown::Leave } else { Shown::Not }
+        if is_new {
+            EventView::Leave
+        } else {
+            EventView::Not
+        }
     }
 
     /// A line with this name, and the id that a client sends to go on behind it.

@@ -37,7 +37,7 @@ impl Front {
     /// Answers a request. One that fails is a line of the log.
     pub(crate) async fn answer(&self, mut request: Request) -> Response {
         let is_head = request.method() == Method::HEAD;
-        let named = requests::Named::of(&mut request, self.shared.ids.as_ref());
+        let named = requests::NamedRequest::of(&mut request, self.shared.ids.as_ref());
         let counted = self.shared.figures.begin(&request);
         let (request, rest) = body::with_rest(request);
         let mut response = self.packed(request).await;

@@ -40,8 +40,7 @@ impl Head {
     /// One of them can't be used.
     pub(crate) fn of(headers: &HeaderMap) -> Result<Self, Problem> {
         let preferences = Preferences::of(headers)?;
-        let key = text(headers, &KEY)?;
-        let key = key.map(|key| key.trim().trim_matches('"').to_owned());
+        let key = text(headers, &KEY)?.map(|key| key.trim().trim_matches('"').to_owned());
         // A key that can't be used is refused before the body is read.
         key.as_deref().map(|key| Once::new(key, &[])).transpose()?;
         Ok(Self {
@@ -107,9 +106,9 @@ fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Problem>
     if lines.is_empty() {
         return Ok(None);
     }
-    let tags = Tags::parse(&lines.join(", "));
-    let tags = tags.map_err(|error| Problem::new(problem::REQUEST, format!("{name}: {error}")))?;
-    Ok(Some(tags))
+    Tags::parse(&lines.join(", "))
+        .map(Some)
+        .map_err(|error| Problem::new(problem::REQUEST, format!("{name}: {error}")))
 }
 
 /// How safe a change must be before it is answered.
@@ -136,13 +135,10 @@ fn patience(preferences: &Preferences) -> Result<Duration, Problem> {
     let Some(wait) = preferences.get("wait") else {
         return Ok(PATIENCE);
     };
-    let seconds = wait.parse().ok();
-    let seconds = seconds.filter(|seconds| (1..=PATIENCE_MAX).contains(seconds));
-    let refused = || {
+    whole_seconds(wait, PATIENCE_MAX).ok_or_else(|| {
         let message = format!("the preference wait is {wait:?}; send 1 to {PATIENCE_MAX} seconds");
         Problem::new(problem::REQUEST, message)
-    };
-    Ok(Duration::from_secs(seconds.ok_or_else(refused)?))
+    })
 }
 
 /// The time to live.
@@ -150,11 +146,17 @@ fn seconds(headers: &HeaderMap) -> Result<Option<Duration>, Problem> {
     let Some(given) = text(headers, &TTL)? else {
         return Ok(None);
     };
-    let seconds = given.trim().parse().ok();
-    let seconds = seconds.filter(|seconds| (1..=TTL_MAX).contains(seconds));
-    let refused = || {
+    let lives = whole_seconds(given.trim(), TTL_MAX).ok_or_else(|| {
         let message = format!("{TTL} is {given:?}; send 1 to {TTL_MAX} seconds");
         Problem::new(problem::REQUEST, message)
-    };
-    Ok(Some(Duration::from_secs(seconds.ok_or_else(refused)?)))
+    })?;
+    Ok(Some(lives))
+}
+
+/// The time that a text names in whole seconds. `None` unless it is 1 to `most`.
+fn whole_seconds(text: &str, most: u64) -> Option<Duration> {
+    let seconds: u64 = text.parse().ok()?;
+    (1..=most)
+        .contains(&seconds)
+        .then(|| Duration::from_secs(seconds))
 }

@@ -125,14 +125,16 @@ pub async fn import(State(shared): State<Shared>, body: Body) -> Result<Response
 /// Takes the whole lines of a text. At its end, the last line needs no line feed.
 fn take_lines(text: &mut Vec<u8>, is_end: bool) -> Vec<Vec<u8>> {
     let last = text.iter().rposition(|byte| *byte == b'\n');
-    let whole = match last {
+    let end = match last {
         _ if is_end => text.len(),
         Some(last) => last + 1,
         None => 0,
     };
-    let lines: Vec<u8> = text.drain(..whole).collect();
-    let lines = lines.split(|byte| *byte == b'\n').map(without_mark);
-    let mut lines: Vec<Vec<u8>> = lines.map(<[u8]>::to_vec).collect();
+    let whole: Vec<u8> = text.drain(..end).collect();
+    let mut lines: Vec<Vec<u8>> = whole
+        .split(|byte| *byte == b'\n')
+        .map(|line| without_mark(line).to_vec())
+        .collect();
     // What follows the last line feed is no line.
     if lines.last().is_some_and(Vec::is_empty) {
         lines.pop();
@@ -162,10 +164,10 @@ async fn put(documents: &Documents, lines: Vec<Vec<u8>>, number: &mut u64, repor
 
 fn path_of(line: &[u8]) -> Option<String> {
     #[derive(serde::Deserialize)]
-    struct Named {
+    struct PathMember {
         path: String,
     }
-    let named: Option<Named> = serde_json::from_slice(line).ok();
+    let named: Option<PathMember> = serde_json::from_slice(line).ok();
     named.map(|named| named.path)
 }
 

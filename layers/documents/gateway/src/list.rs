@@ -58,8 +58,11 @@ pub(crate) async fn page(
         // Such a list has no tag that a caller could have.
         conditions.if_none_match = None;
     }
-    let list = shared.documents.list(path, &query).await?;
-    let list = list.ok_or_else(|| missing(path))?;
+    let list = shared
+        .documents
+        .list(path, &query)
+        .await?
+        .ok_or_else(|| missing(path))?;
     if let Some(unchanged) = unchanged(&conditions, Some(list.tag()))? {
         return Ok(with_weak_tag(unchanged, list.tag(), form));
     }
@@ -167,8 +170,10 @@ fn answer(list: &List, link: &Link, form: Form, landed: bool) -> Response {
 
 /// The bodies as an array. They are JSON, so none is read again.
 fn array(items: &[Item]) -> Vec<u8> {
-    let bodies = items.iter().map(|item| item.document.body.as_ref());
-    let bodies: Vec<&[u8]> = bodies.collect();
+    let bodies: Vec<&[u8]> = items
+        .iter()
+        .map(|item| item.document.body.as_ref())
+        .collect();
     [&b"["[..], &bodies.join(&b","[..]), b"]"].concat()
 }
 

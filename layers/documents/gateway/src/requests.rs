@@ -21,13 +21,13 @@ const ID_BYTES_MAX: usize = 128;
 pub(crate) struct RequestId(pub(crate) String);
 
 /// The id of a request under way, and what its line of the log says.
-pub(crate) struct Named {
+pub(crate) struct NamedRequest {
     id: String,
     method: Method,
     url: Uri,
 }
 
-impl Named {
+impl NamedRequest {
     /// The id that the client has named, or another one.
     pub(crate) fn of(request: &mut Request, ids: &dyn Ids) -> Self {
         let id = given(request.headers()).unwrap_or_else(|| ids.next().to_string());
@@ -40,7 +40,7 @@ impl Named {
 
     /// Names the request in its answer. One that fails is a line of the log.
     pub(crate) fn explain(self, response: &mut Response) {
-        explain(response, &self.id, (&self.method, self.url.path()));
+        explain(response, &self.id, &self.method, self.url.path());
         if let Ok(id) = HeaderValue::try_from(self.id) {
             response.headers_mut().insert(ID, id);
         }
@@ -48,7 +48,7 @@ impl Named {
 }
 
 /// Writes the problem of an answer. One that is the gateway's own fault is a line of the log.
-pub(crate) fn explain(response: &mut Response, id: &str, (method, path): (&Method, &str)) {
+pub(crate) fn explain(response: &mut Response, id: &str, method: &Method, path: &str) {
     // Beside problems there is /ready, whose 503 is no failure.
     let Some(problem) = response.extensions_mut().remove::<Problem>() else {
         return;
@@ -65,8 +65,8 @@ pub(crate) fn explain(response: &mut Response, id: &str, (method, path): (&Metho
 
 /// The id that a client or a proxy has named, if it is short and has no blanks.
 fn given(headers: &HeaderMap) -> Option<String> {
-    let id = headers.get(ID).or_else(|| headers.get(OLDER_ID))?;
-    let id = id.to_str().ok()?;
+    let value = headers.get(ID).or_else(|| headers.get(OLDER_ID))?;
+    let id = value.to_str().ok()?;
     let is_word = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_graphic());
     (is_word && id.len() <= ID_BYTES_MAX).then(|| id.to_owned())
 }

@@ -46,8 +46,8 @@ pub fn router(shared: Shared, origins: &[Origin]) -> Router {
     let batch = post(batch::carry_out)
         .layer(middleware::from_fn_with_state(shared.clone(), in_time))
         .with_state(Batches::new(&shared, content.clone()));
-    let tickets = post(tickets::give);
-    let tickets = tickets.layer(middleware::from_fn_with_state(shared.clone(), in_time));
+    let tickets =
+        post(tickets::give).layer(middleware::from_fn_with_state(shared.clone(), in_time));
     // A nested router would copy the URL of each request.
     let at = |resource: &str| format!("{PREFIX}{resource}");
     let resources = Router::new()
@@ -142,9 +142,11 @@ async fn only_with_token(
 ) -> Response {
     let connection = request.extensions_mut().remove::<Name>();
     let mut given = request.headers().get_all(header::AUTHORIZATION).iter();
-    let first = given.next().filter(|_| given.next().is_none());
-    let first = first.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if first.is_some_and(|given| is_same(given, shared.token.as_bytes())) {
+    let token = given
+        .next()
+        .filter(|_| given.next().is_none())
+        .and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if token.is_some_and(|token| is_same(token, shared.token.as_bytes())) {
         if connection.is_some_and(|connection| !connection.is_known()) {
             return makes_room().into_response();
         }

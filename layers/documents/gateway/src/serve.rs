@@ -47,17 +47,19 @@ impl Gateway {
     /// # Errors
     /// The settings or the certificate are wrong, a tier is away, or the address is taken.
     pub async fn open(args: &Args) -> anyhow::Result<Self> {
-        let tls = args.tls_cert.clone().zip(args.tls_key.clone());
-        let tls = tls.map(|(certificate, key)| Tls::open(certificate, key));
-        let tls = tls.transpose()?;
+        let files = args.tls_cert.clone().zip(args.tls_key.clone());
+        let tls = files
+            .map(|(certificate, key)| Tls::open(certificate, key))
+            .transpose()?;
         let scheme = if tls.is_some() { "https" } else { "http" };
         let storage = storage_of(args).await?;
-        let listener = TcpListener::bind(args.listen).await;
-        let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
+        let listener = TcpListener::bind(args.listen)
+            .await
+            .with_context(|| format!("--listen {}", args.listen))?;
         let token = token_of(args)?;
         let figures = Figures::default();
-        let documents = Documents::new(&storage, &args.app, &args.region)?;
-        let documents = documents.with_history(args.history.clone());
+        let documents =
+            Documents::new(&storage, &args.app, &args.region)?.with_history(args.history.clone());
         let sweeping = sweep::begin(&documents)?;
         let ids = Arc::new(RandomIds);
         let shared = Shared::new(Parts {
@@ -148,9 +150,9 @@ fn token_of(args: &Args) -> anyhow::Result<String> {
     let Some(file) = &args.token_file else {
         return Ok(RandomIds.next().to_string());
     };
-    let token = std::fs::read_to_string(file);
-    let token = token.with_context(|| format!("--token-file {}", file.display()))?;
-    let token = token.trim();
+    let text = std::fs::read_to_string(file)
+        .with_context(|| format!("--token-file {}", file.display()))?;
+    let token = text.trim();
     anyhow::ensure!(
         !token.is_empty(),
         "--token-file {} is empty",

@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use storage_coalesce::locked;
 use tokio::sync::Notify;
 
-use crate::activity::Held;
+use crate::activity::AnswerHold;
 
 /// All strangers. Clones share them.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Strangers(Arc<Mutex<Present>>);
+pub(crate) struct Strangers(Arc<Mutex<PresentConnections>>);
 
 #[derive(Debug, Default)]
-struct Present {
+struct PresentConnections {
     /// The number of connections that came so far.
     came: u64,
     /// Those that are there.
@@ -63,7 +63,7 @@ impl Strangers {
         true
     }
 
-    fn present(&self) -> MutexGuard<'_, Present> {
+    fn present(&self) -> MutexGuard<'_, PresentConnections> {
         locked(&self.0)
     }
 }
@@ -126,7 +126,7 @@ impl Name {
 #[derive(Debug)]
 pub(crate) struct Visit(Name);
 
-impl Held for Visit {}
+impl AnswerHold for Visit {}
 
 /// Without a caller, the connection is a stranger again.
 impl Drop for Visit {

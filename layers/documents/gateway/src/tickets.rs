@@ -142,7 +142,7 @@ impl Tickets {
     }
 
     /// Lets a ticket open one more feed.
-    fn open(&self, ticket: &Ticket) -> Result<Opened, Refusal> {
+    fn open(&self, ticket: &Ticket) -> Result<OpenedFeed, Refusal> {
         let now = self.clock.now();
         let mut used = self.used();
         if used.len() >= USED_MAX {
@@ -163,7 +163,7 @@ impl Tickets {
             }
             _ => return Err(Refusal::Over),
         }
-        Ok(Opened {
+        Ok(OpenedFeed {
             clock: Arc::clone(&self.clock),
             used: Arc::clone(&self.used),
             signature: ticket.signature,
@@ -172,17 +172,17 @@ impl Tickets {
 
     /// Lets a request to the feed in whose URL has a ticket. The feed does not see the ticket. `None`
     /// if the request is another one.
-    pub(crate) fn admit(&self, request: &mut Request) -> Option<Result<Opened, Refusal>> {
+    pub(crate) fn admit(&self, request: &mut Request) -> Option<Result<OpenedFeed, Refusal>> {
         let is_read = [Method::GET, Method::HEAD].contains(request.method());
         if !is_read || request.uri().path() != FEED {
             return None;
         }
         let query = request.uri().query()?;
         let is_ticket = |pair: &&str| pair.starts_with("ticket=");
-        let text = query.split('&').find(is_ticket)?;
-        let text = text.trim_start_matches("ticket=");
-        let rest: Vec<&str> = query.split('&').filter(|pair| !is_ticket(pair)).collect();
-        let rest = rest.join("&");
+        let pair = query.split('&').find(is_ticket)?;
+        let text = pair.trim_start_matches("ticket=");
+        let others: Vec<&str> = query.split('&').filter(|pair| !is_ticket(pair)).collect();
+        let rest = others.join("&");
         let opened = match self.read(text) {
             None => Err(Refusal::Unknown),
             Some(ticket) => match asked(&rest) {
@@ -205,15 +205,15 @@ fn asked(query: &str) -> Result<Prefixes, Problem> {
 
 /// A feed that a ticket has opened.
 #[derive(Debug)]
-pub(crate) struct Opened {
+pub(crate) struct OpenedFeed {
     clock: Arc<dyn Clock>,
     used: Arc<Mutex<HashMap<Signature, Use>>>,
     signature: Signature,
 }
 
-impl crate::activity::Held for Opened {}
+impl crate::activity::AnswerHold for OpenedFeed {}
 
-impl Drop for Opened {
+impl Drop for OpenedFeed {
     fn drop(&mut self) {
         let mut used = locked(&self.used);
         if let Some(one) = used.get_mut(&self.signature) {
@@ -286,7 +286,7 @@ enum OneOrMore {
 }
 
 #[derive(Serialize)]
-struct Given {
+struct TicketAnswer {
     ticket: String,
     /// In seconds since 1970.
     expires: u64,
@@ -326,7 +326,7 @@ pub async fn give(
         return Err(Problem::new(problem::BODY, message));
     }
     let (ticket, until) = shared.tickets.give(&prefixes);
-    let given = Given {
+    let given = TicketAnswer {
         ticket,
         expires: until.0 / 1_000_000,
     };
@@ -353,7 +353,7 @@ mod tests {
     }
 
     /// What the feed of this query says to a ticket.
-    fn admit(tickets: &Tickets, query: &str) -> Result<(Opened, String), Refusal> {
+    fn admit(tickets: &Tickets, query: &str) -> Result<(OpenedFeed, String), Refusal> {
         let uri = format!("{FEED}?{query}");
         let mut request = Request::get(uri).body(axum::body::Body::empty()).unwrap();
         let opened = tickets.admit(&mut request).unwrap()?;

@@ -21,19 +21,19 @@ const LOOK_EVERY: Duration = Duration::from_mins(1);
 pub(crate) struct Tls {
     certificate: PathBuf,
     key: PathBuf,
-    known: Mutex<Known>,
+    known: Mutex<LoadedCertificate>,
 }
 
-struct Known {
+struct LoadedCertificate {
     files: Files,
     acceptor: TlsAcceptor,
     looked: Instant,
 }
 
 /// It holds the key.
-impl std::fmt::Debug for Known {
+impl std::fmt::Debug for LoadedCertificate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Known")
+        f.write_str("LoadedCertificate")
     }
 }
 
@@ -47,7 +47,7 @@ impl Tls {
     /// A file can't be read or used. The message names it.
     pub(crate) fn open(certificate: PathBuf, key: PathBuf) -> anyhow::Result<Self> {
         let files = read(&certificate, &key)?;
-        let known = Known {
+        let known = LoadedCertificate {
             acceptor: acceptor(&files)?,
             files,
             looked: Instant::now(),
@@ -94,22 +94,23 @@ impl Tls {
 }
 
 fn read(certificate: &PathBuf, key: &PathBuf) -> anyhow::Result<Files> {
-    let certificate_text = std::fs::read(certificate);
-    let certificate_text =
-        certificate_text.with_context(|| format!("--tls-cert {}", certificate.display()))?;
+    let certificate_text = std::fs::read(certificate)
+        .with_context(|| format!("--tls-cert {}", certificate.display()))?;
     let key_text = std::fs::read(key).with_context(|| format!("--tls-key {}", key.display()))?;
     Ok((certificate_text, key_text))
 }
 
 fn acceptor((certificate, key): &Files) -> anyhow::Result<TlsAcceptor> {
-    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate).collect();
-    let chain = chain.context("--tls-cert: send certificates as PEM, the server's first")?;
+    let chain = CertificateDer::pem_slice_iter(certificate)
+        .collect::<Result<Vec<_>, _>>()
+        .context("--tls-cert: send certificates as PEM, the server's first")?;
     anyhow::ensure!(!chain.is_empty(), "--tls-cert has no certificate");
     let key = PrivateKeyDer::from_pem_slice(key).context("--tls-key: send a key as PEM")?;
-    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
-    let config = config.with_safe_default_protocol_versions()?;
-    let config = config.with_no_client_auth().with_single_cert(chain, key);
-    let mut config = config.context("--tls-cert and --tls-key do not belong together")?;
+    let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .context("--tls-cert and --tls-key do not belong together")?;
     config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }

@@ -7,7 +7,7 @@ use storage_coalesce::locked;
 use storage_sdk::{ByteOwner, Field, Owner, Part, Record, Version};
 
 use crate::history;
-use crate::stored::{BODY, DOCUMENT, Found, HEAD, ITEM, REVISION, counter};
+use crate::stored::{BODY, DOCUMENT, HEAD, ITEM, PathState, REVISION, counter};
 use crate::{Documents, Path, Result, Tag};
 
 /// The field of the generation.
@@ -166,7 +166,7 @@ impl Documents {
 
     /// The state of an item and of its collection. One round trip, unless the collection was deleted
     /// lately.
-    pub(crate) async fn find_item(&self, collection: &str, id: &str) -> Result<(Head, Found)> {
+    pub(crate) async fn find_item(&self, collection: &str, id: &str) -> Result<(Head, PathState)> {
         let guess = self.generations.hint(collection);
         let owners = [
             self.head_owner(collection)?,
@@ -179,12 +179,12 @@ impl Documents {
         };
         let (head, now) = (Head::of(&head?)?, self.clock.now());
         if head.present() == guess {
-            return Ok((head, Found::of(&item?, now)?));
+            return Ok((head, PathState::of(&item?, now)?));
         }
         self.generations.learn(collection, head.present());
         let owner = self.item_owner(collection, head.present(), id)?;
         let item = owner.get([BODY, history::FIELD]).await?;
-        Ok((head, Found::of(&item, now)?))
+        Ok((head, PathState::of(&item, now)?))
     }
 }
 

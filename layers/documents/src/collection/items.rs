@@ -12,7 +12,7 @@ use crate::event::Note;
 use crate::json::Json;
 use crate::once::Entry;
 use crate::single::{edited, stored_value};
-use crate::stored::{BODY, Found, REVISION};
+use crate::stored::{BODY, PathState, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Method, Path, Result};
 
 /// The member of an item's body that is its id.
@@ -27,13 +27,24 @@ pub(super) struct ItemWrite<'a> {
     pub(super) entry: Option<&'a Entry<'a>>,
 }
 
+/// A write that creates or deletes a collection.
+struct CollectionWrite<'a> {
+    path: &'a Path,
+    /// The owner of its head.
+    owner: &'a ByteOwner,
+    call: &'a Call,
+    entry: Option<&'a Entry<'a>>,
+    method: Method,
+}
+
 impl Documents {
     /// As a document, with the head in the same step. The head's version is no condition, so writers
     /// of different items do not wait for each other.
     pub(crate) async fn edit_item(
         &self,
         path: &Path,
-        (collection, id): (&str, &str),
+        collection: &str,
+        id: &str,
         edit: &Edit,
         call: &Call,
     ) -> Result<Changed> {
@@ -58,7 +69,7 @@ impl Documents {
             let edited = edited(path, &found, edit, call)?;
             let edited = with_id(edited, path, id)?;
             let of_head = |part: Part| head.unchanged(part);
-            let change = self.send_item(&write, (&head, &found), edited, left, of_head);
+            let change = self.send_item(&write, &head, &found, edited, left, of_head);
             if let Some(done) = attempts.ended(change.await).await? {
                 return Ok(done);
             }
@@ -70,7 +81,8 @@ impl Documents {
     pub(super) async fn send_item(
         &self,
         write: &ItemWrite<'_>,
-        (head, found): (&Head, &Found),
+        head: &Head,
+        found: &PathState,
         edited: Edited<'_>,
         left: Duration,
         of_head: impl FnOnce(Part) -> Part,
@@ -79,14 +91,15 @@ impl Documents {
         let head_owner = self.head_owner(write.collection)?;
         let owner = self.item_owner(write.collection, head.present(), write.id)?;
         let texts = edited.texts()?;
-        let value = stored_value(found, (&edited, &texts), write.call, now)?;
+        let value = stored_value(found, &edited, &texts, write.call, now)?;
         let next = head.revision.saturating_add(1);
         let keeping = self.keeping(write.path, &owner, found, &texts, next, now)?;
         let keeps = self.history_of(write.path).is_some();
         // Otherwise others can change their items in between.
         let known = keeps.then_some(next);
-        let note = Note::of(texts.method, now, texts.told());
-        let note = note.with_item(write.id, found.version).to_bytes()?;
+        let note = Note::of(texts.method, now, texts.told())
+            .with_item(write.id, found.version)
+            .to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let created = found.document.is_none();
@@ -146,11 +159,18 @@ impl Documents {
         }
         let (owner, attempts) = (self.head_owner(path.as_str())?, Attempts::begin(path, call));
         let entry = self.entry(path.as_str(), path, call)?;
+        let write = CollectionWrite {
+            path,
+            owner: &owner,
+            call,
+            entry: entry.as_ref(),
+            method,
+        };
         loop {
             let (head, left) = (self.head(path.as_str()).await?, attempts.left()?);
             // ORDER: the head before the entry. A first call that ends in between changes its version.
-            let entry = entry.as_ref();
-            if let Some(done) = self.repeat(entry, &owner, head.revision, left).await? {
+            let earlier = self.repeat(write.entry, &owner, head.revision, left);
+            if let Some(done) = earlier.await? {
                 return Ok(done);
             }
             if method == Method::Delete && head.count.is_none() {
@@ -162,7 +182,7 @@ impl Documents {
                 Box::pin(self.secure(&owner, call.durability, left)).await?;
                 return Ok(unchanged(path, &head));
             }
-            let sent = self.change_head(path, (&owner, &head), call, entry, method, left);
+            let sent = self.change_head(&write, &head, left);
             if let Some(done) = attempts.ended(sent.await).await? {
                 return Ok(done);
             }
@@ -172,19 +192,16 @@ impl Documents {
     /// Creates or deletes a collection, if its head still has the version that was read.
     async fn change_head(
         &self,
-        path: &Path,
-        (owner, head): (&ByteOwner, &Head),
-        call: &Call,
-        entry: Option<&Entry<'_>>,
-        method: Method,
+        write: &CollectionWrite<'_>,
+        head: &Head,
         left: Duration,
     ) -> Result<Changed> {
-        let (now, created) = (self.clock.now(), method == Method::Put);
+        let (now, created) = (self.clock.now(), write.method == Method::Put);
         let next = head.revision.saturating_add(1);
-        let note = Note::of(method, now, None).to_bytes()?;
-        let step = owner.transaction(|part| {
+        let note = Note::of(write.method, now, None).to_bytes()?;
+        let step = write.owner.transaction(|part| {
             let part = part.add(REVISION, 1).note(note).if_version(head.version);
-            match method {
+            match write.method {
                 Method::Delete => {
                     let generation = head.present().saturating_add(1).to_string();
                     part.remove(COUNT).set(GENERATION, generation)
@@ -192,16 +209,16 @@ impl Documents {
                 _ => head.unchanged(part.set(COUNT, "0")),
             }
         });
-        let step = match entry {
-            Some(entry) => entry.join(step, path, now, created, Some(next))?,
+        let step = match write.entry {
+            Some(entry) => entry.join(step, write.path, now, created, Some(next))?,
             None => step,
         };
-        let receipt = step.durability(call.durability).deadline(left).await?;
+        let sent = step.durability(write.call.durability).deadline(left);
         let changed = Changed {
             created,
-            ..changed(path, owner, &receipt)
+            ..changed(write.path, write.owner, &sent.await?)
         };
-        if let Some(entry) = entry {
+        if let Some(entry) = write.entry {
             entry.keep(&changed, now).await;
         }
         Ok(changed)

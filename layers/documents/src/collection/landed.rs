@@ -6,9 +6,9 @@ use crate::{Documents, Result};
 /// The generation of the collection that a pass over the rows is in. Items come collection by
 /// collection.
 #[derive(Debug, Default)]
-pub(crate) struct Landed(Option<(String, u64)>);
+pub(crate) struct LandedGeneration(Option<(String, u64)>);
 
-impl Landed {
+impl LandedGeneration {
     /// Whether an owner is no item of a collection that was deleted. The database says so: the hot
     /// tier can forget a deletion that has not landed, and then the items are needed again.
     pub(crate) async fn is_present(&mut self, documents: &Documents, id: &str) -> Result<bool> {

@@ -16,5 +16,5 @@ pub(crate) use head::{
     COUNT, GENERATION, Generations, Head, collection_of, head_id, ids_of, item_of, path_of,
 };
 pub(crate) use items::ID;
-pub(crate) use landed::Landed;
+pub(crate) use landed::LandedGeneration;
 pub(crate) use post::{Turns, id_of};

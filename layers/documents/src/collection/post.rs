@@ -125,7 +125,7 @@ impl Documents {
         let item = Path::item(collection, &id)?;
         let (_, found) = self.find_item(collection, &id).await?;
         if found.is_stored {
-            self.skip_id(head, (collection, number), left).await?;
+            self.skip_id(head, collection, number, left).await?;
             return Ok(None);
         }
         let edited = with_id(edit.of(None)?, &item, &id)?;
@@ -144,7 +144,7 @@ impl Documents {
             call,
             entry,
         };
-        let sent = self.send_item(&write, (head, &found), edited, left, of_head);
+        let sent = self.send_item(&write, head, &found, edited, left, of_head);
         sent.await.map(Some)
     }
 
@@ -152,7 +152,8 @@ impl Documents {
     async fn skip_id(
         &self,
         head: &Head,
-        (collection, number): (&str, u64),
+        collection: &str,
+        number: u64,
         left: Duration,
     ) -> Result<()> {
         let owner = self.head_owner(collection)?;

@@ -18,7 +18,7 @@ use crate::history::{self, Keeping};
 use crate::once::{Entry, id_in};
 use crate::single::{edited, stored_value};
 use crate::step::{ITEMS_MAX, ItemChange, collection_of};
-use crate::stored::{BODY, Found, REVISION};
+use crate::stored::{BODY, PathState, REVISION};
 use crate::{Call, Changed, Documents, Error, Kind, Path, Result};
 
 /// The item of a change, and its state before the step.
@@ -27,7 +27,7 @@ struct Target {
     /// The number of an id that the step gives.
     number: Option<u64>,
     owner: ByteOwner,
-    found: Found,
+    found: PathState,
 }
 
 /// A change that can be written, if the item has this version.
@@ -44,7 +44,7 @@ struct Ready {
 }
 
 /// The place of a change in its step.
-struct At {
+struct StepPlace {
     /// The revision of the collection that it makes.
     revision: u64,
     /// The items of the collection before it.
@@ -158,7 +158,7 @@ impl Documents {
         let reads = self.bytes.get_many(&owners, [BODY, history::FIELD]).await;
         let mut taken = None;
         for (target, record) in targets.iter_mut().zip(reads) {
-            target.found = Found::of(&record?, self.clock.now())?;
+            target.found = PathState::of(&record?, self.clock.now())?;
             let is_taken = target.found.is_stored;
             taken = taken.max(target.number.filter(|_| is_taken));
         }
@@ -185,7 +185,7 @@ impl Documents {
             }
             targets.push(Target {
                 owner: self.item_owner(collection.as_str(), head.present(), id_in(&path))?,
-                found: Found::default(),
+                found: PathState::default(),
                 path,
                 number,
             });
@@ -202,15 +202,16 @@ impl Documents {
         targets: Vec<Target>,
     ) -> Result<Step> {
         let mut step = Step::at(self.clock.now(), &targets);
-        let mut at = At {
+        let mut at = StepPlace {
             revision: head.revision,
             count: head.count.unwrap_or_default(),
             now: step.now,
         };
         for (place, (change, target)) in changes.iter().zip(targets).enumerate() {
             at.revision = at.revision.saturating_add(1);
-            let ready = self.ready(change, target, head, &at);
-            let ready = ready.map_err(|error| error.at(place))?;
+            let ready = self
+                .ready(change, target, head, &at)
+                .map_err(|error| error.at(place))?;
             at.count = ready.changed.count.unwrap_or_default();
             step.changes.push(ready);
         }
@@ -220,7 +221,13 @@ impl Documents {
     }
 
     /// A change with all that it writes.
-    fn ready(&self, change: &ItemChange, target: Target, head: &Head, at: &At) -> Result<Ready> {
+    fn ready(
+        &self,
+        change: &ItemChange,
+        target: Target,
+        head: &Head,
+        at: &StepPlace,
+    ) -> Result<Ready> {
         let (revision, now) = (at.revision, at.now);
         let call = Call {
             conditions: change.conditions.clone(),
@@ -230,12 +237,15 @@ impl Documents {
         let (found, path) = (&target.found, &target.path);
         let edited = edited_of(change, &target, head, &call)?;
         let texts = edited.texts()?;
-        let value = stored_value(found, (&edited, &texts), &call, now)?;
+        let value = stored_value(found, &edited, &texts, &call, now)?;
         let more = i64::from(value.is_some()) - i64::from(found.is_stored);
         let count = at.count.saturating_add_signed(more);
         let keeping = self.keeping(path, &target.owner, found, &texts, revision, now)?;
-        let note = Note::of(texts.method, now, texts.told()).with_item(id_in(path), found.version);
-        let note = note.with_revision(revision).with_count(count).to_bytes()?;
+        let note = Note::of(texts.method, now, texts.told())
+            .with_item(id_in(path), found.version)
+            .with_revision(revision)
+            .with_count(count)
+            .to_bytes()?;
         self.check_sizes(&texts, value.as_deref(), &note, keeping.value())?;
         Ok(Ready {
             version: found.version,
@@ -256,20 +266,24 @@ impl Documents {
         step: Step,
         left: Duration,
     ) -> Result<Vec<Changed>> {
-        let sent = self.world.transaction();
-        let mut sent = sent.owner(&write.head, |part| step.of_head(head, part));
+        let mut transaction = self
+            .world
+            .transaction()
+            .owner(&write.head, |part| step.of_head(head, part));
         let (mut owners, mut changes) = (Vec::new(), Vec::new());
         for ready in step.changes {
-            let (with, owner, changed) = ready.join(sent);
-            sent = with;
+            let (with, owner, changed) = ready.join(transaction);
+            transaction = with;
             owners.push(owner);
             changes.push(changed);
         }
         if let Some(entry) = write.entry {
-            sent = entry.join_step(sent, &changes, step.now)?;
+            transaction = entry.join_step(transaction, &changes, step.now)?;
         }
-        let sent = sent.durability(write.call.durability).deadline(left);
-        let receipt = sent.await?;
+        let receipt = transaction
+            .durability(write.call.durability)
+            .deadline(left)
+            .await?;
         for (owner, changed) in owners.iter().zip(&mut changes) {
             acknowledge(changed, owner, &receipt);
         }
@@ -312,13 +326,13 @@ impl Ready {
 
     /// The bytes that the change writes.
     fn bytes(&self) -> usize {
-        let parts = [
+        let texts = [
             self.value.as_deref(),
             Some(&self.note),
             self.keeping.value(),
         ];
-        let parts = parts.into_iter().flatten().map(<[u8]>::len);
-        parts.fold(0, usize::saturating_add)
+        let sizes = texts.into_iter().flatten().map(<[u8]>::len);
+        sizes.fold(0, usize::saturating_add)
     }
 }
 
@@ -342,11 +356,12 @@ impl Step {
     fn of_head(&self, head: &Head, part: Part) -> Part {
         let revisions = i64::try_from(self.changes.len()).unwrap_or(i64::MAX);
         let more = self.changes.iter().map(|change| change.more);
-        let part = part.add(REVISION, revisions);
-        let part = part.add(COUNT, more.fold(0, i64::saturating_add));
+        let counted = part
+            .add(REVISION, revisions)
+            .add(COUNT, more.fold(0, i64::saturating_add));
         let part = match self.last {
-            Some(number) => drawn(head, part, number),
-            None => part,
+            Some(number) => drawn(head, counted, number),
+            None => counted,
         };
         head.unchanged(part).if_version(head.version)
     }

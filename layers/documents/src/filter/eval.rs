@@ -137,9 +137,10 @@ pub(super) fn weight(value: &Json) -> usize {
         Json::Text(text) => text.len(),
         Json::Array(items) => items.iter().map(weight).sum(),
         Json::Object(members) => {
-            let members = members.iter();
-            let members = members.map(|(name, value)| weight(value).saturating_add(name.len()));
-            members.sum()
+            let weights = members
+                .iter()
+                .map(|(name, value)| weight(value).saturating_add(name.len()));
+            weights.sum()
         }
     };
     inner.saturating_add(1)

@@ -45,8 +45,8 @@ fn lists(a: &[Json], b: &[Json]) -> Ordering {
 fn objects(a: &[(String, Json)], b: &[(String, Json)]) -> Ordering {
     let (a, b) = (by_name(a), by_name(b));
     for ((a_name, a), (b_name, b)) in a.iter().zip(&b) {
-        let order = a_name.as_bytes().cmp(b_name.as_bytes());
-        let order = order.then_with(|| compare(a, b));
+        let names = a_name.as_bytes().cmp(b_name.as_bytes());
+        let order = names.then_with(|| compare(a, b));
         if order.is_ne() {
             return order;
         }

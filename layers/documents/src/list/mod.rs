@@ -14,9 +14,10 @@ use storage_sdk::Version;
 
 pub(crate) use self::budget::Budget;
 use self::budget::Share;
-use self::query::Cursor;
+use self::query::{Cursor, ListPlace};
 use self::scan::Scan;
 use crate::collection::Head;
+use crate::json::Json;
 use crate::{Document, Documents, Error, Kind, Path, Result, Tag};
 
 /// About how many bytes of bodies a page has at most. A longer page ends earlier.
@@ -101,7 +102,7 @@ impl Documents {
     }
 
     async fn page(&self, collection: &str, head: &Head, query: &Query) -> Result<Page> {
-        let scan = Scan::begin(self, (collection, head.present()), query).await?;
+        let scan = Scan::begin(self, collection, head.present(), query).await?;
         if query.is_by_id() {
             first(scan, query).await
         } else {
@@ -158,9 +159,10 @@ async fn sorted(mut scan: Scan<'_>, query: &Query, mut share: Share<'_>) -> Resu
             return Err(Error::new(Kind::QueryLimit, message));
         }
     }
-    items.sort_by(|(one, a), (other, b)| query.compare((one, &a.id), (other, &b.id)));
+    items.sort_by(|a, b| query.compare(place_of(a), place_of(b)));
     if let Some(Cursor { key, id }) = &query.after {
-        items.retain(|(of, item)| query.compare((of, &item.id), (key, id)).is_gt());
+        let end = ListPlace { key, id };
+        items.retain(|item| query.compare(place_of(item), end).is_gt());
     }
     let mut kept = 0_usize;
     let fits = items.iter().take(query.size).take_while(|(_, item)| {
@@ -179,6 +181,10 @@ async fn sorted(mut scan: Scan<'_>, query: &Query, mut share: Share<'_>) -> Resu
         }),
         items: items.into_iter().map(|(_, item)| item).collect(),
     })
+}
+
+fn place_of((key, item): &(Vec<Json>, Item)) -> ListPlace<'_> {
+    ListPlace { key, id: &item.id }
 }
 
 fn check_rows(rows: usize, query: &Query) -> Result<()> {

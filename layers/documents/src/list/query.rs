@@ -211,19 +211,20 @@ impl Query {
 
     /// The order of two items by sort key and then by id. Ids follow the direction of the last field,
     /// so the order is total.
-    pub(super) fn compare(
-        &self,
-        (one, id): (&[Json], &str),
-        (other, other_id): (&[Json], &str),
-    ) -> Ordering {
-        let last = self.sort.fields().last();
-        let ids = id.cmp(other_id);
-        let ids = match last {
-            Some((_, true)) => ids.reverse(),
-            _ => ids,
+    pub(super) fn compare(&self, one: ListPlace<'_>, other: ListPlace<'_>) -> Ordering {
+        let ids = match self.sort.fields().last() {
+            Some((_, true)) => other.id.cmp(one.id),
+            _ => one.id.cmp(other.id),
         };
-        self.sort.compare(one, other).then(ids)
+        self.sort.compare(one.key, other.key).then(ids)
     }
+}
+
+/// The place of an item in a sorted list.
+#[derive(Clone, Copy)]
+pub(super) struct ListPlace<'a> {
+    pub(super) key: &'a [Json],
+    pub(super) id: &'a str,
 }
 
 fn check(name: &str, number: usize, most: usize) -> Result<()> {

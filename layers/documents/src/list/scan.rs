@@ -40,12 +40,13 @@ pub(super) struct Scan<'a> {
 }
 
 /// The state of an item in one of the tiers.
-type Seen = Option<(Bytes, Version)>;
+type ItemState = Option<(Bytes, Version)>;
 
 impl<'a> Scan<'a> {
     pub(super) async fn begin(
         documents: &'a Documents,
-        (collection, generation): (&'a str, u64),
+        collection: &'a str,
+        generation: u64,
         query: &Query,
     ) -> Result<Self> {
         let (from, before) = ids_of(collection, generation);
@@ -181,7 +182,7 @@ impl<'a> Scan<'a> {
         self.statements += 1;
         let rows = self.documents.cold.rows(&self.range).await?;
         let is_last = rows.len() < self.range.limit;
-        let mut seen: BTreeMap<String, Seen> = BTreeMap::new();
+        let mut seen: BTreeMap<String, ItemState> = BTreeMap::new();
         let mut bytes = 0_usize;
         for row in rows {
             if let Some(value) = row.cell.live() {
@@ -204,7 +205,11 @@ impl<'a> Scan<'a> {
     }
 
     /// Lays the fresh items over those of the database, as far as the rows reach.
-    async fn take(&mut self, mut seen: BTreeMap<String, Seen>, is_last: bool) -> Result<Vec<Item>> {
+    async fn take(
+        &mut self,
+        mut seen: BTreeMap<String, ItemState>,
+        is_last: bool,
+    ) -> Result<Vec<Item>> {
         let horizon = self.horizon(&seen, is_last);
         let fresh = self.fresh_until(horizon.as_deref());
         for (id, state) in self.read_hot(&fresh).await? {
@@ -239,7 +244,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The last id that this step covers. `None` if it covers all that is left.
-    fn horizon(&self, seen: &BTreeMap<String, Seen>, is_last: bool) -> Option<String> {
+    fn horizon(&self, seen: &BTreeMap<String, ItemState>, is_last: bool) -> Option<String> {
         let last = if self.range.backwards {
             seen.first_key_value()
         } else {
@@ -269,7 +274,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The state of these items in the hot tier, or of the database if they are cold by now.
-    async fn read_hot(&self, ids: &[String]) -> Result<Vec<(String, Seen)>> {
+    async fn read_hot(&self, ids: &[String]) -> Result<Vec<(String, ItemState)>> {
         let owner = |id: &String| self.documents.bytes.owner(ITEM, id.as_str());
         let owners: Vec<ByteOwner> = ids.iter().map(owner).collect::<storage_sdk::Result<_>>()?;
         let read = self.documents.bytes.get_many(&owners, [BODY]).await;
@@ -283,7 +288,7 @@ impl<'a> Scan<'a> {
     }
 
     /// The item, unless it was removed or has ended.
-    fn item(&self, owner_id: &str, state: Seen) -> Result<Option<Item>> {
+    fn item(&self, owner_id: &str, state: ItemState) -> Result<Option<Item>> {
         let (Some((value, version)), Some(id)) = (state, item_of(owner_id)) else {
             return Ok(None);
         };

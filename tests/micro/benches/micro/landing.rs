@@ -10,7 +10,7 @@ use anyhow::ensure;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput};
 use storage_dirty::bench::{decode_mark, encode_mark};
 use storage_dirty::{Collected, Entry, Header, HotRead, SnapshotId};
-use storage_landing::marks::{self, Faults, Part};
+use storage_landing::marks::{self, Faults, LandingPart};
 use storage_model::{Bytes, Cell, Epoch, Field, Owner, Partition, Stamp, Version};
 
 use crate::shape::{self, ROWS};
@@ -54,7 +54,7 @@ pub(crate) fn measure(criterion: &mut Criterion) -> anyhow::Result<()> {
 }
 
 /// The marks of a batch as a scan returns them: one for each owner.
-fn part(count: usize) -> anyhow::Result<Part> {
+fn part(count: usize) -> anyhow::Result<LandingPart> {
     let (fields, version) = (shape::fields(count)?, shape::version()?);
     let entry = |owner: Owner| {
         let (name, named) = encode_mark(&owner, &fields);
@@ -65,7 +65,7 @@ fn part(count: usize) -> anyhow::Result<Part> {
         }
     };
     let entries = shape::owners(count)?.into_iter().map(entry).collect();
-    Ok(Part {
+    Ok(LandingPart {
         partition: Partition(7),
         snapshot: SnapshotId(1),
         entries,

@@ -57,9 +57,10 @@ impl Answer {
     pub(super) async fn of(
         mut response: Response,
         id: &str,
-        (method, path): (&Method, PathAndQuery),
+        method: &Method,
+        path: &PathAndQuery,
     ) -> Self {
-        explain(&mut response, id, (method, path.path()));
+        explain(&mut response, id, method, path.path());
         let (head, body) = response.into_parts();
         // Each body is in memory by now. The limit of answers counts it.
         let body = to_bytes(body, usize::MAX).await.unwrap_or_default();
@@ -80,8 +81,11 @@ impl Answer {
 fn texts_of(headers: &HeaderMap) -> BTreeMap<String, String> {
     let mut texts = BTreeMap::new();
     for name in headers.keys().filter(|name| !LEFT_OUT.contains(name)) {
-        let values = headers.get_all(name).iter();
-        let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        let values: Vec<&str> = headers
+            .get_all(name)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .collect();
         texts.insert(name.to_string(), values.join(", "));
     }
     texts

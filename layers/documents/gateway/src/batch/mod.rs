@@ -14,7 +14,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::time::{Instant, timeout_at};
 
 use self::answers::{Answer, Answers};
-use self::requests::{Batch, Part};
+use self::requests::{Batch, BatchRequest};
 use crate::body::read_whole;
 use crate::content::{json, no_parameters};
 use crate::headers::{KEY, TTL, WAIT};
@@ -102,7 +102,7 @@ fn of_each(name: &HeaderName) -> Problem {
 
 impl Batches {
     /// Carries out the requests in their order, each as if it came alone.
-    async fn one_by_one(&self, parts: Vec<Part>, id: &str, until: Instant) -> Answers {
+    async fn one_by_one(&self, parts: Vec<BatchRequest>, id: &str, until: Instant) -> Answers {
         let mut answers = Answers::default();
         for part in parts {
             let (method, path) = (part.method.clone(), part.path.clone());
@@ -110,12 +110,12 @@ impl Batches {
                 Some(problem) => problem.into_response(),
                 None => self.answer(part, until).await,
             };
-            answers.add(Answer::of(response, id, (&method, path)).await);
+            answers.add(Answer::of(response, id, &method, &path).await);
         }
         answers
     }
 
-    async fn answer(&self, part: Part, until: Instant) -> Response {
+    async fn answer(&self, part: BatchRequest, until: Instant) -> Response {
         let request = part.into_request();
         let counted = self.shared.figures.begin(&request);
         let response = match timeout_at(until, self.content.call(request)).await {

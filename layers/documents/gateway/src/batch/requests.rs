@@ -46,12 +46,12 @@ const MARKS: &str = "-._~:/?[]@!$&'()*+,;=%";
 pub(super) struct Batch {
     /// Whether all of its changes are made in one step.
     pub(super) is_atomic: bool,
-    pub(super) parts: Vec<Part>,
+    pub(super) parts: Vec<BatchRequest>,
 }
 
 /// A request of a batch.
 #[derive(Debug)]
-pub(super) struct Part {
+pub(super) struct BatchRequest {
     pub(super) method: Method,
     pub(super) path: PathAndQuery,
     pub(super) headers: HeaderMap,
@@ -103,7 +103,7 @@ impl<'de> Visitor<'de> for Texts {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields, expecting = "an object with method and path")]
-struct PartText<'a> {
+struct BatchRequestText<'a> {
     method: String,
     path: String,
     #[serde(default)]
@@ -161,8 +161,8 @@ fn sendable(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), String
             "the header {name:?} is none of a request of a batch; those are {names}"
         ));
     };
-    let value = HeaderValue::from_str(value);
-    let value = value.map_err(|_| format!("the header {known} has a value that can't be sent"))?;
+    let value = HeaderValue::from_str(value)
+        .map_err(|_| format!("the header {known} has a value that can't be sent"))?;
     Ok((known, value))
 }
 
@@ -172,18 +172,21 @@ impl Batch {
     /// # Errors
     /// `request`: it is none, or one of its requests can't be used, whose place the message names.
     pub(super) fn parse(text: &[u8]) -> Result<Self, Problem> {
-        let batch = serde_json::from_slice(without_mark(text));
-        let batch: BatchText<'_> = batch.map_err(|error| no_batch(&error))?;
+        let batch: BatchText<'_> =
+            serde_json::from_slice(without_mark(text)).map_err(|error| no_batch(&error))?;
         let Requests(texts) = batch.requests;
         if texts.is_empty() {
             let message = format!("the batch has no request; send 1 to {REQUESTS_MAX}");
             return Err(Problem::new(problem::REQUEST, message));
         }
-        let parts = texts.iter().enumerate();
-        let parts = parts.map(|(at, text)| Part::parse(text).map_err(|problem| problem.at(at)));
+        let parts = texts
+            .iter()
+            .enumerate()
+            .map(|(at, text)| BatchRequest::parse(text).map_err(|problem| problem.at(at)))
+            .collect::<Result<_, _>>()?;
         Ok(Self {
             is_atomic: batch.atomic,
-            parts: parts.collect::<Result<_, _>>()?,
+            parts,
         })
     }
 }
@@ -193,11 +196,11 @@ fn no_batch(error: &serde_json::Error) -> Problem {
     Problem::new(problem::REQUEST, message)
 }
 
-impl Part {
+impl BatchRequest {
     fn parse(text: &RawValue) -> Result<Self, Problem> {
         let refused = |message: String| Problem::new(problem::REQUEST, message);
-        let part = serde_json::from_str(text.get());
-        let part: PartText<'_> = part.map_err(|error| refused(error.to_string()))?;
+        let part: BatchRequestText<'_> =
+            serde_json::from_str(text.get()).map_err(|error| refused(error.to_string()))?;
         let method = method_of(&part.method).map_err(refused)?;
         let body = body_of(&method, part.body).map_err(refused)?;
         let path = path_of(&part.path).map_err(refused)?;
@@ -212,9 +215,9 @@ impl Part {
 
     /// The path of the document, the item or the collection, with its escapes.
     pub(super) fn resource(&self) -> &str {
-        let path = self.path.path();
-        let path = path.strip_prefix(PREFIX).unwrap_or(path);
-        path.strip_prefix(CONTENT).unwrap_or(path)
+        let whole = self.path.path();
+        let below = whole.strip_prefix(PREFIX).unwrap_or(whole);
+        below.strip_prefix(CONTENT).unwrap_or(below)
     }
 
     pub(super) fn into_request(self) -> Request {

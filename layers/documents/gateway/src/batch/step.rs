@@ -7,7 +7,7 @@ use storage_documents::{Changed, Edit, Path, Place};
 
 use super::answers::{Answer, Answers};
 use super::of_each;
-use super::requests::Part;
+use super::requests::BatchRequest;
 use crate::content::{edit_of, no_parameters, patch_type, posted, put_status, settled, told};
 use crate::headers::{Head, KEY, TTL, WAIT};
 use crate::methods;
@@ -16,8 +16,8 @@ use crate::problem::{self, Problem};
 use crate::shared::Shared;
 
 /// A change of the step, and the form of its answer.
-struct Wanted {
-    part: Part,
+struct BatchChange {
+    part: BatchRequest,
     change: ItemChange,
     answer: Option<Return>,
 }
@@ -30,7 +30,7 @@ struct Wanted {
 pub(super) async fn carry_out(
     shared: &Shared,
     headers: &HeaderMap,
-    parts: Vec<Part>,
+    parts: Vec<BatchRequest>,
     body: &[u8],
 ) -> Result<Answers, Problem> {
     if headers.contains_key(TTL) {
@@ -39,9 +39,11 @@ pub(super) async fn carry_out(
     let head = Head::of(headers)?;
     let answer = head.answer;
     let call = head.of_request(&[b"batch", body])?;
-    let parts = parts.into_iter().enumerate();
-    let wanted = parts.map(|(at, part)| Wanted::of(part).map_err(|problem| problem.at(at)));
-    let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
+    let wanted = parts
+        .into_iter()
+        .enumerate()
+        .map(|(at, part)| BatchChange::of(part).map_err(|problem| problem.at(at)))
+        .collect::<Result<Vec<BatchChange>, _>>()?;
     let changes: Vec<ItemChange> = wanted.iter().map(|wanted| wanted.change.clone()).collect();
     let mut changed = shared.documents.edit_together(&changes, &call).await?;
     // The event of the last one is the last of them.
@@ -60,7 +62,7 @@ pub(super) async fn carry_out(
     Ok(answers)
 }
 
-impl Wanted {
+impl BatchChange {
     /// The answer to the change, as if it had been sent alone.
     async fn told(self, shared: &Shared, changed: Changed, answer: Option<Return>) -> Answer {
         let answer = self.answer.or(answer);
@@ -69,14 +71,14 @@ impl Wanted {
             Method::PUT => told(shared, put_status(&changed), changed, answer),
             _ => told(shared, StatusCode::OK, changed, answer),
         };
-        Answer::of(response, "", (&self.part.method, self.part.path)).await
+        Answer::of(response, "", &self.part.method, &self.part.path).await
     }
 
     /// The change that a request of the batch asks for.
     ///
     /// # Errors
     /// It asks for none of an item, or its head or its body can't be used.
-    fn of(part: Part) -> Result<Self, Problem> {
+    fn of(part: BatchRequest) -> Result<Self, Problem> {
         no_parameters(part.path.query())?;
         for name in [KEY, WAIT] {
             if part.headers.contains_key(&name) {
@@ -102,13 +104,14 @@ impl Wanted {
     }
 }
 
-fn path_of(part: &Part) -> Result<Path, Problem> {
-    let path = percent_decode_str(part.resource()).decode_utf8();
-    let path = path.map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
+fn path_of(part: &BatchRequest) -> Result<Path, Problem> {
+    let path = percent_decode_str(part.resource())
+        .decode_utf8()
+        .map_err(|_| Problem::new(problem::PATH, "the path is no UTF-8"))?;
     Ok(Path::new(&path)?)
 }
 
-fn edit(part: &Part, path: &Path) -> Result<Edit, Problem> {
+fn edit(part: &BatchRequest, path: &Path) -> Result<Edit, Problem> {
     let is_collection = path.place() == Place::Collection;
     match part.method {
         Method::GET | Method::HEAD => {
