@@ -12,7 +12,8 @@ pub(crate) const COLD_URLS: &str = "mysql://USER@HOST:PORT/DATABASE, mysql://USE
 /// The location of the cold tier. `Display` and `Debug` show the URL with its password hidden.
 ///
 /// ```
-/// use storage_config::ColdUrl;
+/// # use storage_config as storage_sdk;
+/// use storage_sdk::ColdUrl;
 ///
 /// let url: ColdUrl = "mysql://game:secret@db.example/game".parse()?;
 /// assert_eq!(url.to_string(), "mysql://game:***@db.example:3306/game");

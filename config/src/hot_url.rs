@@ -13,7 +13,8 @@ pub(crate) const HOT_URLS: &str = "redis://HOST:PORT/DB, rediss://… (TLS), red
 /// The location of the hot tier. `Display` and `Debug` show the URL with its password hidden.
 ///
 /// ```
-/// use storage_config::HotUrl;
+/// # use storage_config as storage_sdk;
+/// use storage_sdk::HotUrl;
 ///
 /// let url: HotUrl = "rediss-cluster://game:secret@a,b:7001,[::1]:7002".parse()?;
 /// assert_eq!(url.to_string(), "rediss-cluster://game:***@a:6379,b:7001,[::1]:7002");

@@ -4,7 +4,8 @@
 //! and its consequence. Both URLs are required, and everything else has a default:
 //!
 //! ```
-//! use storage_config::Settings;
+//! # use storage_config as storage_sdk;
+//! use storage_sdk::Settings;
 //!
 //! let text = r#"
 //!     [redis]

@@ -14,7 +14,8 @@ pub(crate) const WEB_URLS: &str = "http://HOST:PORT/PATH or https://… (TLS), w
 /// returns them.
 ///
 /// ```
-/// use storage_config::WebUrl;
+/// # mod storage_sdk { pub mod settings { pub use storage_config::*; } }
+/// use storage_sdk::settings::WebUrl;
 ///
 /// let url: WebUrl = "https://hooks.example/in/0a1b2c".parse()?;
 /// assert_eq!(url.to_string(), "https://hooks.example:443/***");

@@ -25,11 +25,13 @@ use storage_model::{Event, Partition};
 /// - **A sink holds up nothing.** Landing does not wait for it.
 ///
 /// ```
+/// # mod storage_sdk {
+/// #     pub mod feed {
+/// #         pub use {async_trait::async_trait, storage_landing::*, storage_model::*};
+/// #     }
+/// # }
 /// use std::sync::Mutex;
-///
-/// use async_trait::async_trait;
-/// use storage_landing::{Sink, SinkError};
-/// use storage_model::{Content, Event, Partition};
+/// use storage_sdk::feed::{Content, Event, Partition, Sink, SinkError, async_trait};
 ///
 /// /// Counts the notes of each kind of owner.
 /// #[derive(Debug, Default)]

@@ -5,6 +5,8 @@ use std::fmt;
 use std::str::FromStr;
 
 use bytes::Bytes;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::{Epoch, Owner, Partition, Token, Version};
 
@@ -133,7 +135,9 @@ pub struct Lead {
 /// database, and readers of other databases reject it.
 ///
 /// ```
-/// use storage_model::{Cursor, Partition, Position, SeededIds, Token};
+/// # mod storage_sdk { pub use storage_model::*; pub mod feed { pub use storage_model::*; } }
+/// use storage_sdk::feed::{Cursor, Partition, Position, Token};
+/// use storage_sdk::SeededIds;
 ///
 /// let mut cursor = Cursor::default();
 /// cursor.move_to(Partition(3), Position::new(1, 17));
@@ -218,6 +222,20 @@ impl FromStr for Cursor {
     }
 }
 
+/// Its text.
+impl Serialize for Cursor {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Cursor {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(D::Error::custom)
+    }
+}
+
 /// A cursor stands before events that were dropped for their age. The reader has missed some. It
 /// must read the owners that it follows, and go on from a newer cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -236,6 +254,9 @@ pub struct CursorTooOld {
 
 #[cfg(test)]
 mod tests {
+    use serde::de::IntoDeserializer as _;
+    use serde::de::value::{Error as ValueError, StrDeserializer};
+
     use super::*;
     use crate::SeededIds;
 
@@ -261,6 +282,20 @@ mod tests {
         ] {
             assert!(text.parse::<Position>().is_err(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn serde_reads_a_cursor_from_its_text_and_refuses_another() {
+        let read = |text: &str| {
+            let deserializer: StrDeserializer<'_, ValueError> = text.into_deserializer();
+            Cursor::deserialize(deserializer)
+        };
+        let mut cursor = Cursor::default();
+        cursor.belong_to(Token::draw(&SeededIds::new(7)));
+        cursor.move_to(Partition(3), Position::new(1, 17));
+        assert_eq!(read(&cursor.to_string()), Ok(cursor));
+        assert_eq!(read(""), Ok(Cursor::default()));
+        assert!(read("3:1").is_err());
     }
 
     #[test]

@@ -10,7 +10,8 @@ use rand::{Rng, SeedableRng};
 /// the id of the first copy.
 ///
 /// ```
-/// use storage_model::OpId;
+/// # use storage_model as storage_sdk;
+/// use storage_sdk::OpId;
 /// let id = OpId::new([7; 16]);
 /// assert_eq!(OpId::from_bytes(id.as_bytes()), Some(id));
 /// assert_eq!(OpId::from_bytes(&[7; 15]), None);

@@ -239,7 +239,8 @@ impl Owner {
     /// keeps its group for life.
     ///
     /// ```
-    /// use storage_model::Owner;
+    /// # use storage_model as storage_sdk;
+    /// use storage_sdk::Owner;
     ///
     /// let bank = Owner::new("mygame", "eu-1", "bank", "{guild-7}")?;
     /// let member = Owner::new("mygame", "eu-1", "member", "{guild-7}/42")?;

@@ -24,7 +24,8 @@ const SEPARATOR: char = '\u{1f}';
 /// a hot tier.
 ///
 /// ```
-/// use storage_model::{SeededIds, Token};
+/// # mod storage_sdk { pub use storage_model::*; pub mod feed { pub use storage_model::*; } }
+/// use storage_sdk::{SeededIds, feed::Token};
 /// let token = Token::draw(&SeededIds::new(7));
 /// assert_eq!(Token::parse(&token.to_string()), Some(token));
 /// assert_eq!(Token::parse("7"), None);

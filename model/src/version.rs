@@ -3,6 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 /// The order of writes, in microseconds. Each later write of an owner has a greater version. 0
 /// means "never written".
 ///
@@ -48,6 +51,23 @@ impl Version {
     }
 }
 
+/// A number.
+impl Serialize for Version {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Version {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = u64::deserialize(deserializer)?;
+        Self::new(number).ok_or_else(|| {
+            let max = Self::MAX;
+            D::Error::custom(format!("version {number} is above {max}"))
+        })
+    }
+}
+
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -83,5 +103,27 @@ impl Timestamp {
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::de::IntoDeserializer as _;
+    use serde::de::value::{Error as ValueError, U64Deserializer};
+
+    use super::*;
+
+    #[test]
+    fn serde_reads_a_version_from_its_number_and_refuses_one_that_is_never_given() {
+        let read = |number: u64| {
+            let deserializer: U64Deserializer<ValueError> = number.into_deserializer();
+            Version::deserialize(deserializer)
+        };
+        assert_eq!(read(17), Ok(Version(17)));
+        let refused = read(Version::MAX.get() + 1).unwrap_err();
+        assert_eq!(
+            refused.to_string(),
+            "version 9007199254740992 is above 9007199254740991"
+        );
     }
 }

@@ -87,7 +87,8 @@ impl ColdTier {
     }
 
     /// The database of the settings alone, without its hot tier, for a service that only reads what has
-    /// landed. It never writes, and the database is told so. Of the settings, those of `sql` count.
+    /// landed. It never writes, and the database is told so. Game servers and workers may run meanwhile,
+    /// and an embedded game, too. Of the settings, those of `sql` count.
     /// Connections and time limits have a thread of their own, as those of a storage.
     ///
     /// ```
@@ -106,7 +107,8 @@ impl ColdTier {
     /// ```
     ///
     /// # Errors
-    /// `Invalid`: the settings can't work, or the schema does not fit. `Denied`: an operator must act.
+    /// `Invalid`: the settings can't work, or the schema does not fit. `Denied`: an operator must act, or
+    /// the file of the database is not there.
     /// `ColdUnavailable`: the database is away. `Unpaired`: no game server or worker has used it yet.
     ///
     /// # Cancel safety
@@ -161,6 +163,17 @@ impl ColdTier {
         }
     }
 
+    fn check_partitions(&self, partitions: &[Partition]) -> Result<()> {
+        let count = self.partitions();
+        match partitions.iter().find(|partition| partition.0 >= count) {
+            None => Ok(()),
+            Some(partition) => {
+                let message = format!("partition {partition} does not exist: there are {count}");
+                Err(Error::new(Kind::Invalid, message))
+            }
+        }
+    }
+
     /// The statements of layers, which stand in the package of all statements. They work as long as
     /// the storage is open. A layer writes in tasks of its own, because a caller that stands still
     /// in the middle of a statement keeps its connection.
@@ -171,7 +184,7 @@ impl ColdTier {
 
     /// Rows of the owners between two ids, in the order of the ids or against it. Fields without a row
     /// are left out. If the range has several fields, the last owner of a full answer may have further
-    /// rows.
+    /// rows: read on from its id, with a limit of more rows than there are fields.
     ///
     /// # Errors
     /// `ColdUnavailable`: the database is away. `Invalid`: the range has no field, or more than 512.
@@ -225,11 +238,12 @@ impl ColdTier {
     /// ```
     ///
     /// # Errors
-    /// As [`ColdTier::rows`].
+    /// `Invalid`: there is no such partition. Otherwise as [`ColdTier::rows`].
     ///
     /// # Cancel safety
     /// Only reads.
     pub async fn ends(&self, partitions: &[Partition]) -> Result<Vec<FeedEnds>> {
+        self.check_partitions(partitions)?;
         let cold = self.cold();
         let read = async { Ok(cold.events.feeds(partitions).await?) };
         self.call(read).await
@@ -251,7 +265,7 @@ impl ColdTier {
     /// ```
     ///
     /// # Errors
-    /// As [`ColdTier::rows`].
+    /// `Invalid`: there is no such partition. Otherwise as [`ColdTier::rows`].
     ///
     /// # Cancel safety
     /// Only reads.
@@ -261,12 +275,14 @@ impl ColdTier {
         after: Position,
         limit: usize,
     ) -> Result<Vec<Event>> {
+        self.check_partitions(&[partition])?;
         let cold = self.cold();
         let read = async { Ok(cold.events.events(partition, after, limit).await?) };
         self.call(read).await
     }
 
-    /// Whether the feed has landed up to all places of a cursor.
+    /// Whether the feed has landed up to all places of a cursor. An empty cursor has no place, so that it
+    /// has always landed. A write without a note has no place either: flush its owner.
     ///
     /// ```
     /// # storage_doc::with_storage(async |storage| {
@@ -294,7 +310,7 @@ impl ColdTier {
         Ok(pairs.all(|((_, place), ends)| ends.last.number >= place.number))
     }
 
-    /// Waits until the feed has landed up to all places of a cursor.
+    /// Waits until the feed has landed up to all places of a cursor; see [`ColdTier::has_landed`].
     ///
     /// ```
     /// # storage_doc::with_storage(async |storage| {
@@ -330,6 +346,10 @@ impl ColdTier {
     ///
     /// Afterwards no landing commits that knows only earlier definitions, and none at all by a program
     /// that lacks a needed hook. The name has 1 to 64 bytes.
+    ///
+    /// Need only a hook that all programs of the release have. Otherwise nothing lands any more, by this
+    /// process neither, and waiting data stays in the hot tier, which the embedded mode loses with the
+    /// process. `landing-worker hooks --switch-off NAME` ends that, and so does `define(NAME, false)`.
     ///
     /// ```
     /// # storage_doc::with_storage(async |storage| {

@@ -102,6 +102,15 @@ pub use value::Value;
 pub use world::World;
 pub use write::Write;
 
+/// The sections of [`Settings`], and the types of their values.
+pub mod settings {
+    pub use storage_config::{
+        BackpressureSettings, DurabilitySettings, FeedSettings, HotSettings, LandingSettings,
+        MysqlAddress, RedisSettings, Secret, SessionSettings, SinkSettings, SqlSettings, TlsMode,
+        WebUrl,
+    };
+}
+
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};
 pub use storage_model::{
     Bytes, Clock, Durability, Evicted, Field, Flushed, Ids, LimitError, Limits, ManualClock,

@@ -202,7 +202,9 @@ impl<T> Write<T> {
     /// Sends the write under this id, which the caller keeps, from
     /// [`Storage::next_id`](crate::Storage::next_id). The same call under the same id is the retry.
     /// If a write of the owner with this id was applied, the retry changes nothing and returns the
-    /// first answer. The hot tier remembers an id for at least 30 seconds.
+    /// first answer. The hot tier remembers an id for at least 30 seconds. Another write under the id of
+    /// an applied one gets that answer, too, as a success, and is not applied: keep the id beside the
+    /// exact call.
     ///
     /// Such a write can be a retry. If it fails before it is sent, its outcome is `Unknown`, since an
     /// earlier call may have applied it. Back-pressure only delays the retry of a write that ended

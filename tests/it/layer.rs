@@ -208,5 +208,10 @@ async fn readers_of_chosen_partitions_get_each_event_once_together() -> Result<(
         refused.to_string().contains(&format!("there are {count}")),
         "{refused}"
     );
+    let cold = ColdTier::of(&storage);
+    let ends = cold.ends(&[Partition(0), Partition(count)]).await;
+    assert_eq!(ends.unwrap_err().kind(), Kind::Invalid);
+    let events = cold.events(Partition(count), Position::ZERO, 1).await;
+    assert_eq!(events.unwrap_err().kind(), Kind::Invalid);
     Ok(())
 }
