@@ -283,7 +283,7 @@ mod tests {
         stop.send(true).unwrap();
         task.await.unwrap();
         assert_eq!(
-            backpressure.admit(REFRESH_EVERY, || false).await,
+            backpressure.admit(REFRESH_EVERY, false).await,
             Ok(REFRESH_EVERY)
         );
     }
@@ -296,10 +296,7 @@ mod tests {
         ));
         let (_stop, part) = part(&backpressure);
         drop(part);
-        let refused = backpressure
-            .admit(REFRESH_EVERY, || false)
-            .await
-            .unwrap_err();
+        let refused = backpressure.admit(REFRESH_EVERY, false).await.unwrap_err();
         assert_eq!(refused.kind(), Kind::Closed);
     }
 }

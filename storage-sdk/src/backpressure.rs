@@ -56,13 +56,9 @@ impl Backpressure {
     }
 
     /// Admits a write at once, delays it, or rejects it. Returns the rest of its deadline. A
-    /// backlog never rejects the retry of a write that ended unknown, since its time is limited:
-    /// the hot tier forgets the id.
-    pub(crate) async fn admit(
-        &self,
-        within: Duration,
-        is_retry: impl FnOnce() -> bool,
-    ) -> Result<Duration> {
+    /// backlog never rejects a write under an id that the caller keeps. It can be a retry, and the
+    /// hot tier forgets the id while the retry waits.
+    pub(crate) async fn admit(&self, within: Duration, has_id: bool) -> Result<Duration> {
         let percent = self.percent.load(Ordering::Relaxed);
         if percent == 0 {
             return Ok(within);
@@ -70,7 +66,7 @@ impl Backpressure {
         if percent == ENDED {
             return Err(ended());
         }
-        if percent >= REFUSED && !is_retry() {
+        if percent >= REFUSED && !has_id {
             let reason = locked(&self.reason).clone();
             let message = format!("writes are refused: {reason}");
             return Err(Error::overloaded(message, self.settings.interval));

@@ -149,7 +149,7 @@ impl Bulk {
             durability,
         } = self;
         let admitted = match core.check_open() {
-            Ok(()) => core.backpressure.admit(core.deadline, || false).await,
+            Ok(()) => core.backpressure.admit(core.deadline, false).await,
             Err(closed) => Err(closed),
         };
         let left = match admitted {

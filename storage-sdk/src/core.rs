@@ -359,14 +359,12 @@ impl Core {
             // back-pressure that nobody updates any more must not answer first.
             return Ok(deadline);
         }
-        let Some(id) = id else {
-            return self.backpressure.admit(deadline, || false).await;
-        };
-        // An earlier call under the id may have been applied.
-        self.backpressure
-            .admit(deadline, || self.ended_unknown(id))
-            .await
-            .map_err(|error| error.with_outcome(Outcome::Unknown))
+        let admitted = self.backpressure.admit(deadline, id.is_some()).await;
+        admitted.map_err(|error| match id {
+            // An earlier call under the id may have been applied.
+            Some(_) => error.with_outcome(Outcome::Unknown),
+            None => error,
+        })
     }
 
     /// The id of a write, and its first attempt. The hot tier must remember an id that the caller

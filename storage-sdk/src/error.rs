@@ -199,8 +199,7 @@ impl Error {
         self.outcome = outcome;
         match outcome {
             // These give all calls the same advice.
-            Outcome::Unknown
-                if matches!(self.kind, Kind::Closed | Kind::Unpaired | Kind::Overloaded) => {}
+            Outcome::Unknown if matches!(self.kind, Kind::Closed | Kind::Unpaired) => {}
             // Without the id, a retry could apply the write a second time.
             Outcome::Unknown => self.retry = Retry::SameId,
             Outcome::Applied => self.retry = Retry::Never,

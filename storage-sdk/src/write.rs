@@ -206,9 +206,9 @@ impl<T> Write<T> {
     /// an applied one gets that answer, too, as a success, and is not applied: keep the id beside the
     /// exact call.
     ///
-    /// Such a write can be a retry. If it fails before it is sent, its outcome is `Unknown`, since an
-    /// earlier call may have applied it. Back-pressure only delays the retry of a write that ended
-    /// unknown in this process. It fails other writes as `Overloaded`, also under an id.
+    /// Such a write can be a retry. Until the hot tier has looked for the id, the outcome of a failure
+    /// is `Unknown`, since an earlier call may have applied the write. Back-pressure may delay such a
+    /// write, but never fails it as `Overloaded`.
     ///
     /// A rejection, such as a conflict, describes the present. A copy of an earlier call under the
     /// id can still arrive until the deadline of that call, and can find another state.

@@ -172,12 +172,6 @@ impl Core {
             .map(|unknown| unknown.generation)
     }
 
-    /// Whether a write under this id recently ended unknown here.
-    pub(super) fn ended_unknown(&self, id: OpId) -> bool {
-        let list = locked(&self.flights.unknown);
-        list.iter().any(|unknown| unknown.id == id)
-    }
-
     /// Rejects further calls.
     pub(crate) fn refuse_writes(&self) {
         self.flights.closed.store(true, Ordering::SeqCst);
@@ -196,10 +190,12 @@ impl Core {
                 break;
             }
         }
+        // ORDER: the number first. A write that ends in between is counted and listed.
+        let open = self.flights.open.load(Ordering::SeqCst);
         let unknown = locked(&self.flights.unknown)
             .iter()
             .map(|unknown| (unknown.owner.clone(), unknown.named.then_some(unknown.id)))
             .collect();
-        (self.flights.open.load(Ordering::SeqCst), unknown)
+        (open, unknown)
     }
 }

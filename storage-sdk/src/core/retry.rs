@@ -37,6 +37,8 @@ struct Progress {
     /// Whether the last copy may have been applied. The next copy must then not count as another
     /// write.
     last_unknown: bool,
+    /// Whether the hot tier has looked for the id of the write, and did not find it.
+    asked: bool,
     /// Whether a deadline that lay too far ahead was already reset.
     timed: bool,
     loads: u32,
@@ -69,6 +71,7 @@ impl Progress {
         Self {
             unknown: false,
             last_unknown: false,
+            asked: false,
             timed: false,
             loads: 0,
             moves: 0,
@@ -79,6 +82,10 @@ impl Progress {
     /// The next step after an answer. `late` means that the mutation's time is up.
     fn heed(&mut self, answer: Result<Mutated, HotError>, late: bool) -> Result<Applied, Next> {
         self.last_unknown &= answer.is_err();
+        self.asked |= match &answer {
+            Ok(_) => true,
+            Err(error) => matches!(error.kind, HotKind::Backlog | HotKind::Settings),
+        };
         match answer {
             Ok(Mutated::Applied(applied)) => Ok(applied),
             Ok(Mutated::Refused(refusal)) => Err(self.refused(&refusal, late)),
@@ -186,6 +193,12 @@ impl UnfinishedMutation {
         }
     }
 
+    /// Whether any process may have had an earlier copy applied, since the caller keeps the id, and
+    /// the hot tier has not looked for it.
+    fn may_be_retry(&self) -> bool {
+        self.mutation.attempt.is_named() && !self.progress.asked
+    }
+
     /// The hot tier's generation in which a copy may have been applied, if there is one.
     fn maybe_applied(&self) -> Option<Epoch> {
         self.earlier
@@ -243,9 +256,15 @@ impl Core {
                 return Ok(());
             }
             Next::GiveUp(error) => Err(error),
+            Next::End(error) if write.may_be_retry() => {
+                return Err(error.with_outcome(Outcome::Unknown));
+            }
             Next::End(error) => return Err(error),
         };
-        done.map_err(|error| self.given_up(&write.mutation, write.maybe_applied(), error))
+        done.map_err(|error| match write.maybe_applied() {
+            None if write.may_be_retry() => error.with_outcome(Outcome::Unknown),
+            unknown => self.given_up(&write.mutation, unknown, error),
+        })
     }
 
     /// A step that needs the database, for at most the whole time of the call. A database that hangs can

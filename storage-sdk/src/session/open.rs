@@ -59,7 +59,7 @@ impl Core {
         C: Content + 'static,
     {
         self.check_writable(owner)?;
-        let within = self.backpressure.admit(options.within, || false).await?;
+        let within = self.backpressure.admit(options.within, false).await?;
         let place = self.holder.place(self.ids.next())?;
         let (core, its, token) = (Arc::clone(self), owner.clone(), place.token);
         // At home, where time follows the wall clock. The clock of the caller may be paused.

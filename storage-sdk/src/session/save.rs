@@ -267,7 +267,7 @@ impl Hold {
         durability: Durability,
         left: Duration,
     ) -> Result<Ack> {
-        let left = self.core.backpressure.admit(left, || false).await?;
+        let left = self.core.backpressure.admit(left, false).await?;
         let mut save = Mutation::new(
             self.owner.clone(),
             Vec::new(),

@@ -158,6 +158,7 @@ async fn begin(args: &Args, settings: &Settings, until: Instant) -> anyhow::Resu
         until,
         hurry: hurried,
         said: Mutex::default(),
+        room: Mutex::default(),
     };
     let course = Course {
         name: named(),

@@ -1,6 +1,7 @@
 //! Writes the owner of one line. The limits divide the fields into calls, and each call is repeated
 //! until its outcome is known.
 
+use std::fmt;
 use std::sync::Mutex;
 use std::time::Duration;
 
@@ -42,6 +43,15 @@ pub(super) struct Writer {
     pub(super) hurry: watch::Receiver<bool>,
     /// When the import last reported that it waits.
     pub(super) said: Mutex<Option<Instant>>,
+    /// What the import last saw of the back-pressure.
+    pub(super) room: Mutex<Room>,
+}
+
+/// Whether the hot tier has room for more writes, as the import last saw it.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    looked: Option<Instant>,
+    is_full: bool,
 }
 
 /// Why a call has no success.
@@ -57,6 +67,8 @@ enum Stop {
 const PAUSE: Duration = Duration::from_millis(200);
 /// How often the import reports that it waits.
 const SAY_EVERY: Duration = Duration::from_secs(5);
+/// How often the import looks at the back-pressure.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Writer {
     /// Writes a line. Its calls follow each other. So a line that is given up is written from its
@@ -152,6 +164,7 @@ impl Writer {
         call: &Call,
         seen: Option<Version>,
     ) -> Result<Option<Version>, Stop> {
+        self.room().await?;
         let mut sent: Option<OpId> = None;
         let mut may_be_there = false;
         loop {
@@ -229,12 +242,37 @@ impl Writer {
         }
     }
 
+    /// Waits while writes without an id are rejected. Those of the import have ids, and back-pressure
+    /// would only delay them.
+    async fn room(&self) -> Result<(), Stop> {
+        while self.is_full().await {
+            self.say(&"too much waits to be landed");
+            self.wait(PAUSE).await?;
+        }
+        Ok(())
+    }
+
+    async fn is_full(&self) -> bool {
+        {
+            let mut room = locked(&self.room);
+            if room.looked.is_some_and(|at| at.elapsed() < LOOK_EVERY) {
+                return room.is_full;
+            }
+            room.looked = Some(Instant::now());
+        }
+        // Without an answer the write itself meets the failure.
+        let stats = self.storage.stats().await;
+        let is_full = stats.is_ok_and(|stats| stats.backpressure_percent >= 100);
+        locked(&self.room).is_full = is_full;
+        is_full
+    }
+
     /// Reports at intervals why the import waits.
-    fn say(&self, error: &Error) {
+    fn say(&self, reason: &impl fmt::Display) {
         let mut said = locked(&self.said);
         if said.is_none_or(|said| said.elapsed() >= SAY_EVERY) {
             *said = Some(Instant::now());
-            tracing::warn!("the import waits: {error}");
+            tracing::warn!("the import waits: {reason}");
         }
     }
 }
@@ -403,6 +441,7 @@ mod tests {
             until: Instant::now() + Duration::from_secs(60),
             hurry: hurried,
             said: Mutex::default(),
+            room: Mutex::default(),
         };
         let owner = writer.owner(&entry(Vec::new(), Version::ZERO).owner);
         (writer, owner.unwrap(), hurry)
