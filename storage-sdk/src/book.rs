@@ -23,6 +23,7 @@ chapters! {
     Embedded "book/src/embedded.md"
     Testing "book/src/guide-testing.md"
     Recipes "book/src/recipes.md"
+    LayerOfYourOwn "book/src/layer-own.md"
     Guarantees "book/src/guarantees.md"
     Operations "book/src/operations.md"
 }
