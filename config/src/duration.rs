@@ -10,5 +10,5 @@ pub(crate) fn serialize<S: Serializer>(time: &Duration, to: S) -> Result<S::Ok, 
 }
 
 pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Duration, D::Error> {
-    humantime::parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)
+    storage_model::parse_duration(&String::deserialize(from)?).map_err(D::Error::custom)
 }

@@ -53,3 +53,21 @@ impl HotSettings {
         (!self.trust_absent).then_some(self.marker_ttl)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use storage_model::DEADLINE_MAX;
+
+    use super::*;
+
+    #[test]
+    fn the_longest_deadline_of_the_settings_is_that_of_writes() {
+        let mut settings = HotSettings {
+            operation_deadline: DEADLINE_MAX,
+            ..HotSettings::default()
+        };
+        assert!(check::section("hot", &settings).is_ok());
+        settings.operation_deadline += Duration::from_millis(1);
+        assert!(check::section("hot", &settings).is_err());
+    }
+}

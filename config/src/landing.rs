@@ -58,11 +58,12 @@ section! {
 }
 
 impl LandingSettings {
-    /// The first pause after a failure of the database or Redis: a fiftieth of `backoff_max`. The
-    /// pause doubles, with jitter.
+    /// The first pause after a failure of the database or Redis: a fiftieth of `backoff_max`, at least
+    /// 10 ms. The pause doubles, with jitter.
     #[must_use]
     pub fn backoff_min(&self) -> Duration {
-        self.backoff_max / 50
+        let shortest = Duration::from_millis(10).min(self.backoff_max);
+        shortest.max(self.backoff_max / 50)
     }
 
     /// The first wait of a rejected row: 10 s for each hour of `error_retry_max`, but at least

@@ -7,6 +7,7 @@ use crate::error::{ConfigError, Fault, Place, refused};
 use crate::keys::{self, VARIABLES};
 use crate::settings::Settings;
 use crate::sources::Sources;
+use crate::url::without_password;
 
 impl Settings {
     /// Reads a TOML file, then the variables `STORAGE__SECTION__KEY`, which override it.
@@ -70,7 +71,12 @@ fn content(path: &Path, name: &str) -> Result<String, ConfigError> {
 /// The error of a variable, whichever its key is.
 fn unfit(name: &str, value: &str, expected: &str) -> ConfigError {
     let place = Place::Variable(name.to_owned());
-    refused(place, name, value.to_owned(), expected.to_owned())
+    refused(
+        place,
+        name,
+        without_password(value).into_owned(),
+        expected.to_owned(),
+    )
 }
 
 /// The variables of this process that begin with `STORAGE__`.

@@ -109,6 +109,11 @@ impl Rule {
             (Self::Optional(rule), _) => rule.shown(value),
             (Self::Secret(..), _) => format!("{HIDDEN:?}"),
             (Self::Url(..), Value::String(text)) => format!("{:?}", redact(text)),
+            (Self::Nested(..), Value::Table(table)) => {
+                let pair = |(key, value): (&String, &Value)| format!("{key:?} = {}", shown(value));
+                let pairs: Vec<_> = table.iter().map(pair).collect();
+                format!("{{ {} }}", pairs.join(", "))
+            }
             _ => shown(value),
         }
     }
@@ -122,12 +127,8 @@ pub(crate) fn shown(value: &Value) -> String {
         Value::Integer(number) => number.to_string(),
         Value::Float(number) => number.to_string(),
         Value::Boolean(switch) => switch.to_string(),
-        Value::Table(table) => {
-            let pair = |(key, value): (&String, &Value)| format!("{key:?} = {}", shown(value));
-            let pairs: Vec<_> = table.iter().map(pair).collect();
-            format!("{{ {} }}", pairs.join(", "))
-        }
-        Value::Array(_) | Value::Datetime(_) => format!("({})", value.type_str()),
+        // A table may hold a secret.
+        Value::Table(_) | Value::Array(_) | Value::Datetime(_) => format!("({})", value.type_str()),
     }
 }
 
@@ -140,7 +141,7 @@ fn nested(text: &str) -> Option<Value> {
 
 /// A duration such as `5min`.
 pub(crate) fn time(text: &str) -> Option<Duration> {
-    humantime::parse_duration(text).ok()
+    storage_model::parse_duration(text).ok()
 }
 
 /// The fault of a text that is no URL of this type.

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::parse_duration;
+
 /// How safe a write must be before it is acknowledged.
 ///
 /// `timeout` is the time to wait once the hot tier has the write. When it runs out, the write fails
@@ -85,7 +87,7 @@ impl FromStr for Durability {
     type Err = NoDurability;
 
     fn from_str(text: &str) -> Result<Self, NoDurability> {
-        let within = |text: &str| humantime::parse_duration(text).map_err(|_| NoDurability);
+        let within = |text: &str| parse_duration(text).map_err(|_| NoDurability);
         match text.trim().split_once(' ').unwrap_or((text.trim(), "")) {
             ("cached", "") => Ok(Self::Cached),
             ("fsynced", timeout) => within(timeout).map(|timeout| Self::Fsynced { timeout }),

@@ -11,6 +11,7 @@
 //! | [`flush`] | [`Flushed`], [`Evicted`]: owners that land at once or leave the hot tier |
 //! | [`outcome`] | [`Outcome`], [`Retry`]: how a caller can react to an error |
 //! | [`durability`] | [`Durability`]: how safe a write must be before it is acknowledged |
+//! | [`duration`] | durations as text |
 //! | [`limits`] | [`Limits`]: the largest names, values and calls |
 //! | [`times`] | [`DEADLINE_MAX`] and all other times that depend on each other |
 //! | [`clock`] | [`Clock`]: the source of time |
@@ -27,6 +28,7 @@ pub mod cell;
 pub mod clock;
 pub mod database;
 pub mod durability;
+pub mod duration;
 pub mod feed;
 pub mod flush;
 pub mod ids;
@@ -49,6 +51,7 @@ pub use cell::{Cell, Row};
 pub use clock::{Clock, ManualClock, SystemClock};
 pub use database::DatabaseId;
 pub use durability::{Durability, NoDurability};
+pub use duration::parse_duration;
 pub use feed::{Content, Cursor, CursorTooOld, Event, Lead, NoPosition, Note, Position};
 pub use flush::{Evicted, Flushed};
 pub use ids::{Ids, OpId, RandomIds, SeededIds};

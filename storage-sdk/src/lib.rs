@@ -109,6 +109,7 @@ pub mod settings {
         MysqlAddress, RedisSettings, Secret, SessionSettings, SinkSettings, SqlSettings, TlsMode,
         WebUrl,
     };
+    pub use storage_model::parse_duration;
 }
 
 pub use storage_config::{ColdUrl, ConfigError, HotUrl, Settings};

@@ -88,6 +88,24 @@ fn a_password_of_the_wrong_type_is_not_shown() {
 }
 
 #[test]
+fn a_table_under_another_key_is_not_shown() {
+    for text in [
+        "redis.url = { password = \"hunter2\" }",
+        "[redis.url]\nhost = \"h\"\npassword = \"hunter2\"",
+        "sql.url = { password = \"hunter2\" }",
+        "sql.table = { password = \"hunter2\" }",
+        "[sinks.a]\nkind = \"webhook\"\nurl = { password = \"hunter2\" }",
+        "[sinks.a]\nkind = { password = \"hunter2\" }",
+    ] {
+        let error = Settings::from_toml(text, "storage.toml").unwrap_err();
+        assert!(
+            !format!("{error} {error:?}").contains(PASSWORD),
+            "{error:?}"
+        );
+    }
+}
+
+#[test]
 fn text_that_is_not_toml_is_not_shown() {
     for text in [
         "redis.password = hunter2",

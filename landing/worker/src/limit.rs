@@ -27,7 +27,7 @@ impl FromStr for Deadline {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let duration = humantime::parse_duration(text)
+        let duration = storage_model::parse_duration(text)
             .map_err(|error| format!("{error}: give a time such as 30s, 5min or 2h"))?;
         if duration.is_zero() {
             return Err("a deadline must be more than 0, such as 30s, 5min or 2h".to_owned());

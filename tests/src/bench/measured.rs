@@ -310,7 +310,7 @@ mod tests {
         let measured = measured_with(None, &[60, 50, 90], &[100, 200, 100], 0.0);
         assert_eq!(measured.ratio.median, 0.6);
         assert_eq!(measured.verdict(), None);
-        assert_eq!(measured.verdict_text(), "no goal yet");
+        assert_eq!(measured.verdict_text(), "no goal");
     }
 
     #[test]

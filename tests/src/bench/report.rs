@@ -143,7 +143,7 @@ impl Measured {
     /// The verdict in words.
     #[must_use]
     pub fn verdict_text(&self) -> &'static str {
-        self.verdict().map_or("no goal yet", Verdict::text)
+        self.verdict().map_or("no goal", Verdict::text)
     }
 
     /// The goal in words.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use storage_documents::history::History;
 use storage_documents::list::SIZE_MAX;
+use storage_sdk::settings::parse_duration;
 
 /// The items of a page, unless an option says otherwise.
 pub const PAGE_SIZE: usize = 100;
@@ -60,7 +61,7 @@ pub struct Args {
     #[arg(long, value_name = "URL")]
     pub public_url: Option<PublicUrl>,
     /// How long the gateway goes on to serve after SIGTERM, while /ready is 503
-    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = humantime::parse_duration)]
+    #[arg(long, value_name = "TIME", default_value = "0s", value_parser = parse_duration)]
     pub drain: Duration,
     /// Keep versions of the paths below a prefix, for GET with ?revision=: PREFIX=VERSIONS or
     /// PREFIX=VERSIONS,AGE such as guilds/=20,30d. Can be repeated
@@ -90,7 +91,7 @@ const IDLE_MIN: Duration = Duration::from_millis(100);
 
 /// Reads the time that a connection stays open without a request.
 fn idle(text: &str) -> Result<Duration, String> {
-    let idle = humantime::parse_duration(text).map_err(|error| error.to_string())?;
+    let idle = parse_duration(text)?;
     if idle < IDLE_MIN {
         return Err("no request could come in so short a time; write 100ms or more".to_owned());
     }
@@ -107,7 +108,7 @@ fn history(text: &str) -> Result<History, String> {
     };
     let versions = versions.parse().map_err(|_| form)?;
     let age = age
-        .map(humantime::parse_duration)
+        .map(parse_duration)
         .transpose()
         .map_err(|error| format!("the age: {error}"))?;
     History::new(prefix, versions, age).map_err(|error| error.to_string())
