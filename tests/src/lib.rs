@@ -2,6 +2,7 @@
 //! and the database seen by plain SQL.
 
 pub mod bench;
+mod copy;
 pub mod crash;
 pub mod feed;
 pub mod footprint;
@@ -18,6 +19,7 @@ pub mod stack;
 pub mod torture;
 pub mod worker;
 
+pub use copy::back_up;
 pub use proxy::{Link, Proxy, Weather};
 pub use rows::{StoredRow, rows};
 pub use size::size;

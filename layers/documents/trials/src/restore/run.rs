@@ -7,7 +7,6 @@ use anyhow::{Context as _, Result};
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 use reqwest::Method;
-use storage_config::{ColdUrl, SqlSettings};
 use storage_tests::torture::oracle::Flaw;
 use tempfile::TempDir;
 
@@ -218,9 +217,7 @@ impl Trial<'_> {
     async fn back_up(&self) -> Result<()> {
         let file = self.folder.path().join(DATABASE);
         let copies = self.empty(COPIES)?;
-        let sql = SqlSettings::new(ColdUrl::SqliteFile(file));
-        let file = storage_sql::Opening::new(&sql).for_reading().open().await?;
-        Ok(file.database.backup(&copies.join(DATABASE)).await?)
+        storage_tests::back_up(file, &copies.join(DATABASE)).await
     }
 
     /// An empty folder.
