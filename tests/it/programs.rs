@@ -308,7 +308,7 @@ async fn a_drain_that_waits_for_a_tier_until_its_deadline_says_for_which() -> Re
 #[tokio::test(flavor = "multi_thread")]
 async fn a_drain_takes_a_deadline_that_no_clock_can_tell() -> Result<()> {
     let (_folder, config, _world) = config().await?;
-    let drain = program(&config, &["drain", "--deadline", "500000000000years"]).await?;
+    let drain = program(&config, &["drain", "--deadline", "999999999years"]).await?;
     assert!(drain.status.success(), "{}", text(&drain.stderr));
     Ok(())
 }
