@@ -20,7 +20,7 @@ pub enum Retry {
     Never,
     /// Read first. The data that the call was built on has changed.
     Reread,
-    /// The same call may succeed after this long.
+    /// The same call may succeed after this long, under the same id if it had one.
     After(Duration),
     /// Repeat the same write under the same operation id. It is applied at most once, and the
     /// answer tells the outcome.

@@ -208,6 +208,14 @@ impl Error {
         self
     }
 
+    /// The failure of a write under an id that the caller keeps, before the hot tier has looked for the
+    /// id. An earlier call may have applied the write. The advice stays, so that a loop that obeys it
+    /// waits.
+    pub(crate) fn before_a_look(mut self) -> Self {
+        self.outcome = Outcome::Unknown;
+        self
+    }
+
     /// The hot tier that may have applied the write is gone, and its replacement has older data.
     pub(crate) fn forgotten() -> Self {
         let message = "the hot tier came back with older data and can't tell whether the write was applied; read the owner, then decide";

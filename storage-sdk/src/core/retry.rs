@@ -256,13 +256,11 @@ impl Core {
                 return Ok(());
             }
             Next::GiveUp(error) => Err(error),
-            Next::End(error) if write.may_be_retry() => {
-                return Err(error.with_outcome(Outcome::Unknown));
-            }
+            Next::End(error) if write.may_be_retry() => return Err(error.before_a_look()),
             Next::End(error) => return Err(error),
         };
         done.map_err(|error| match write.maybe_applied() {
-            None if write.may_be_retry() => error.with_outcome(Outcome::Unknown),
+            None if write.may_be_retry() => error.before_a_look(),
             unknown => self.given_up(&write.mutation, unknown, error),
         })
     }
