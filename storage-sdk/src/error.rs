@@ -166,6 +166,7 @@ impl Error {
             | Kind::OutOfMemory
             | Kind::Timeout
             | Kind::Contended
+            | Kind::Overloaded
             | Kind::Held => Retry::After(SOON),
             Kind::UnsafeEviction | Kind::Durability | Kind::Denied => Retry::After(MENDED),
             Kind::Conflict
@@ -566,6 +567,25 @@ mod tests {
         assert_eq!(error(Outcome::Unknown), Retry::SameId);
         assert_eq!(error(Outcome::Applied), Retry::Never);
         assert!(matches!(error(Outcome::NotApplied), Retry::After(_)));
+    }
+
+    #[test]
+    fn an_owner_with_too_much_to_land_takes_writes_later() {
+        let backlog = HotError::not_applied(HotKind::Backlog, "update", "retry later");
+        let error = Error::from(backlog);
+        assert_eq!(
+            (error.kind(), error.retry()),
+            (Kind::Overloaded, Retry::After(SOON))
+        );
+    }
+
+    #[test]
+    fn a_failure_before_a_look_for_the_id_is_unknown_and_a_loop_that_obeys_its_advice_waits() {
+        let denied = Error::new(Kind::Denied, "the user may not run EVALSHA").before_a_look();
+        assert_eq!(
+            (denied.outcome(), denied.retry()),
+            (Outcome::Unknown, Retry::After(MENDED))
+        );
     }
 
     #[test]

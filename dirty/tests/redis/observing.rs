@@ -173,6 +173,12 @@ async fn master_of(cluster: &RedisCluster, key: &str) -> i64 {
     slot * 3 / 16_384
 }
 
+/// Observes an owner, which sets its marker if it has none.
+async fn set_marker(store: &RedisStore, owner: &Owner) {
+    let observed = store.observe(std::slice::from_ref(owner)).await.pop();
+    observed.unwrap().unwrap();
+}
+
 /// A load without rows.
 fn nothing(owner: &Owner, observed: Observed) -> Load {
     Load {
@@ -223,12 +229,7 @@ async fn an_adoption_while_an_owner_is_observed_voids_what_is_loaded() {
     for (commands, epoch) in [(1, 2), (2, 3)] {
         let ann = owner("ann");
         // Without a marker the owner would be observed once more, in the new epoch.
-        other
-            .observe(std::slice::from_ref(&ann))
-            .await
-            .pop()
-            .unwrap()
-            .unwrap();
+        set_marker(&other, &ann).await;
         let before = executed(&server).await;
         let between = async {
             executes(&server, before + u64::try_from(commands).unwrap()).await;
@@ -252,6 +253,8 @@ async fn an_observation_that_is_redirected_is_made_again_as_a_whole() {
     let (stopping, store) = Stopping::store(settings.clone()).await;
     let other = open_redis(settings).await.unwrap();
     let ann = owner("ann");
+    // Without a marker the owner would be observed once more, as a whole.
+    set_marker(&other, &ann).await;
     let between = async {
         apply(&other, &ann, &[("gold", set("1"))]).await;
     };
