@@ -41,7 +41,7 @@ impl fmt::Display for Place {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
-    #[error("{file}: cannot read the settings: {source}")]
+    #[error("{file}: cannot read the settings: {source}{}", storage_model::limit_of(&source.to_string()).unwrap_or_default())]
     Read { file: String, source: io::Error },
     /// The value has the wrong type, is out of range, or does not fit another value.
     #[error("{}: expected {expected}", assignment(place, key, value))]

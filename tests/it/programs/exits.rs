@@ -231,7 +231,15 @@ async fn another_number_of_partitions_is_refused_for_safety_with_6() -> Result<(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_deadline_that_passes_ends_each_command_with_7() -> Result<()> {
-    let (_folder, config, _world) = config().await?;
+    let folder = tempfile::tempdir()?;
+    // Servers that accept connections and never answer.
+    let hung = TcpListener::bind("127.0.0.1:0").await?;
+    let address = hung.local_addr()?;
+    let (redis, database) = (
+        format!("redis://{address}/0"),
+        format!("mysql://game@{address}/game"),
+    );
+    let config = write(folder.path(), &redis, &database, "hung")?;
     for args in ASKING {
         let ended = ends(&config, &[args, &["--deadline", "1ns"]].concat()).await?;
         assert_eq!(
