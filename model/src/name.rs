@@ -19,7 +19,7 @@ pub enum NameError {
     /// The name has no characters.
     #[error("{part} is empty; it needs 1 to {limit} bytes")]
     Empty {
-        /// Which name: "app", "region", "logic type", "owner id" or "field name".
+        /// Which name, such as "app", "owner id" or "field name".
         part: &'static str,
         /// The most bytes this name may have.
         limit: usize,
@@ -50,7 +50,18 @@ pub enum NameError {
     },
 }
 
-fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> {
+/// Checks a name of 1 to `limit` bytes. `part` says in an error which name it is.
+///
+/// ```
+/// use storage_model::name::check;
+/// assert!(check("room", "lobby", 64).is_ok());
+/// let error = check("room", "", 64).unwrap_err();
+/// assert_eq!(error.to_string(), "room is empty; it needs 1 to 64 bytes");
+/// ```
+///
+/// # Errors
+/// The name is empty, longer than `limit` bytes, or holds a control character.
+pub fn check(part: &'static str, name: &str, limit: usize) -> Result<(), NameError> {
     if name.is_empty() {
         return Err(NameError::Empty { part, limit });
     }

@@ -171,6 +171,11 @@ pub const SWITCHES: &[&str] = &[
     "S8-greatest",
     "S8-grace",
     "S8-copied",
+    "V3-compare",
+    "V3-claimed",
+    "V3-alive",
+    "V3-token",
+    "V3-release",
 ];
 
 /// Whether a rule's condition holds. A build without debug assertions answers the condition alone.

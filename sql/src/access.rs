@@ -7,6 +7,8 @@ pub(crate) enum Access {
     Creates,
     /// Everything, but only [`DatabaseStore::pair`](crate::DatabaseStore::pair) creates the schema.
     Pairs,
+    /// Everything in the tables that are there. Nothing creates the schema, nor the file of the database.
+    Writes,
     /// Nothing is written. The database is told so, and calls that would write fail.
     Reads,
 }

@@ -91,10 +91,10 @@ impl<E: Engine> Database<E> {
     }
 
     /// Checks the schema when the store opens. An empty database gets its schema now, or later from
-    /// [`Database::create`] if it may.
+    /// [`Database::create`] if it may. It is refused if nobody creates its schema.
     pub(crate) async fn fits_or_is_empty(&self) -> Result<(), ColdError> {
         match schema::state(&self.connections).await? {
-            SchemaState::Empty if self.access != Access::Creates => Ok(()),
+            SchemaState::Empty if matches!(self.access, Access::Pairs | Access::Reads) => Ok(()),
             _ => self.fits().await,
         }
     }
@@ -105,10 +105,13 @@ impl<E: Engine> Database<E> {
             && schema::state(&self.connections).await? == SchemaState::Empty)
     }
 
-    /// Creates missing tables, unless the database is open for reading only.
+    /// Creates missing tables, unless the database is open for reading only or for its tables alone.
     pub(crate) async fn create(&self, operation: &'static str) -> Result<(), ColdError> {
         self.writable(operation)?;
-        schema::ensure(&self.connections).await
+        match self.access {
+            Access::Writes => schema::check(&self.connections).await,
+            _ => schema::ensure(&self.connections).await,
+        }
     }
 
     /// Checks the schema. Creates it in an empty database if it may.

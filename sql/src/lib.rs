@@ -22,6 +22,7 @@
 //! | `hooks` | rows that follow from landed rows, by definitions in the database |
 //! | `land`, `fence`, `writer`, `upsert`, `canary`, `split` | the landing transaction |
 //! | `fault`, `classify` | the meaning of the database's error numbers |
+//! | [`claims`] | the plans of services that answer from shards, and who claims each shard |
 //! | `mysql`, `sqlite` | the two engines: connections and drivers |
 //! | `toy` (feature) | a small layer, which shows what a layer adds |
 //! | `conformance` (feature) | the suite that every engine passes |
@@ -35,6 +36,7 @@ compile_error!("turn on an engine of the cold tier: the feature mysql or sqlite"
 
 mod access;
 pub mod batch;
+pub mod claims;
 pub mod error;
 pub mod open;
 pub mod schema;

@@ -62,6 +62,12 @@ impl Opening {
         self
     }
 
+    /// Works with the tables that are there. Nothing creates them, and an empty database is refused.
+    pub fn for_layers(mut self) -> Self {
+        self.access = Access::Writes;
+        self
+    }
+
     /// Never writes. The database is told so, and calls that would write fail.
     pub fn for_reading(mut self) -> Self {
         self.access = Access::Reads;

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use crate::claims::ClaimStore;
 use crate::engine::{Database, Engine, Session};
 use crate::hooks::Derive;
 use crate::statement::Statement;
 use crate::{
-    exec, feed, fence, hooks, hot, owners, pairing, partition, range, read, schema, sink, sweep,
-    upsert,
+    claims, exec, feed, fence, hooks, hot, owners, pairing, partition, range, read, schema, sink,
+    sweep, upsert,
 };
 
 /// The statements of each module that declares some.
@@ -26,6 +27,7 @@ const MODULES: &[&[&Statement]] = &[
     sink::STATEMENTS,
     hooks::STATEMENTS,
     sweep::STATEMENTS,
+    claims::STATEMENTS,
     #[cfg(feature = "toy")]
     crate::toy::STATEMENTS,
 ];
@@ -47,11 +49,18 @@ pub(crate) fn hooks<S: Session>() -> Vec<Arc<dyn Derive<S>>> {
 /// alone, since they work as long as the storage that they are of.
 #[derive(Debug, Default)]
 pub struct Layers {
+    claims: Option<Arc<dyn ClaimStore>>,
     #[cfg(feature = "toy")]
     toy: Option<Arc<dyn crate::toy::ToyStore>>,
 }
 
 impl Layers {
+    /// The plans of services that answer from shards, and the claims of their shards.
+    #[must_use]
+    pub fn claims(&self) -> Option<&dyn ClaimStore> {
+        self.claims.as_deref()
+    }
+
     /// The part of the toy layer.
     #[cfg(feature = "toy")]
     #[must_use]
@@ -60,12 +69,9 @@ impl Layers {
     }
 
     /// The parts of all layers.
-    #[cfg_attr(
-        not(feature = "toy"),
-        expect(unused_variables, reason = "no layer has a part")
-    )]
     pub(crate) fn of<E: Engine>(database: &Arc<Database<E>>) -> Self {
         Self {
+            claims: Some(Arc::clone(database) as _),
             #[cfg(feature = "toy")]
             toy: Some(Arc::clone(database) as _),
         }

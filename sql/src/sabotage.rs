@@ -46,6 +46,43 @@ const BREAKS: &[Break] = &[
         "WHERE partition_id = ?), 0) = ?",
         "WHERE partition_id = ?), 0) >= 0 * ?",
     ),
+    // A claim takes a shard however it is by now, or one of another holder, or one of a holder that is alive.
+    (
+        "V3-compare",
+        "claims/claim",
+        "",
+        "AND token = ? AND beat = ?",
+        "AND (token = ? OR beat = ? OR 0 = 0)",
+    ),
+    (
+        "V3-claimed",
+        "claims/claim",
+        "",
+        "AND token = ? AND beat = ?",
+        "AND (token = ? OR 0 = 0) AND beat = ?",
+    ),
+    (
+        "V3-alive",
+        "claims/claim",
+        "",
+        "AND token = ? AND beat = ?",
+        "AND token = ? AND (beat = ? OR 0 = 0)",
+    ),
+    // A renewal keeps the claim of another server alive, and a release ends it.
+    (
+        "V3-token",
+        "claims/renew",
+        "",
+        "AND token = ?",
+        "AND (token = ? OR 0 = 0)",
+    ),
+    (
+        "V3-release",
+        "claims/release",
+        "",
+        "AND token = ?",
+        "AND (token = ? OR 0 = 0)",
+    ),
     // MySQL assigns from left to right, so the later comparisons find the new version.
     (
         "R3-version-first",

@@ -7,6 +7,7 @@
 //! | need | item |
 //! | --- | --- |
 //! | the database alone, for a service that only reads | [`ColdTier::open`] |
+//! | the database alone, for a program that also writes the tables of layers | [`ColdTier::open_for_layers`] |
 //! | rows of one logic type between two ids | [`ColdTier::rows`], [`RowRange`] |
 //! | fields of an owner as landed | [`ColdTier::fields`] |
 //! | how far the feed of a partition reaches, and its events | [`ColdTier::ends`], [`ColdTier::events`] |
@@ -16,13 +17,14 @@
 //! | the number of partitions | [`ColdTier::partitions`] |
 //! | a change of the definitions of a hook | [`ColdTier::define`] |
 //! | the statements of a layer of this release | [`ColdTier::layers`] |
+//! | plans of services that answer from shards, and claims of their shards | [`claims`] |
 //! | figures of a layer on the page of metrics | [`Storage::metrics_with`], [`Measure`] |
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{Cursor, Event, Field, Owner, Partition, Position};
-use storage_sql::{Cold, Opening};
+use storage_sql::{Cold, ColdPairing, Opening};
 use tokio::time::{Instant, sleep};
 
 use crate::builder::threadless;
@@ -32,6 +34,7 @@ use crate::{Error, Home, Kind, Result, Settings, Storage};
 pub use storage_dirty::{HotError, HotKind};
 pub use storage_metrics::{Measure, Page};
 pub use storage_model::{Cell, OWNERS_MAX, Row};
+pub use storage_sql::claims;
 #[cfg(feature = "toy")]
 pub use storage_sql::toy;
 pub use storage_sql::{ColdError, ColdKind, FeedEnds, Layers, RowRange};
@@ -75,8 +78,33 @@ enum Source {
 struct LoneDatabase {
     // ORDER: before the runtime, in which its connections end.
     cold: Cold,
-    partitions: u32,
+    /// As it was when the database was opened.
+    pairing: ColdPairing,
     home: Home,
+}
+
+impl LoneDatabase {
+    async fn open(opening: Opening) -> Result<Self> {
+        let home = Home::own().map_err(threadless)?;
+        let cold = opening.at(home.handle()).open().await?;
+        let pairing = cold.database.pairing().await?;
+        Ok(Self {
+            cold,
+            pairing,
+            home,
+        })
+    }
+
+    /// The number of partitions of its hot tier.
+    fn partitions(&self) -> Result<u32> {
+        self.pairing.partitions.ok_or_else(|| {
+            let message = format!(
+                "the database {} belongs to no hot tier yet: start a worker or a game server first",
+                self.pairing.address
+            );
+            Error::new(Kind::Unpaired, message)
+        })
+    }
 }
 
 impl ColdTier {
@@ -114,22 +142,42 @@ impl ColdTier {
     /// # Cancel safety
     /// If the call is dropped, nothing is open.
     pub async fn open(settings: &Settings) -> Result<Self> {
-        let home = Home::own().map_err(threadless)?;
-        let opening = Opening::new(&settings.sql).for_reading();
-        let cold = opening.at(home.handle()).open().await?;
-        let pairing = cold.database.pairing().await?;
-        let Some(partitions) = pairing.partitions else {
-            let message = format!(
-                "the database {} belongs to no hot tier yet: start a worker or a game server first",
-                pairing.address
-            );
-            return Err(Error::new(Kind::Unpaired, message));
-        };
-        Ok(Self(Source::Alone(Arc::new(LoneDatabase {
-            cold,
-            partitions,
-            home,
-        }))))
+        let alone = LoneDatabase::open(Opening::new(&settings.sql).for_reading()).await?;
+        alone.partitions()?;
+        Ok(Self(Source::Alone(Arc::new(alone))))
+    }
+
+    /// The database of the settings alone, without its hot tier, for a program that reads landed data and
+    /// writes the tables of layers, such as [`claims`]. Everything else is as of [`ColdTier::open`].
+    ///
+    /// The tables must be there: `landing-worker migrate` makes them, and this never does. No game needs
+    /// to have used them. Until one has, [`ColdTier::partitions`] is 0, and calls that name a partition fail
+    /// as `Unpaired`. Open the database again afterwards.
+    ///
+    /// ```
+    /// # storage_doc::in_folder(async || {
+    /// # storage_sdk::Storage::embedded("game.db").await?.close(std::time::Duration::from_secs(10)).await;
+    /// use storage_sdk::layer::ColdTier;
+    /// use storage_sdk::layer::claims::{DataCentre, Ranges, ServiceName};
+    /// use storage_sdk::Settings;
+    ///
+    /// let cold = ColdTier::open_for_layers(&Settings::embedded("game.db")).await?;
+    /// let claims = cold.layers().claims().ok_or("the database has no claims")?;
+    /// let (service, dc) = (ServiceName::new("goals-2")?, DataCentre::new("a")?);
+    /// assert_eq!(claims.add_plan(&service, &dc, &Ranges::even(6)?).await?, 1);
+    /// assert_eq!(claims.list(&service, Some(&dc)).await?.len(), 6);
+    /// # Ok(()) });
+    /// ```
+    ///
+    /// # Errors
+    /// `Invalid`: the settings can't work, or the schema is not there or does not fit. `Denied`: an operator
+    /// must act, or the file of the database is not there. `ColdUnavailable`: the database is away.
+    ///
+    /// # Cancel safety
+    /// If the call is dropped, nothing is open.
+    pub async fn open_for_layers(settings: &Settings) -> Result<Self> {
+        let alone = LoneDatabase::open(Opening::new(&settings.sql).for_layers()).await?;
+        Ok(Self(Source::Alone(Arc::new(alone))))
     }
 
     fn cold(&self) -> &Cold {
@@ -154,24 +202,26 @@ impl ColdTier {
         }
     }
 
-    /// The number of partitions: [`ByteOwner::partition`](crate::ByteOwner::partition) is below it.
+    /// The number of partitions: [`ByteOwner::partition`](crate::ByteOwner::partition) is below it. 0 if no
+    /// game had used the database when it was [opened for layers](ColdTier::open_for_layers).
     #[must_use]
     pub fn partitions(&self) -> u32 {
         match &self.0 {
             Source::Storage(core) => core.tiers.hot().partitions.partition_count(),
-            Source::Alone(alone) => alone.partitions,
+            Source::Alone(alone) => alone.partitions().unwrap_or(0),
         }
     }
 
     fn check_partitions(&self, partitions: &[Partition]) -> Result<()> {
         let count = self.partitions();
-        match partitions.iter().find(|partition| partition.0 >= count) {
-            None => Ok(()),
-            Some(partition) => {
-                let message = format!("partition {partition} does not exist: there are {count}");
-                Err(Error::new(Kind::Invalid, message))
-            }
+        let Some(beyond) = partitions.iter().find(|partition| partition.0 >= count) else {
+            return Ok(());
+        };
+        if let Source::Alone(alone) = &self.0 {
+            alone.partitions()?;
         }
+        let message = format!("partition {beyond} does not exist: there are {count}");
+        Err(Error::new(Kind::Invalid, message))
     }
 
     /// The statements of layers, which stand in the package of all statements. They work as long as
@@ -361,7 +411,8 @@ impl ColdTier {
     /// ```
     ///
     /// # Errors
-    /// `Invalid`: the name is empty or too long, or the database was opened alone. Otherwise as [`ColdTier::rows`].
+    /// `Invalid`: the name is empty or too long, or the database was opened for reading. `Denied`: no game has
+    /// used it. Otherwise as [`ColdTier::rows`].
     ///
     /// # Cancel safety
     /// A dropped call may have committed or not. A repeat counts one more change, which is harmless.

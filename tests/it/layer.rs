@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use storage_sdk::feed::{Content, Cursor, Partition, Position};
+use storage_sdk::layer::claims::{ClaimStore, ClaimToken, DataCentre, Holder, Ranges, ServiceName};
 use storage_sdk::layer::{ColdTier, Row, RowRange, toy};
-use storage_sdk::{ByteOwner, Durability, Field, Kind, Storage, World};
+use storage_sdk::{ByteOwner, Durability, Field, Kind, RandomIds, Settings, Storage, World};
 use storage_tests::{Stack, bounded};
 
 const LONG: Duration = Duration::from_secs(30);
@@ -163,6 +164,82 @@ async fn a_database_that_is_opened_alone_reads_what_has_landed_and_writes_nothin
         refused.to_string().contains("for reading only"),
         "{refused}"
     );
+    Ok(())
+}
+
+fn claims(cold: &ColdTier) -> Result<&dyn ClaimStore> {
+    cold.layers().claims().context("the database has no claims")
+}
+
+/// Adds a plan, and claims its first shard.
+async fn serves(cold: &ColdTier) -> Result<()> {
+    let (service, dc) = (ServiceName::new("goals-2")?, DataCentre::new("a")?);
+    let plan = claims(cold)?
+        .add_plan(&service, &dc, &Ranges::even(3)?)
+        .await?;
+    let shards = claims(cold)?.list(&service, Some(&dc)).await?;
+    let mut of_plan = shards.iter().filter(|shard| shard.key.plan == plan);
+    let first = of_plan.next().context("the plan has no shard")?;
+    assert_eq!(of_plan.count(), 2);
+    let (token, holder) = (ClaimToken::draw(&RandomIds), Holder::new("goals-1:7000")?);
+    assert!(claims(cold)?.claim(first, token, &holder).await?);
+    assert!(claims(cold)?.renew(&first.key, token).await?);
+    Ok(())
+}
+
+/// A service that has a table of its own runs before, beside and without a game.
+async fn runs_alone(settings: &Settings, without_tables: Kind) -> Result<()> {
+    let refused = ColdTier::open_for_layers(settings).await.unwrap_err();
+    assert_eq!(refused.kind(), without_tables, "{refused}");
+    storage_sql::migrate(&settings.sql).await?;
+    let refused = ColdTier::open(settings).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Unpaired, "{refused}");
+
+    let early = ColdTier::open_for_layers(settings).await?;
+    assert_eq!(early.partitions(), 0);
+    serves(&early).await?;
+    let refused = early.ends(&[Partition(0)]).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Unpaired, "{refused}");
+    assert!(early.has_landed(&Cursor::default()).await?);
+
+    let storage = Storage::open(settings.clone()).await?;
+    let beside = ColdTier::open_for_layers(settings).await?;
+    let of_game = ColdTier::of(&storage);
+    assert_eq!(beside.partitions(), of_game.partitions());
+    assert_eq!(beside.ends(&[Partition(0)]).await?.len(), 1);
+    serves(&beside).await?;
+    serves(&of_game).await?;
+    serves(&early).await?;
+    let ann = storage.world("game", "eu")?.bytes().owner("hero", "ann")?;
+    ann.update([("level", "7")]).await?;
+    ann.flush(LONG).await?;
+    let fields = [Field::new("level")?];
+    assert_eq!(beside.fields(ann.owner(), &fields).await?.len(), 1);
+    beside.define(toy::HOOK, false).await?;
+    storage.close(LONG).await;
+
+    serves(&beside).await?;
+    let service = ServiceName::new("goals-2")?;
+    let closed = claims(&of_game)?.list(&service, None).await;
+    assert!(closed.is_err(), "it ends with its storage");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_is_opened_for_layers_takes_their_writes_and_needs_no_hot_tier()
+-> Result<()> {
+    let world = storage_tests::World::fresh().await?;
+    runs_alone(&world.settings, Kind::Invalid).await?;
+
+    let folder = tempfile::tempdir()?;
+    let path = folder.path().join("game.db");
+    let missing = ColdTier::open_for_layers(&Settings::embedded(&path)).await;
+    assert_eq!(missing.unwrap_err().kind(), Kind::Denied);
+    assert!(!path.exists(), "no file was made");
+    runs_alone(&Settings::embedded(&path), Kind::Denied).await?;
+
+    let none = ColdTier::open_for_layers(&Settings::in_memory()).await;
+    assert_eq!(none.unwrap_err().kind(), Kind::Invalid);
     Ok(())
 }
 

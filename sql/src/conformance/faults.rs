@@ -323,6 +323,27 @@ pub async fn tables_that_nobody_has_used_are_completed_and_others_are_not(h: &Ha
     assert_eq!(open(&settings).await.unwrap_err().kind, ColdKind::Schema);
 }
 
+/// Tables that another program has made are enough, also if nobody has used them.
+pub async fn a_store_for_layers_makes_no_tables(h: &Harness) {
+    h.shares();
+    let mut settings = h.backend.settings();
+    settings.table = "layer_rows".into();
+    let refused = Opening::new(&settings).for_layers().open().await;
+    let refused = refused.unwrap_err();
+    assert_eq!(refused.kind, ColdKind::Schema, "{refused}");
+    assert!(
+        refused.message.contains("landing-worker migrate"),
+        "{refused}"
+    );
+    assert_eq!(schema_state(&settings).await.unwrap(), SchemaState::Empty);
+    migrate(&settings).await.unwrap();
+    let store = Opening::new(&settings).for_layers().open().await.unwrap();
+    let pairing = store.database.pairing().await.unwrap();
+    assert_eq!((pairing.identity, pairing.partitions), (None, None));
+    let raises = [Raise::by_one(Partition(0), Epoch(0))];
+    assert!(store.partitions.raise(&raises).await.unwrap()[0].moved);
+}
+
 /// Closing waits for the running statements. Later calls fail at once.
 pub async fn a_closed_store_says_so(h: &Harness) {
     let gate = Arc::new(Gate::before("partitions"));

@@ -14,6 +14,7 @@
 )]
 #![expect(clippy::missing_panics_doc, reason = "cases fail by panicking")]
 
+pub mod claims;
 pub mod faults;
 pub mod feed;
 pub mod fences;
@@ -280,6 +281,30 @@ macro_rules! conformance_cases {
                 a_sweep_deletes_purged_rows_alone
                 a_sweep_under_another_record_deletes_nothing
             }
+            claims {
+                a_plan_has_the_next_number_and_its_ranges_follow_each_other
+                services_and_data_centres_do_not_see_each_others_shards
+                names_come_back_as_they_were_given
+                the_greatest_plan_is_added
+                of_many_claimers_of_one_shard_one_wins
+                as_many_claimers_as_shards_get_one_each
+                a_claim_needs_the_token_that_was_seen
+                a_claim_needs_the_beat_that_was_seen
+                a_shard_whose_beat_stands_still_is_taken
+                a_renewal_by_another_token_does_nothing
+                a_release_by_another_token_does_nothing
+                a_released_shard_is_claimed_at_once
+                changes_of_the_holder_are_counted
+                beats_go_on_behind_the_greatest_number
+                a_plan_is_added_as_a_whole_or_not_at_all
+                a_plan_that_is_being_added_is_not_seen
+                plans_that_are_added_at_once_have_numbers_of_their_own
+                two_plans_of_one_number_do_not_become_one
+                a_dropped_plan_leaves_the_others
+                a_renewal_of_a_dropped_shard_fails
+                a_lost_answer_of_a_claim_is_found_in_the_list
+                a_shard_that_no_version_writes_is_unreadable
+            }
             reads {
                 items_come_in_pages_from_either_end
                 owners_are_loaded_in_the_order_asked
@@ -300,6 +325,7 @@ macro_rules! conformance_cases {
                 reopening_keeps_everything
                 the_schema_is_made_once_and_a_newer_one_is_refused
                 tables_that_nobody_has_used_are_completed_and_others_are_not
+                a_store_for_layers_makes_no_tables
                 a_closed_store_says_so
             }
         }

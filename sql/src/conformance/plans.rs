@@ -20,9 +20,9 @@ pub struct Planned {
 }
 
 /// The samples of columns. They name the owner 00001 and its field f, partition 1 with the
-/// note 1-1, and the sink audit. In a list the owners, fields and partitions ascend. Texts are binary, as the driver
+/// note 1-1, the sink audit, and a shard of the service goals. In a list the owners, fields and partitions ascend. Texts are binary, as the driver
 /// sends them. For other texts the server chooses other plans.
-const SAMPLES: [(&str, &str); 15] = [
+const SAMPLES: [(&str, &str); 22] = [
     ("app_id", "_binary'game'"),
     ("region_id", "_binary'eu'"),
     ("logic_type", "_binary'player'"),
@@ -38,6 +38,13 @@ const SAMPLES: [(&str, &str); 15] = [
     ("hot", "1"),
     ("id", "1"),
     ("is_del", "0"),
+    ("service", "_binary'goals'"),
+    ("dc", "_binary'a'"),
+    ("plan", "1"),
+    ("range_begin", "x'0000000000000001'"),
+    ("token", "_binary''"),
+    ("beat", "0"),
+    ("holder", "_binary'goals-7:7000'"),
 ];
 
 /// All statements with a declared plan, for this table of rows. A statement with a list comes with

@@ -135,10 +135,17 @@ impl Engine for MySql {
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
-        &[(
-            1,
-            "tables",
-            include_str!("../../migrations/mysql/0001_tables.sql"),
-        )]
+        &[
+            (
+                1,
+                "tables",
+                include_str!("../../migrations/mysql/0001_tables.sql"),
+            ),
+            (
+                2,
+                "shards",
+                include_str!("../../migrations/mysql/0002_shards.sql"),
+            ),
+        ]
     }
 }

@@ -182,10 +182,17 @@ impl Engine for Sqlite {
     }
 
     fn migrations(&self) -> &'static [(i64, &'static str, &'static str)] {
-        &[(
-            1,
-            "tables",
-            include_str!("../../migrations/sqlite/0001_tables.sql"),
-        )]
+        &[
+            (
+                1,
+                "tables",
+                include_str!("../../migrations/sqlite/0001_tables.sql"),
+            ),
+            (
+                2,
+                "shards",
+                include_str!("../../migrations/sqlite/0002_shards.sql"),
+            ),
+        ]
     }
 }

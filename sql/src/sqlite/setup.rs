@@ -18,14 +18,17 @@ const STATEMENTS_MAX: usize = 256;
 /// synchronised at checkpoints, not at each commit. A crash of the process loses nothing. A power
 /// failure can lose the last commits, but never a part of one.
 pub(super) fn file(path: &Path, lock_wait: Duration, access: Access) -> SqliteConnectOptions {
-    let options = common(SqliteConnectOptions::new().filename(path), lock_wait);
+    let creates = matches!(access, Access::Creates | Access::Pairs);
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(creates);
+    let options = common(options, lock_wait);
     if access == Access::Reads {
         // The content stays the same. As with any connection, the log may be written back to the
         // file.
-        options.create_if_missing(false).pragma("query_only", "ON")
+        options.pragma("query_only", "ON")
     } else {
         options
-            .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .synchronous(SqliteSynchronous::Normal)
     }

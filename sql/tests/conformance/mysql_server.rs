@@ -9,6 +9,7 @@ use storage_model::{
     Bytes, Content, Epoch, Event, HotId, Lead, Note, Owner, Partition, Position, Row, Stamp,
 };
 use storage_servers::{MariaDbOptions, MariaDbServer};
+use storage_sql::claims::{ClaimToken, DataCentre, Holder, Ranges, ServiceName};
 use storage_sql::conformance::gate::Gate;
 use storage_sql::conformance::plans::{Planned, planned};
 use storage_sql::conformance::{Backend, fence, land_on, live, owner, version};
@@ -465,6 +466,45 @@ async fn raises_of_several_servers_wait_for_each_other_in_no_circle() {
     assert_eq!(deadlocks.await.unwrap().trim(), "Innodb_deadlocks\t0");
 }
 
+/// The rights of a server that claims shards. Plans need more.
+#[tokio::test]
+async fn a_user_that_reads_and_updates_shards_claims_them_and_adds_no_plan() {
+    let backend = mysql().await;
+    let owner = open(&backend.settings()).await.unwrap();
+    let (service, dc) = (
+        ServiceName::new("goals-2").unwrap(),
+        DataCentre::new("a").unwrap(),
+    );
+    let (halves, token) = (Ranges::even(2).unwrap(), ClaimToken::new([7; 16]));
+    let plans = owner.layers.claims().unwrap();
+    let plan = plans.add_plan(&service, &dc, &halves).await.unwrap();
+
+    let url = backend.url();
+    let database = url.rsplit('/').next().unwrap();
+    let grants = format!(
+        "CREATE USER 'claimer'@'%' IDENTIFIED BY 'claimer'; \
+        GRANT SELECT ON `{database}`.* TO 'claimer'@'%'; \
+        GRANT UPDATE ON `{database}`.landing_shard TO 'claimer'@'%'"
+    );
+    server().await.sql(&grants).await.unwrap();
+    let (_, place) = url.split_once('@').unwrap();
+    let settings = SqlSettings::new(format!("mysql://claimer:claimer@{place}").parse().unwrap());
+    let few = Opening::new(&settings).for_layers().open().await.unwrap();
+    let claims = few.layers.claims().unwrap();
+    let shards = claims.list(&service, Some(&dc)).await.unwrap();
+    let holder = Holder::new("goals-1:7000").unwrap();
+    assert_eq!(claims.claim(&shards[0], token, &holder).await, Ok(true));
+    assert_eq!(claims.renew(&shards[0].key, token).await, Ok(true));
+    assert_eq!(claims.release(&shards[0].key, token).await, Ok(true));
+    for refused in [
+        claims.add_plan(&service, &dc, &halves).await.unwrap_err(),
+        claims.drop_plan(&service, &dc, plan).await.unwrap_err(),
+    ] {
+        assert_eq!(refused.kind, ColdKind::Operator, "{refused}");
+    }
+    assert_eq!(plans.drop_plan(&service, &dc, plan).await, Ok(2));
+}
+
 /// Each statement with a declared plan, on tables of a few rows and on tables that are large enough for a choice. A server that
 /// reads the whole of a small table locks the rows of other partitions.
 #[tokio::test]
@@ -510,7 +550,9 @@ fn filled(rows: usize) -> String {
         INSERT INTO landing_sink SELECT IF(seq % 2, 'audit', 'web'), seq, 1, 20 FROM seq_1_to_{few}; \
         INSERT INTO landing_sink_error (name, partition_id, epoch, number, message) \
             SELECT IF(seq % 2, 'audit', 'web'), seq % 100, 1, seq, 'no' FROM seq_1_to_{rows}; \
-        ANALYZE TABLE landing_rows, landing_partition, landing_stamp, landing_hot, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error"
+        INSERT INTO landing_shard (service, dc, plan, range_begin) \
+            SELECT IF(seq % 2, 'goals', 'words'), IF(seq % 3, 'a', 'b'), 1 + seq DIV 1000, UNHEX(LPAD(HEX(seq), 16, '0')) FROM seq_1_to_{rows}; \
+        ANALYZE TABLE landing_rows, landing_partition, landing_stamp, landing_hot, landing_feed, landing_event, landing_lead, landing_sink, landing_sink_error, landing_shard"
     )
 }
 

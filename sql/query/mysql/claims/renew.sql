@@ -1,0 +1,8 @@
+-- Purpose: raises the beat of a shard that this token claims.
+-- Arguments: service, dc, plan, range_begin, token.
+-- Result: one matched row, or none if the token does not claim the shard.
+-- Behind 2^63 - 1, the greatest number of SQLite, beats go on with 1.
+-- Without the hint a server reads the whole of a small table, and waits for the claims of other shards.
+UPDATE `{stem}_shard` FORCE INDEX (PRIMARY)
+SET beat = beat % 9223372036854775807 + 1, renewed_at = CURRENT_TIMESTAMP(3)
+WHERE service = ? AND dc = ? AND plan = ? AND range_begin = ? AND token = ?
