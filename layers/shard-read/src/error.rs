@@ -72,7 +72,8 @@ impl Error {
 
     pub(crate) fn with_keys(mut self, keys: impl IntoIterator<Item = (String, String)>) -> Self {
         let keys = keys.into_iter();
-        self.keys.extend(keys.map(|(id, reason)| FailedKey { id, reason }));
+        self.keys
+            .extend(keys.map(|(id, reason)| FailedKey { id, reason }));
         self
     }
 

@@ -22,7 +22,9 @@ pub mod schema;
 pub mod shard;
 pub mod wire;
 
-pub use client::{Client, ClientBuilder, ClientFigures, Found, Get, HostInfo, HostSource, Hosts, Mode};
+pub use client::{
+    Client, ClientBuilder, ClientFigures, Found, Get, HostInfo, HostSource, Hosts, Mode,
+};
 pub use error::{Error, Kind, Result};
 pub use range::ShardRange;
 pub use schema::{Malformed, Schema};

@@ -1,10 +1,6 @@
 //! The messages of `proto/shard_read.proto`, as `cargo run -p storage-shard-read --example generate` makes them.
 
-#![expect(
-    unreachable_pub,
-    clippy::all,
-    reason = "generated code"
-)]
+#![expect(unreachable_pub, clippy::all, reason = "generated code")]
 
 include!("generated/shard_read.v1.rs");
 

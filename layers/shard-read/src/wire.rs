@@ -387,7 +387,10 @@ mod tests {
     #[test]
     fn a_reply_that_no_server_of_ours_makes_is_an_error_or_of_a_server_without_keys() {
         assert!(StandardWire::decode_reply(Bytes::from_static(b"\xff\xff")).is_err());
-        assert!(StandardWire::decode_reply(Bytes::new()).is_err(), "no shard");
+        assert!(
+            StandardWire::decode_reply(Bytes::new()).is_err(),
+            "no shard"
+        );
         let shard = |range, state| {
             let shard = proto::Shard {
                 range: Some(range),

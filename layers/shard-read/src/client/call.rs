@@ -33,6 +33,9 @@ const KEY_BYTES_MAX: usize = 1 << 20;
 /// A key under which so many connections broke is not sent again, since it may be the cause.
 const BROKEN_MAX: u32 = 2;
 
+/// What a caller reads whom no server knows.
+const DENIED: &str = "the servers do not know this client";
+
 /// A key of a call.
 #[derive(Debug, Clone)]
 pub(crate) struct Item {
@@ -150,7 +153,11 @@ impl<'a> Call<'a> {
         changes.mark_unchanged();
         self.send_open();
         while self.open > 0 && (is_partial || !self.has_failed()) {
-            let look_at = self.attempts.iter().filter_map(|attempt| attempt.look_at).min();
+            let look_at = self
+                .attempts
+                .iter()
+                .filter_map(|attempt| attempt.look_at)
+                .min();
             let paused_until = self.paused_until;
             tokio::select! {
                 biased;
@@ -189,15 +196,44 @@ impl<'a> Call<'a> {
     }
 
     fn error(&self) -> Error {
-        let hosts = self.hosts.iter().map(|(address, reason)| (address.to_string(), reason.clone()));
-        if !self.is_stale {
-            return Error::new(Kind::Unanswered, "keys have no answer").with_hosts(hosts);
-        }
         let endpoints = self.core.directory.endpoints();
-        let ages = endpoints.iter().filter_map(|endpoint| endpoint.shard()?.age);
-        Error::new(Kind::Stale, "the values of the servers are too old for this call")
-            .with_hosts(hosts)
+        let faults = endpoints
+            .iter()
+            .filter_map(|endpoint| Some((endpoint, endpoint.fault()?)));
+        let faults: Vec<_> = faults.collect();
+        let is_denied = |(_, fault): &(_, Fault)| matches!(fault, Fault::Denied(_));
+        let error = if self.is_stale {
+            let ages = endpoints
+                .iter()
+                .filter_map(|endpoint| endpoint.shard()?.age);
+            Error::new(
+                Kind::Stale,
+                "the values of the servers are too old for this call",
+            )
             .with_best_age(ages.min())
+        } else if !faults.is_empty()
+            && faults.len() == endpoints.len()
+            && faults.iter().all(is_denied)
+        {
+            Error::new(Kind::Denied, DENIED)
+        } else {
+            Error::new(Kind::Unanswered, "keys have no answer")
+        };
+        // Hosts that the call has asked, and those that do not even tell what they hold.
+        let others = faults.iter().filter(|(endpoint, _)| {
+            endpoint.shard().is_none()
+                && self
+                    .hosts
+                    .iter()
+                    .all(|(asked, _)| *asked != endpoint.address)
+        });
+        let others =
+            others.map(|(endpoint, fault)| (endpoint.address.to_string(), fault.to_string()));
+        let asked = self
+            .hosts
+            .iter()
+            .map(|(address, reason)| (address.to_string(), reason.clone()));
+        error.with_hosts(asked.chain(others))
     }
 
     /// Sends all open keys that are not under way, each to the best host that was not asked in this round.
@@ -215,7 +251,9 @@ impl<'a> Call<'a> {
             let hosts = routes.of(item.sharding_key);
             let chosen = match self.options.mode {
                 Mode::All => hosts.iter().filter(|host| !key.has_asked(host)).collect(),
-                Mode::Hedged | Mode::One => self.best(key, hosts, now).into_iter().collect::<Vec<_>>(),
+                Mode::Hedged | Mode::One => {
+                    self.best(key, hosts, now).into_iter().collect::<Vec<_>>()
+                }
             };
             waits |= chosen.is_empty();
             for host in chosen {
@@ -256,7 +294,11 @@ impl<'a> Call<'a> {
         if !is_free && !self.core.withdraw() {
             return false;
         }
-        let purpose = if is_first { Purpose::First } else { Purpose::Retry };
+        let purpose = if is_first {
+            Purpose::First
+        } else {
+            Purpose::Retry
+        };
         self.send(endpoint, keys, purpose, now);
         true
     }
@@ -442,29 +484,29 @@ impl<'a> Call<'a> {
     }
 
     fn take_fault(&mut self, attempt: &Attempt, fault: Fault) -> Result<()> {
+        let reason = fault.to_string();
         match fault {
-            Fault::NotSent(reason) => self.fail(attempt, reason, true),
-            Fault::Stale(reason) => {
+            Fault::NotSent(_) => self.fail(attempt, reason, true),
+            Fault::Stale(_) => {
                 self.is_stale = true;
                 self.fail(attempt, reason, true);
             }
-            Fault::Busy(reason, _) => self.fail(attempt, reason, false),
-            Fault::Late => self.fail(attempt, "it has not answered in time".to_owned(), false),
-            Fault::Broken(reason) => {
+            Fault::Busy(..) | Fault::Late => self.fail(attempt, reason, false),
+            Fault::Broken(_) => {
                 self.fail(attempt, reason, false);
                 for at in &attempt.keys {
                     self.broke(*at);
                 }
             }
-            Fault::Invalid(reason) => return Err(self.ended(Kind::Invalid, attempt, reason)),
-            Fault::Denied(reason) => return Err(self.ended(Kind::Denied, attempt, reason)),
+            Fault::Invalid(_) => return Err(self.ended(Kind::Invalid, attempt, reason)),
+            Fault::Denied(_) => return Err(self.ended(Kind::Denied, attempt, reason)),
         }
         Ok(())
     }
 
     fn ended(&self, kind: Kind, attempt: &Attempt, reason: String) -> Error {
         let message = match kind {
-            Kind::Denied => "the servers do not know this client",
+            Kind::Denied => DENIED,
             _ => "the call can't succeed",
         };
         Error::new(kind, message).with_hosts([(attempt.endpoint.address.to_string(), reason)])

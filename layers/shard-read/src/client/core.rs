@@ -128,7 +128,10 @@ impl Core {
     ) -> Result<GetReply, Fault> {
         let (number, begun) = (self.next_number(), Instant::now());
         // A server that waits for an event is not silent.
-        let under_way = request.after.is_empty().then(|| UnderWay::new(endpoint, begun));
+        let under_way = request
+            .after
+            .is_empty()
+            .then(|| UnderWay::new(endpoint, begun));
         let left = until.saturating_duration_since(begun);
         let bytes = (self.messages.encode_request)(request);
         // ORDER: the client's own timer is asked first. The one of the transport tells the end as a cancellation.

@@ -49,7 +49,8 @@ impl Directory {
     }
 
     fn changed(&self) {
-        self.changes.send_modify(|number| *number = number.wrapping_add(1));
+        self.changes
+            .send_modify(|number| *number = number.wrapping_add(1));
     }
 
     /// Becomes ready at the next change.

@@ -26,6 +26,8 @@ struct EndpointState {
     shard: Option<ShardInfo>,
     /// When a reply was taken last.
     confirmed: Instant,
+    /// Why the last request had no reply.
+    fault: Option<Fault>,
     health: Health,
     latency: Option<Arc<Latency>>,
 }
@@ -49,6 +51,7 @@ impl Endpoint {
                 asked: 0,
                 shard: None,
                 confirmed: now,
+                fault: None,
                 health: Health::default(),
                 latency: None,
             }),
@@ -64,6 +67,11 @@ impl Endpoint {
         self.state().shard.clone()
     }
 
+    /// Why the last request had no reply. None: it had one.
+    pub(crate) fn fault(&self) -> Option<Fault> {
+        self.state().fault.clone()
+    }
+
     /// When the host replied last.
     pub(crate) fn confirmed(&self) -> Instant {
         self.state().confirmed
@@ -71,7 +79,10 @@ impl Endpoint {
 
     /// The usual time of a request to the host's data centre.
     pub(crate) fn usual(&self) -> Option<Duration> {
-        self.state().latency.as_ref().and_then(|latency| latency.usual())
+        self.state()
+            .latency
+            .as_ref()
+            .and_then(|latency| latency.usual())
     }
 
     /// Takes what a reply tells of its host. Says whether the host holds something else now.
@@ -120,13 +131,16 @@ impl Endpoint {
     /// Judges the host by the result of a request.
     pub(crate) fn judge(&self, result: &Result<GetReply, Fault>, now: Instant) {
         let mut state = self.state();
+        state.fault = result.as_ref().err().cloned();
         match result {
             Ok(reply) => state.health.replied(now, reply.answers.is_some()),
             // A reply, only no answer.
             Err(Fault::Stale(_) | Fault::Invalid(_)) => state.health.replied(now, false),
             Err(Fault::Busy(_, pause)) => {
                 state.health.replied(now, false);
-                state.health.rest(now + pause.unwrap_or(Duration::from_millis(100)));
+                state
+                    .health
+                    .rest(now + pause.unwrap_or(Duration::from_millis(100)));
             }
             // The request may have asked for more time than it had.
             Err(Fault::Late | Fault::Denied(_)) => {}

@@ -40,7 +40,8 @@ impl Latency {
         }
         times.next = next.wrapping_add(1);
         if times.next.is_multiple_of(EVERY) {
-            self.usual.store(percentile(&times.micros), Ordering::Relaxed);
+            self.usual
+                .store(percentile(&times.micros), Ordering::Relaxed);
         }
     }
 

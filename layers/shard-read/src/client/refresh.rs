@@ -72,7 +72,10 @@ async fn learn_hosts(core: &Core, hosts: &Hosts) {
     for address in &found {
         if let Some(endpoint) = known.remove(address.as_str()) {
             next.push(Arc::clone(endpoint));
-        } else if next.iter().all(|endpoint: &Arc<Endpoint>| *endpoint.address != **address) {
+        } else if next
+            .iter()
+            .all(|endpoint: &Arc<Endpoint>| *endpoint.address != **address)
+        {
             match core.endpoint(address) {
                 Ok(endpoint) => {
                     next.push(Arc::new(endpoint));

@@ -75,6 +75,20 @@ pub(crate) enum Fault {
     Denied(String),
 }
 
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Late => "it has not answered in time",
+            Self::NotSent(reason)
+            | Self::Broken(reason)
+            | Self::Stale(reason)
+            | Self::Busy(reason, _)
+            | Self::Invalid(reason)
+            | Self::Denied(reason) => reason,
+        })
+    }
+}
+
 /// The way to one host.
 #[derive(Clone)]
 pub(crate) struct Connection {
@@ -104,7 +118,9 @@ impl Connection {
             "http"
         };
         let unreadable = |why: &dyn fmt::Display| {
-            Error::invalid(format!("the host {address:?} can't be used: {why}; name it as host:port"))
+            Error::invalid(format!(
+                "the host {address:?} can't be used: {why}; name it as host:port"
+            ))
         };
         let mut endpoint = Endpoint::from_shared(format!("{scheme}://{address}"))
             .map_err(|error| unreadable(&error))?
@@ -116,9 +132,9 @@ impl Connection {
             .initial_stream_window_size(WINDOW)
             .initial_connection_window_size(WINDOW);
         if let Some(tls) = tls_of(security) {
-            endpoint = endpoint
-                .tls_config(tls)
-                .map_err(|error| Error::invalid(format!("TLS can't be set up: {}", chain(&error))))?;
+            endpoint = endpoint.tls_config(tls).map_err(|error| {
+                Error::invalid(format!("TLS can't be set up: {}", chain(&error)))
+            })?;
         }
         let channel = match dial {
             None => endpoint.connect_lazy(),
@@ -152,7 +168,9 @@ impl Connection {
         // The server begins nothing that is over.
         request.set_timeout(left);
         if let Some(token) = &self.token {
-            request.metadata_mut().insert("authorization", token.clone());
+            request
+                .metadata_mut()
+                .insert("authorization", token.clone());
         }
         match grpc.unary(request, self.path.clone(), BytesCodec).await {
             Ok(reply) => Ok(reply.into_inner()),

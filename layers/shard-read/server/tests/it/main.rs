@@ -1,0 +1,7 @@
+//! The whole system in one process: claims in SQLite, servers and clients in a network within the process.
+
+mod calls;
+mod claims;
+mod limits;
+mod words;
+mod world;
