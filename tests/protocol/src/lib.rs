@@ -18,6 +18,7 @@
 //! | [`lists`] | lists of a collection, and the counts of its head: a search of its own |
 //! | [`pairing`] | the pairing of a hot tier and a database: a search of its own |
 //! | [`sessions`] | the holder of an owner: a search of its own |
+//! | [`shards`] | servers that answer reads from shards: three searches of their own |
 //! | `world` | the state |
 //! | `client`, `load` | reads, writes and hot-loads |
 //! | `worker`, `settle`, `probation` | landing workers |
@@ -49,6 +50,7 @@ mod probation;
 pub mod search;
 pub mod sessions;
 mod settle;
+pub mod shards;
 pub mod sweep;
 mod truth;
 mod worker;

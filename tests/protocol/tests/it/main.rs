@@ -11,4 +11,5 @@ mod lists;
 mod pairing;
 mod protocol;
 mod sessions;
+mod shards;
 mod sweep;
