@@ -7,11 +7,12 @@
 //! claims a row that it may take. No clock decides anything.
 //!
 //! The rules:
-//! - A claim ends only by a row that says so. A server that can't reach the database keeps its shard.
-//! - A row may be taken if it is free, or the server's own by name, or if its token and its beat were
-//!   equal in three reads in a row, at least a period apart. A server without an answer in a period
-//!   begins to count anew. Periods that a paused server missed are not made up for.
-//! - The statement of a claim compares token and beat with those that were read. The statement of a
+//! - V2: a claim ends only by a row that says so. A server that can't reach the database keeps its
+//!   shard.
+//! - V3: a row may be taken if it is free, or the server's own by name, or if its token and its beat
+//!   were equal in three reads in a row, at least a period apart. A server without an answer in a
+//!   period begins to count anew. Periods that a paused server missed are not made up for. The
+//!   statement of a claim compares token and beat with those that were read. The statement of a
 //!   renewal compares the token.
 //!
 //! So nobody takes the claim of a server that runs and renews whenever it can. A renewal succeeds for
@@ -20,7 +21,8 @@
 //!
 //! A tick is a period. Each running server has its step in each tick, in any order. A server that
 //! finds a row goes on to its claim in the same tick. The model keeps no beats: each write of a row
-//! tells all observers that the row has changed since their last read.
+//! tells all observers that the row has changed since their last read. No server gives its claim
+//! back, so rows are free at the start alone.
 
 #![expect(
     clippy::indexing_slicing,
@@ -107,7 +109,8 @@ pub struct World {
     is_up: bool,
     /// The servers that have had their step in this tick.
     acted: [bool; SERVERS],
-    /// The oracle: in how many ticks with a database the holder of each row did not renew.
+    /// The oracle: how many ticks with a database have ended since the last write of each row. More
+    /// than [`PERIODS`] are not counted.
     missed: [u8; SHARDS],
     faults: Faults,
 }
@@ -133,6 +136,22 @@ impl World {
         }
         self.is_up = true;
         self.acted = [false; SERVERS];
+    }
+
+    /// The next tick after all faults: each server that is alive runs.
+    fn healed(mut self) -> Self {
+        for server in &mut self.servers {
+            if server.mode == Mode::Paused {
+                server.mode = Mode::Runs;
+            }
+        }
+        self.tick();
+        self
+    }
+
+    fn running(&self) -> usize {
+        let servers = self.servers.iter();
+        servers.filter(|server| server.mode == Mode::Runs).count()
     }
 
     /// Ends the tick without faults.
@@ -212,21 +231,10 @@ impl Claims {
     /// Ends all faults, and lets the servers work on for a while. Finds a shard that still has no
     /// server then.
     fn unsettled(&self, world: &World) -> Option<String> {
-        let mut settled = *world;
-        let mut alive = 0;
-        for server in settled
-            .servers
-            .iter_mut()
-            .filter(|server| server.mode != Mode::Dead)
-        {
-            server.mode = Mode::Runs;
-            alive += 1;
-        }
-        if alive < SHARDS {
+        let mut settled = world.healed();
+        if settled.running() < SHARDS {
             return None;
         }
-        settled.is_up = true;
-        settled.acted = [false; SERVERS];
         for _ in 0..SETTLING {
             settled = match settled.finish(self) {
                 Ok(settled) => settled,
