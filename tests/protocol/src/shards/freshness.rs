@@ -7,20 +7,20 @@
 //! that was committed before it has been heard. The age of an answer is the time since the mark.
 //!
 //! The rules:
-//! - The server knows an end of the feed before it reads the first row.
-//! - An answer reflects each event that was committed before its mark. The mark is the moment before
-//!   a round asked for the end, and moves once the round has taken all events. A call takes the mark
-//!   before it reads a value.
-//! - An answer to a call that names a position of the feed reflects all events up to it. Such a call
-//!   waits until the server has heard them.
-//! - A load that was under way when an event of its owner was taken is *void*. Its row is not kept, and
-//!   no later call joins it. The calls that wait for it get the row, since they began before.
-//! - A round that finds another database, or an end of the feed before the cursor, takes nothing. All
-//!   entries go, a load under way is void, and the cursor and the mark begin anew: at the end that the
-//!   round found, and at its beginning. A round that meets another database between its end and its
-//!   events ends without a mark.
-//! - A row counts only if it is of the database of the cursor. Otherwise it is not kept, and the calls
-//!   that wait for it begin again. A position counts only for values of its own database.
+//! - V5: the server knows an end of the feed before it reads the first row.
+//! - V6: an answer reflects each event that was committed before its mark. The mark is the moment
+//!   before a round asked for the end, and moves once the round has taken all events. A call takes the
+//!   mark before it reads a value.
+//! - V7: an answer to a call that names a position of the feed reflects all events up to it. Such a
+//!   call waits until the server has heard them.
+//! - V8: a load that was under way when an event of its owner was taken is *void*. Its row is not kept,
+//!   and no later call joins it. The calls that wait for it get the row, since they began before.
+//! - V8: a round that finds another database, or an end of the feed before the cursor, takes nothing.
+//!   All entries go, a load under way is void, and the cursor and the mark begin anew: at the end that
+//!   the round found, and at its beginning. A round that meets another database between its end and
+//!   its events ends without a mark.
+//! - V8: a row counts only if it is of the database of the cursor. Otherwise it is not kept, and the
+//!   calls that wait for it begin again. A position counts only for values of its own database.
 //!
 //! # The identity of a database
 //!
@@ -28,9 +28,9 @@
 //! data. Each round, each load and each position has one. The model assumes that no two databases have
 //! the same identity, and that a copy gets another one before it answers for the first time. The
 //! process of a database server is such an identity. A name that is stored in the tables is none,
-//! because the copy has it, too. [`Broken::Identity`] shows that the end of the feed alone is not
-//! enough. Events of the copy get numbers that were heard before, and the feed can be beyond the
-//! cursor again before the next round.
+//! because the copy has it, too, which is [`Broken::Identity`]. [`Broken::Number`] shows that the end
+//! of the feed alone is not enough. Events of the copy get numbers that were heard before, and the feed
+//! can be at the cursor again, or beyond it, before the next round.
 //!
 //! Of the two databases, the former one answers at most loads after the replacement, over connections
 //! that are left. Rounds reach the present one. A server whose rounds all reach a database that was
@@ -86,6 +86,10 @@ pub enum Broken {
     Place,
     /// The server goes on with its cursor and its entries when the database was replaced.
     Back,
+    /// A round compares the number of the end with its cursor, and not the database.
+    Number,
+    /// A round takes the events of another database than that of its end.
+    Events,
     /// The entries stay when the cursor begins anew.
     Entries,
     /// A load under way is not void when the cursor begins anew.
@@ -105,7 +109,7 @@ pub struct Freshness {
     pub ticks: u8,
     /// How many versions land in each database, beside the first one.
     pub versions: u8,
-    /// How many events of other owners land in each database.
+    /// How many events of other owners a feed has at most.
     pub others: usize,
     /// Whether an older copy may replace the database, once.
     pub replacement: bool,

@@ -7,8 +7,10 @@ use storage_protocol::shards::claims::{self, Claims};
 use storage_protocol::shards::freshness::{self, Freshness};
 use storage_protocol::shards::map::{self, Map};
 
+use crate::form::of_this_form;
+
 /// Far above the need of any search.
-const STATES_MAX: usize = 10_000_000;
+const STATES_MAX: usize = 20_000_000;
 
 const CLAIMS: Claims = Claims {
     pauses: 2,
@@ -26,8 +28,13 @@ const FRESHNESS: Freshness = Freshness {
 };
 const REPLACEMENT: Freshness = Freshness {
     ticks: 2,
+    others: 0,
     replacement: true,
     ..FRESHNESS
+};
+const REPLACEMENT_AND_OTHERS: Freshness = Freshness {
+    others: 1,
+    ..REPLACEMENT
 };
 const MAP: Map = Map {
     requests: 3,
@@ -59,7 +66,15 @@ fn in_every_interleaving_an_answer_reflects_all_that_was_told_before_its_mark() 
 
 #[test]
 fn in_every_interleaving_an_older_copy_of_the_database_leaves_no_answer_older_than_its_mark() {
-    assert_sound(&REPLACEMENT);
+    let case = ("older copy", REPLACEMENT);
+    let large = (
+        "older copy and an event of another owner",
+        REPLACEMENT_AND_OTHERS,
+    );
+    for (name, bounds) in of_this_form(&[case], &[large], |(name, _)| name) {
+        println!("{name}:");
+        assert_sound(&bounds);
+    }
 }
 
 #[test]
@@ -102,6 +117,8 @@ fn every_rule_of_freshness_that_is_broken_has_a_counterexample() {
         (Broken::Join, FRESHNESS),
         (Broken::Place, FRESHNESS),
         (Broken::Back, REPLACEMENT),
+        (Broken::Number, REPLACEMENT),
+        (Broken::Events, REPLACEMENT),
         (Broken::Entries, REPLACEMENT),
         (Broken::Load, REPLACEMENT),
         (Broken::Row, REPLACEMENT),

@@ -35,8 +35,7 @@ fn landings(bounds: &Freshness, world: &World, take: Take<'_>) {
         .iter()
         .filter(|event| event.version.is_none())
         .count();
-    let databases = 1 + usize::from(world.former.is_some());
-    if others < bounds.others * databases {
+    if others < bounds.others {
         let next = with_event(world, None);
         take(
             step("worker", 0, "lands an event of another owner"),

@@ -40,12 +40,13 @@ fn go_on(bounds: &Freshness, world: &mut World, began: u8, end: Position) -> &'s
         begin(world, end, mark);
         return "begins at the end of the feed";
     };
-    if is_replaced(cursor, end) && !bounds.is(Broken::Back) {
+    if begins_anew(bounds, cursor, end) {
         forget(bounds, world);
         begin(world, end, mark);
         return "begins anew at the end of another feed";
     }
-    if cursor.number < end.number && world.database.identity != end.database {
+    let is_other = world.database.identity != end.database && !bounds.is(Broken::Events);
+    if cursor.number < end.number && is_other {
         world.round = None;
         return "meets another database";
     }
@@ -60,6 +61,14 @@ fn go_on(bounds: &Freshness, world: &mut World, began: u8, end: Position) -> &'s
         world.round = None;
     }
     "takes an event, or ends the round"
+}
+
+/// Whether the server begins anew at the end that a round found.
+fn begins_anew(bounds: &Freshness, cursor: Position, mut end: Position) -> bool {
+    if bounds.is(Broken::Number) {
+        end.database = cursor.database;
+    }
+    is_replaced(cursor, end) && !bounds.is(Broken::Back)
 }
 
 fn begin(world: &mut World, end: Position, mark: u8) {
