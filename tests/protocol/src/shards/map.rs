@@ -6,9 +6,9 @@
 //! key. A request without a key asks for the range alone.
 //!
 //! The rules:
-//! - A reply has a value only if the server's range had the key from before the value was read until
-//!   after. Otherwise it has the range alone.
-//! - An entry is replaced by each reply to a request that was sent later, and by no other reply.
+//! - V1: a reply has a value only if the server's range had the key from before the value was read
+//!   until after. Otherwise it has the range alone.
+//! - V4: an entry is replaced by each reply to a request that was sent later, and by no other reply.
 //!
 //! So no client is told that a key is absent by a server that did not hold the key. When no message
 //! is under way, the entry of each server is its reply to the request that was sent last.
