@@ -13,7 +13,7 @@ use tokio::sync::{Notify, watch};
 
 /// A key is a word, and its value is `server: length`.
 #[derive(Debug)]
-pub struct Words;
+pub(crate) struct Words;
 
 impl Schema for Words {
     type Key = String;
@@ -49,27 +49,27 @@ impl Schema for Words {
 
 /// What a test makes a server do.
 #[derive(Debug, Default)]
-pub struct Knobs {
+pub(crate) struct Knobs {
     /// Loads wait for a word.
-    pub loads_wait: AtomicBool,
-    pub may_load: Notify,
+    pub(crate) loads_wait: AtomicBool,
+    pub(crate) may_load: Notify,
     /// So many loads fail.
-    pub failing_loads: AtomicUsize,
+    pub(crate) failing_loads: AtomicUsize,
     /// Answers wait while it is true.
-    pub waits: watch::Sender<bool>,
-    pub fresh_at: std::sync::Mutex<Option<Moment>>,
-    pub answered: AtomicUsize,
-    pub unloaded: AtomicUsize,
+    pub(crate) waits: watch::Sender<bool>,
+    pub(crate) fresh_at: std::sync::Mutex<Option<Moment>>,
+    pub(crate) answered: AtomicUsize,
+    pub(crate) unloaded: AtomicUsize,
     /// The greatest number of an event that the values reflect.
-    pub reached: watch::Sender<u64>,
+    pub(crate) reached: watch::Sender<u64>,
 }
 
 /// The words of a range.
 #[derive(Debug)]
-pub struct Lengths {
-    pub name: String,
-    pub knobs: Arc<Knobs>,
-    pub range: watch::Sender<Option<ShardRange>>,
+pub(crate) struct Lengths {
+    pub(crate) name: String,
+    pub(crate) knobs: Arc<Knobs>,
+    pub(crate) range: watch::Sender<Option<ShardRange>>,
 }
 
 #[async_trait]
@@ -140,12 +140,12 @@ impl Shard<Words> for Lengths {
 }
 
 /// So many different words.
-pub fn words(count: usize) -> Vec<String> {
+pub(crate) fn words(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("word-{number}")).collect()
 }
 
 /// The first word of a range.
-pub fn word_of(range: ShardRange) -> String {
+pub(crate) fn word_of(range: ShardRange) -> String {
     let mut words = (0..).map(|number: u32| format!("word-{number}"));
     words
         .find(|word| range.contains(Words::sharding_key(word)))

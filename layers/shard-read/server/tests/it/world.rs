@@ -14,24 +14,24 @@ use storage_shard_read::{Client, ClientBuilder, Hosts, Schema as _, ShardRange, 
 use crate::words::{Knobs, Lengths, Words};
 
 /// The period of claims in tests. A takeover takes five.
-pub const PERIOD: Duration = Duration::from_millis(50);
+pub(crate) const PERIOD: Duration = Duration::from_millis(50);
 /// Longer than anything takes on a busy machine.
-pub const SOON: Duration = Duration::from_secs(30);
+pub(crate) const SOON: Duration = Duration::from_secs(30);
 
-pub struct World {
-    pub network: LocalNetwork,
-    pub cold: ColdTier,
+pub(crate) struct World {
+    pub(crate) network: LocalNetwork,
+    pub(crate) cold: ColdTier,
     _folder: tempfile::TempDir,
 }
 
 /// A server with what a test can make it do.
-pub struct Host {
-    pub server: Server<Words>,
-    pub knobs: Arc<Knobs>,
+pub(crate) struct Host {
+    pub(crate) server: Server<Words>,
+    pub(crate) knobs: Arc<Knobs>,
 }
 
 impl World {
-    pub async fn new() -> Result<Self> {
+    pub(crate) async fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("game.db");
         let file = file.to_str().context("a path")?;
@@ -44,7 +44,7 @@ impl World {
     }
 
     /// With a plan of so many shards in each of these data centres, and servers of all of them.
-    pub async fn with_servers(shards: usize, dcs: &[&str]) -> Result<(Self, Vec<Host>)> {
+    pub(crate) async fn with_servers(shards: usize, dcs: &[&str]) -> Result<(Self, Vec<Host>)> {
         let (world, mut hosts) = (Self::new().await?, Vec::new());
         for dc in dcs {
             world.plan(dc, shards).await?;
@@ -62,7 +62,7 @@ impl World {
         Ok(ServiceName::new(Words::NAME)?)
     }
 
-    pub async fn plan(&self, dc: &str, shards: usize) -> Result<u32> {
+    pub(crate) async fn plan(&self, dc: &str, shards: usize) -> Result<u32> {
         let claims = self.cold.layers().claims().context("claims")?;
         let ranges = Ranges::even(shards)?;
         Ok(claims
@@ -70,31 +70,35 @@ impl World {
             .await?)
     }
 
-    pub async fn retire(&self, dc: &str, plan: u32) -> Result<u64> {
+    pub(crate) async fn retire(&self, dc: &str, plan: u32) -> Result<u64> {
         let claims = self.cold.layers().claims().context("claims")?;
         Ok(claims
             .drop_plan(&Self::service()?, &DataCentre::new(dc)?, plan)
             .await?)
     }
 
-    pub async fn rows(&self) -> Result<Vec<ShardRow>> {
+    pub(crate) async fn rows(&self) -> Result<Vec<ShardRow>> {
         let claims = self.cold.layers().claims().context("claims")?;
         Ok(claims.list(&Self::service()?, None).await?)
     }
 
     /// The settings of a server with claims, and its knobs.
-    pub fn builder(&self, dc: &str, name: &str) -> Result<(ServerBuilder<Words>, Arc<Knobs>)> {
+    pub(crate) fn builder(
+        &self,
+        dc: &str,
+        name: &str,
+    ) -> Result<(ServerBuilder<Words>, Arc<Knobs>)> {
         let claims = Claims::of(self.cold.clone(), dc, name)?.period(PERIOD);
         Ok(builder(name, claims))
     }
 
-    pub async fn server(&self, dc: &str, name: &str) -> Result<Host> {
+    pub(crate) async fn server(&self, dc: &str, name: &str) -> Result<Host> {
         let (builder, knobs) = self.builder(dc, name)?;
         self.start(builder, knobs, name).await
     }
 
     /// A server of all keys, without claims.
-    pub async fn fixed(
+    pub(crate) async fn fixed(
         &self,
         name: &str,
         set: impl FnOnce(ServerBuilder<Words>) -> ServerBuilder<Words>,
@@ -105,7 +109,7 @@ impl World {
         Ok(host)
     }
 
-    pub async fn start(
+    pub(crate) async fn start(
         &self,
         builder: ServerBuilder<Words>,
         knobs: Arc<Knobs>,
@@ -115,11 +119,11 @@ impl World {
         Ok(Host { server, knobs })
     }
 
-    pub fn client(&self, hosts: &[Host]) -> Result<Client<Words>> {
+    pub(crate) fn client(&self, hosts: &[Host]) -> Result<Client<Words>> {
         self.client_with(hosts, |builder| builder)
     }
 
-    pub fn client_with(
+    pub(crate) fn client_with(
         &self,
         hosts: &[Host],
         set: impl FnOnce(ClientBuilder<Words>) -> ClientBuilder<Words>,
@@ -128,7 +132,7 @@ impl World {
         Ok(set(self.client_builder(&addresses)).build()?)
     }
 
-    pub fn client_of(&self, addresses: &[&str]) -> Result<Client<Words>> {
+    pub(crate) fn client_of(&self, addresses: &[&str]) -> Result<Client<Words>> {
         Ok(self.client_builder(addresses).build()?)
     }
 
@@ -152,7 +156,7 @@ fn builder(name: &str, claims: Claims) -> (ServerBuilder<Words>, Arc<Knobs>) {
 
 impl Host {
     /// Waits for a state.
-    pub async fn is(&self, state: State) -> Result<()> {
+    pub(crate) async fn is(&self, state: State) -> Result<()> {
         until(
             &format!("{} is {state}", self.server.address()),
             async || Ok(self.server.shard().state == state),
@@ -160,13 +164,13 @@ impl Host {
         .await
     }
 
-    pub fn range(&self) -> Result<ShardRange> {
+    pub(crate) fn range(&self) -> Result<ShardRange> {
         self.server.shard().range.context("a range")
     }
 }
 
 /// Waits for a condition.
-pub async fn until(what: &str, is: impl AsyncFn() -> Result<bool>) -> Result<()> {
+pub(crate) async fn until(what: &str, is: impl AsyncFn() -> Result<bool>) -> Result<()> {
     let waiting = async {
         while !is().await? {
             tokio::time::sleep(Duration::from_millis(5)).await;
