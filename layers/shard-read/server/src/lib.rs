@@ -16,6 +16,8 @@
 //! | `transport` | gRPC |
 //! | [`figures`] | [`ServerFigures`]: what a server has done |
 
+#[cfg(doctest)]
+mod book;
 pub mod claims;
 pub mod figures;
 mod keeper;
