@@ -174,6 +174,7 @@ pub const SWITCHES: &[&str] = &[
     "V3-compare",
     "V3-claimed",
     "V3-alive",
+    "V3-dropped",
     "V3-token",
     "V3-release",
 ];

@@ -68,6 +68,14 @@ const BREAKS: &[Break] = &[
         "AND token = ? AND beat = ?",
         "AND token = ? AND (beat = ? OR 0 = 0)",
     ),
+    // The shards of a plan look like those of a dropped one.
+    (
+        "V3-dropped",
+        "claims/add_plan",
+        "",
+        "(?, ?, ?, ?, ?)",
+        "(?, ?, ?, ?, 0 * ?)",
+    ),
     // A renewal keeps the claim of another server alive, and a release ends it.
     (
         "V3-token",

@@ -12,10 +12,12 @@
 //! | `names` | [`ServiceName`], [`DataCentre`], [`Holder`]: checked names |
 //! | `token` | [`ClaimToken`]: what tells two claims apart |
 //! | `ranges` | [`Ranges`]: how a plan divides all sharding keys |
+//! | `plan` | how a plan is added |
 //! | `shard` | [`ShardKey`], [`ShardRow`]: a shard and its claim |
 //! | `store` | [`ClaimStore`]: the calls |
 
 mod names;
+mod plan;
 mod ranges;
 mod shard;
 mod store;

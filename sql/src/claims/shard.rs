@@ -27,7 +27,8 @@ pub struct ShardRow {
     pub end: Option<u64>,
     /// The token of the claim. `None`: the shard is free.
     pub token: Option<ClaimToken>,
-    /// A number that each claim and each renewal change. It says only whether the holder is alive.
+    /// A number that each claim and each renewal change. It says only whether the holder is alive. That
+    /// of a new shard is random, so that no claim takes a shard for one of a plan that was dropped.
     pub beat: u64,
     /// The last holder, also of a free shard. `None`: nobody has claimed it.
     pub holder: Option<Holder>,

@@ -3,21 +3,19 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use storage_model::RandomIds;
 
+use super::plan::{self, NewPlan, first_beat};
 use super::shard::{shard, with_ends};
 use super::{ClaimToken, DataCentre, Holder, Ranges, ServiceName, ShardKey, ShardRow};
 use crate::ColdError;
-use crate::classify::Class;
-use crate::engine::{Arg, Database, Engine, Exec, Fault, Record, Session, Statement, statement};
-use crate::split::{BYTES_MAX, split};
+use crate::engine::{Arg, Database, Engine, Record, Statement, statement};
 
 static LIST: Statement = statement!("claims/list").in_order_of("PRIMARY");
 static LIST_DC: Statement = statement!("claims/list_dc").in_order_of("PRIMARY");
 static CLAIM: Statement = statement!("claims/claim").through("PRIMARY");
 static RENEW: Statement = statement!("claims/renew").through("PRIMARY");
 static RELEASE: Statement = statement!("claims/release").through("PRIMARY");
-static NEWEST_PLAN: Statement = statement!("claims/newest_plan");
-static ADD_PLAN: Statement = statement!("claims/add_plan");
 static DROP_PLAN: Statement = statement!("claims/drop_plan").through("PRIMARY");
 
 pub(crate) const STATEMENTS: &[&Statement] = &[
@@ -26,8 +24,8 @@ pub(crate) const STATEMENTS: &[&Statement] = &[
     &CLAIM,
     &RENEW,
     &RELEASE,
-    &NEWEST_PLAN,
-    &ADD_PLAN,
+    &plan::NEWEST,
+    &plan::ADD,
     &DROP_PLAN,
 ];
 
@@ -172,10 +170,14 @@ impl<E: Engine> ClaimStore for Database<E> {
         dc: &DataCentre,
         ranges: &Ranges,
     ) -> Result<u32, ColdError> {
-        self.write("add_plan", async |exec| {
-            add_plan(exec, service, dc, ranges).await
-        })
-        .await
+        let plan = NewPlan {
+            service,
+            dc,
+            ranges,
+            beat: first_beat(ClaimToken::draw(&RandomIds)),
+        };
+        self.write("add_plan", async |exec| plan.add(exec).await)
+            .await
     }
 
     async fn drop_plan(
@@ -217,81 +219,4 @@ async fn change<E: Engine>(
         exec.execute(statement, 1, args).await
     });
     Ok(matched.await? > 0)
-}
-
-/// Adds a plan under the next number. If another call has taken that number, tries the one behind it.
-async fn add_plan<S: Session>(
-    exec: &mut Exec<S>,
-    service: &ServiceName,
-    dc: &DataCentre,
-    ranges: &Ranges,
-) -> Result<u32, Fault> {
-    let mut plan = next_plan(exec, service, dc).await?;
-    loop {
-        let added = exec
-            .transaction(async |exec| add_shards(exec, service, dc, plan, ranges).await)
-            .await;
-        let may_be_taken = matches!(&added, Err(fault) if fault.class == Class::Refused);
-        let next = if may_be_taken {
-            next_plan(exec, service, dc).await?
-        } else {
-            plan
-        };
-        if next == plan {
-            return added.map(|()| plan);
-        }
-        plan = next;
-    }
-}
-
-/// The number of the next plan.
-async fn next_plan<S: Session>(
-    exec: &mut Exec<S>,
-    service: &ServiceName,
-    dc: &DataCentre,
-) -> Result<u32, Fault> {
-    let args = [service.as_str().into(), dc.as_str().into()];
-    let number = |record: &dyn Record| record.number(0);
-    let newest = exec.fetch(&NEWEST_PLAN, 1, &args, number).await?;
-    let next = newest.first().map_or(1, |newest| newest.saturating_add(1));
-    u32::try_from(next).map_err(|_| {
-        Fault::operator(format!(
-            "the newest plan of {service} in {dc} has the last number, {}: drop that plan first",
-            u32::MAX
-        ))
-    })
-}
-
-/// Adds the shards of a plan.
-async fn add_shards<S: Session>(
-    exec: &mut Exec<S>,
-    service: &ServiceName,
-    dc: &DataCentre,
-    plan: u32,
-    ranges: &Ranges,
-) -> Result<(), Fault> {
-    let begins: Vec<[u8; 8]> = ranges
-        .begins()
-        .iter()
-        .map(|begin| begin.to_be_bytes())
-        .collect();
-    let number = Arg::Number(plan.into());
-    // ORDER: ascending. Every plan has a shard that begins with 0, so the second of two calls with one
-    // number fails at its first row.
-    for range in split(&vec![1; begins.len()], BYTES_MAX) {
-        let some = begins.get(range).unwrap_or_default();
-        let args: Vec<Arg<'_>> = some
-            .iter()
-            .flat_map(|begin| {
-                [
-                    service.as_str().into(),
-                    dc.as_str().into(),
-                    number,
-                    Arg::Bytes(begin),
-                ]
-            })
-            .collect();
-        exec.execute(&ADD_PLAN, some.len(), &args).await?;
-    }
-    Ok(())
 }

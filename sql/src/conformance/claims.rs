@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 use storage_model::SeededIds;
+use tokio::sync::Barrier;
 
 use super::Harness;
 use super::gate::{Gate, Losing, Lost};
@@ -115,7 +116,7 @@ pub async fn a_plan_has_the_next_number_and_its_ranges_follow_each_other(h: &Har
     assert_eq!(ranges, expected);
     for shard in &shards {
         assert!(shard.is_free() && shard.holder.is_none(), "{shard:?}");
-        assert_eq!((shard.beat, shard.transitions), (0, 0));
+        assert_eq!(shard.transitions, 0);
         assert!(shard.claimed_ago.as_secs() < 600 && shard.renewed_ago.as_secs() < 600);
     }
 }
@@ -223,35 +224,44 @@ pub async fn of_many_claimers_of_one_shard_one_wins(h: &Harness) {
     assert_eq!(shard.beat, seen.beat + 1);
 }
 
-/// Each lists once, and tries the shards in an order of its own until it has one.
+/// All have seen all shards free before one of them claims. They try the shards in one order, so that each shard
+/// but the last is wanted by several.
 pub async fn as_many_claimers_as_shards_get_one_each(h: &Harness) {
     add(&h.store, SERVERS).await;
+    let start = Arc::new(Barrier::new(SERVERS));
     let claimers = (0..SERVERS).map(|number| {
-        let store = h.store.clone();
+        let (store, start) = (h.store.clone(), start.clone());
         tokio::spawn(async move {
-            let mut seen = list(&store).await;
-            seen.rotate_left(number * 7 % SERVERS);
-            for shard in seen.iter().filter(|shard| shard.is_free()) {
-                if claim(&store, shard, number).await {
-                    return true;
-                }
-            }
-            false
+            let seen = list(&store).await;
+            start.wait().await;
+            claims_one_of(&store, &seen, number).await
         })
     });
-    let got: Vec<bool> = join_all(claimers)
+    let begins: Vec<Option<u64>> = join_all(claimers)
         .await
         .into_iter()
         .map(Result::unwrap)
         .collect();
-    assert!(got.iter().all(|got| *got), "{got:?}");
-    let shards = list(&h.store).await;
-    let holders: BTreeSet<_> = shards
-        .iter()
-        .filter_map(|shard| shard.holder.clone())
-        .collect();
-    let tokens: BTreeSet<_> = shards.iter().filter_map(|shard| shard.token).collect();
-    assert_eq!((holders.len(), tokens.len()), (SERVERS, SERVERS));
+    for shard in list(&h.store).await {
+        let winner = begins
+            .iter()
+            .position(|begin| *begin == Some(shard.key.begin));
+        let winner = winner.expect("each shard was claimed");
+        assert_eq!(shard.token, Some(token(winner)));
+        assert_eq!(shard.holder, Some(holder(winner)));
+        assert_eq!(shard.transitions, 1, "no other claim took it");
+    }
+    assert!(begins.iter().all(Option::is_some), "{begins:?}");
+}
+
+/// Claims the first of these shards that nobody else has claimed. Returns its begin.
+async fn claims_one_of(store: &Cold, seen: &[ShardRow], number: usize) -> Option<u64> {
+    for shard in seen.iter().filter(|shard| shard.is_free()) {
+        if claim(store, shard, number).await {
+            return Some(shard.key.begin);
+        }
+    }
+    None
 }
 
 /// V3: also if the beat is the one that was seen.
@@ -499,11 +509,20 @@ pub async fn a_renewal_of_a_dropped_shard_fails(h: &Harness) {
         assert!(!renew(&h.store, &seen.key, 1).await);
         assert!(!release(&h.store, &seen.key, 1).await);
         if list(&h.store).await.is_empty() {
-            assert!(!claim(&h.store, &seen, 1).await);
             assert_eq!(add(&h.store, 1).await, plan);
         }
     }
     assert!(only(&h.store).await.is_free());
+}
+
+/// The plans have one number, and their shards begin at the same sharding keys, but end at others.
+pub async fn a_shard_of_a_dropped_plan_is_not_claimed_in_a_later_one(h: &Harness) {
+    let plan = add(&h.store, 1).await;
+    let seen = only(&h.store).await;
+    assert_eq!(drop_from(&h.store, "a", plan).await, 1);
+    assert_eq!(add(&h.store, 2).await, plan);
+    assert!(!claim(&h.store, &seen, 1).await);
+    assert!(list(&h.store).await.iter().all(ShardRow::is_free));
 }
 
 /// The claimer does not know whether it has the shard. The list tells it by the token.

@@ -302,6 +302,7 @@ macro_rules! conformance_cases {
                 two_plans_of_one_number_do_not_become_one
                 a_dropped_plan_leaves_the_others
                 a_renewal_of_a_dropped_shard_fails
+                a_shard_of_a_dropped_plan_is_not_claimed_in_a_later_one
                 a_lost_answer_of_a_claim_is_found_in_the_list
                 a_shard_that_no_version_writes_is_unreadable
             }
