@@ -61,6 +61,15 @@ impl Layers {
         self.claims.as_deref()
     }
 
+    /// The same parts, with these claims. For a database that does not run the statements.
+    #[must_use]
+    pub fn with_claims(self, claims: Arc<dyn ClaimStore>) -> Self {
+        Self {
+            claims: Some(claims),
+            ..self
+        }
+    }
+
     /// The part of the toy layer.
     #[cfg(feature = "toy")]
     #[must_use]

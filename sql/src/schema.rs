@@ -45,7 +45,7 @@ pub(crate) async fn state<E: Engine>(
             let is_changing = is_migrating(exec).await?;
             let is_used = is_used(exec).await?;
             match compare(&applied(exec).await?, &known) {
-                // Tables without an identity hold no data. So any program can complete them.
+                // Tables without an identity hold no data of a game. So any program can complete them.
                 SchemaState::Empty | SchemaState::Older if !is_used => Ok(SchemaState::Empty),
                 SchemaState::Empty | SchemaState::Older if is_changing => Err(Fault::lost(
                     "another program is upgrading the schema: wait until it has finished",

@@ -201,6 +201,8 @@ async fn runs_alone(settings: &Settings, without_tables: Kind) -> Result<()> {
     let refused = early.ends(&[Partition(0)]).await.unwrap_err();
     assert_eq!(refused.kind(), Kind::Unpaired, "{refused}");
     assert!(early.has_landed(&Cursor::default()).await?);
+    let refused = early.define(toy::HOOK, false).await.unwrap_err();
+    assert_eq!(refused.kind(), Kind::Denied, "{refused}");
 
     let storage = Storage::open(settings.clone()).await?;
     let beside = ColdTier::open_for_layers(settings).await?;

@@ -60,8 +60,11 @@ fn modelled() -> Harness {
 /// The reason of cases that open their database through settings.
 const ONE_STORE: &str = "the model has no settings, and a case can't open it once more";
 
+/// The reason of cases that write beside the store.
+const NO_SQL: &str = "the model runs no statement";
+
 /// The reason of cases of hooks.
-const NO_HOOKS: &str = "no layer uses the model";
+const NO_HOOKS: &str = "no layer has a hook in the model";
 
 storage_sql::conformance_cases!(
     modelled_database,
@@ -81,12 +84,19 @@ storage_sql::conformance_cases!(
         purged_rows_are_found_page_by_page: "the model keeps no time of a row",
         a_sweep_deletes_purged_rows_alone: "the model keeps no time of a row",
         a_sweep_under_another_record_deletes_nothing: "the model keeps no time of a row",
+        beats_go_on_behind_the_greatest_number: NO_SQL,
+        a_plan_is_added_as_a_whole_or_not_at_all: ONE_STORE,
+        a_plan_that_is_being_added_is_not_seen: ONE_STORE,
+        two_plans_of_one_number_do_not_become_one: ONE_STORE,
+        a_lost_answer_of_a_claim_is_found_in_the_list: ONE_STORE,
+        a_shard_that_no_version_writes_is_unreadable: NO_SQL,
         a_lost_statement_writes_nothing_and_the_next_call_works: ONE_STORE,
         a_lost_reply_of_the_commit_is_harmless_to_repeat: ONE_STORE,
         a_lock_wait_leaves_nothing_of_the_batch: ONE_STORE,
         reopening_keeps_everything: ONE_STORE,
         the_schema_is_made_once_and_a_newer_one_is_refused: ONE_STORE,
         tables_that_nobody_has_used_are_completed_and_others_are_not: ONE_STORE,
+        a_store_for_layers_makes_no_tables: ONE_STORE,
         a_closed_store_says_so: ONE_STORE,
     }
 );

@@ -63,6 +63,11 @@ pub(crate) const STATEMENTS: &[&Statement] = &[
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
+/// # Errors
+/// `Unwell`: the database is away or busy. `Operator`: a right is missing, or the newest plan has the last
+/// number, 2^32 - 1. `Unreadable`: no version of this program writes one of the listed shards. `Settings`: the
+/// database was opened for reading, and the call writes. `Schema`: the schema does not fit.
+///
 /// # Cancel safety
 /// As [`Cold`](crate::Cold). A dropped call may have had its effect or not.
 #[async_trait]

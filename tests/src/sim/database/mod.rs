@@ -8,8 +8,12 @@
 //! | [`transaction`] | statements and transactions of one process, and their faults |
 //! | [`store`] | [`ModelStore`]: the engine |
 //! | `sinks` | the engine's positions of sinks |
+//! | `claims` | the engine's shards and their claims |
+//! | `shards` | [`Shards`](shards::Shards): the committed shards |
 
+mod claims;
 pub mod server;
+pub mod shards;
 mod sinks;
 pub mod store;
 pub mod tables;

@@ -12,11 +12,11 @@ const MESSAGE_BYTES_MAX: usize = 1_000;
 
 impl ModelStore {
     /// Changes the tables in one statement.
-    async fn change(
+    pub(super) async fn change<T: Send + 'static>(
         &self,
         point: &'static str,
-        change: impl FnOnce(&mut Tables) + Send + 'static,
-    ) -> Result<(), ColdError> {
+        change: impl FnOnce(&mut Tables) -> T + Send + 'static,
+    ) -> Result<T, ColdError> {
         let transaction = self.way.begin().await?;
         let life = Some(transaction.life());
         self.way.statement(point, life).await?;

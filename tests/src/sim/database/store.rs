@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use storage_model::{Epoch, Event, Field, HotId, Lead, Owner, Partition, Position, Row, Scope};
 use storage_sql::{
     Batch, Cold, ColdError, ColdKind, ColdPairing, DatabaseStore, EventStore, Events, FeedEnds,
-    Fence, Hook, HookStore, HotTier, HotTierStore, LandError, LandStore, Loaded, Pair,
+    Fence, Hook, HookStore, HotTier, HotTierStore, LandError, LandStore, Layers, Loaded, Pair,
     PartitionRecord, PartitionStore, PurgedPage, Raise, Raised, RangeStore, RowFault, RowKey,
     RowRange, RowStore, SweepStore,
 };
@@ -44,7 +44,12 @@ impl ModelStore {
     /// The parts of a store of one process.
     #[must_use]
     pub fn cold(way: Way) -> Cold {
-        Cold::of(&Arc::new(Self::new(way)))
+        let store = Arc::new(Self::new(way));
+        let layers = Layers::default().with_claims(Arc::clone(&store) as _);
+        Cold {
+            layers: Arc::new(layers),
+            ..Cold::of(&store)
+        }
     }
 
     pub(super) async fn read(&self, point: &'static str) -> Result<(), ColdError> {
@@ -413,7 +418,7 @@ impl HotTierStore for ModelStore {
     }
 }
 
-/// No layer uses the database of the simulator.
+/// No layer has a hook in the database of the simulator.
 #[async_trait]
 impl HookStore for ModelStore {
     async fn hooks(&self) -> Result<Vec<Hook>, ColdError> {

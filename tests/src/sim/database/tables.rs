@@ -12,6 +12,8 @@ use storage_sql::{
 };
 use tokio::time::Instant;
 
+use super::shards::Shards;
+
 /// A field's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Kept {
@@ -44,6 +46,8 @@ pub struct Tables {
     pub sinks: BTreeMap<(SinkName, Partition), Position>,
     /// The events that sinks refused, with the reasons.
     pub parked: BTreeMap<(SinkName, Partition, Position), String>,
+    /// The shards of services that answer from shards.
+    pub shards: Shards,
     /// The number of times that the process was started again.
     pub starts: u64,
     /// The hot tier that it belongs to.
