@@ -187,22 +187,25 @@ async fn serves(cold: &ColdTier) -> Result<()> {
     Ok(())
 }
 
+/// Checks that a call failed, and why.
+fn is_refused<T>(call: storage_sdk::Result<T>, kind: Kind) -> Result<()> {
+    let error = call.err().context("the call was not refused")?;
+    assert_eq!(error.kind(), kind, "{error}");
+    Ok(())
+}
+
 /// A service that has a table of its own runs before, beside and without a game.
 async fn runs_alone(settings: &Settings, without_tables: Kind) -> Result<()> {
-    let refused = ColdTier::open_for_layers(settings).await.unwrap_err();
-    assert_eq!(refused.kind(), without_tables, "{refused}");
+    is_refused(ColdTier::open_for_layers(settings).await, without_tables)?;
     storage_sql::migrate(&settings.sql).await?;
-    let refused = ColdTier::open(settings).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::Unpaired, "{refused}");
+    is_refused(ColdTier::open(settings).await, Kind::Unpaired)?;
 
     let early = ColdTier::open_for_layers(settings).await?;
     assert_eq!(early.partitions(), 0);
     serves(&early).await?;
-    let refused = early.ends(&[Partition(0)]).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::Unpaired, "{refused}");
+    is_refused(early.ends(&[Partition(0)]).await, Kind::Unpaired)?;
     assert!(early.has_landed(&Cursor::default()).await?);
-    let refused = early.define(toy::HOOK, false).await.unwrap_err();
-    assert_eq!(refused.kind(), Kind::Denied, "{refused}");
+    is_refused(early.define(toy::HOOK, false).await, Kind::Denied)?;
 
     let storage = Storage::open(settings.clone()).await?;
     let beside = ColdTier::open_for_layers(settings).await?;

@@ -4,15 +4,16 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures::future::join_all;
-use storage_model::SeededIds;
+use storage_model::{SeededIds, Token};
 use tokio::sync::Barrier;
 
-use super::Harness;
+use super::fences::pair;
 use super::gate::{Gate, Losing, Lost};
+use super::{Harness, live, owner};
 use crate::claims::{
     ClaimStore, ClaimToken, DataCentre, Holder, RANGES_MAX, Ranges, ServiceName, ShardKey, ShardRow,
 };
-use crate::{Cold, ColdKind};
+use crate::{Cold, ColdKind, Opening, SchemaState, migrate};
 
 /// How many servers start at once.
 const SERVERS: usize = 32;
@@ -558,4 +559,33 @@ pub async fn a_shard_that_no_version_writes_is_unreadable(h: &Harness) {
     assert_eq!(listed.kind, ColdKind::Unreadable, "{listed}");
     let other = ServiceName::new("goals-3").unwrap();
     assert_eq!(claims(&h.store).list(&other, None).await, Ok(Vec::new()));
+}
+
+/// Its tables are those of a program that has no claims.
+pub async fn a_database_in_use_gets_its_shards_by_a_migration(h: &Harness) {
+    h.shares();
+    h.init(&[0]).await;
+    let ids = SeededIds::new(7);
+    let seen = h.store.database.pairing().await.unwrap();
+    let first = pair(&ids, Token::draw(&ids), 4);
+    assert!(h.store.database.pair(&seen, &first).await.unwrap());
+    h.land(vec![live(&owner("ann"), "gold", "1", 7)]).await;
+    for cut in [
+        "DROP TABLE landing_shard",
+        "DELETE FROM landing_migration WHERE version = 2",
+    ] {
+        h.needs("run a statement beside the store", h.backend.sql(cut).await);
+    }
+    let settings = h.backend.settings();
+    for opening in [
+        Opening::new(&settings),
+        Opening::new(&settings).for_layers(),
+    ] {
+        assert_eq!(opening.open().await.unwrap_err().kind, ColdKind::Schema);
+    }
+    assert_eq!(migrate(&settings).await, Ok(SchemaState::Older));
+    let store = Opening::new(&settings).for_layers().open().await.unwrap();
+    assert_eq!(add(&store, 2).await, 1);
+    let rows = h.rows(&owner("ann")).await;
+    assert_eq!(rows, [live(&owner("ann"), "gold", "1", 7)]);
 }

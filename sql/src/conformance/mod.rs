@@ -305,6 +305,7 @@ macro_rules! conformance_cases {
                 a_shard_of_a_dropped_plan_is_not_claimed_in_a_later_one
                 a_lost_answer_of_a_claim_is_found_in_the_list
                 a_shard_that_no_version_writes_is_unreadable
+                a_database_in_use_gets_its_shards_by_a_migration
             }
             reads {
                 items_come_in_pages_from_either_end

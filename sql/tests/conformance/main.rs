@@ -41,6 +41,7 @@ storage_sql::conformance_cases!(
         two_plans_of_one_number_do_not_become_one: ONE_STORE,
         a_lost_answer_of_a_claim_is_found_in_the_list: ONE_STORE,
         a_shard_that_no_version_writes_is_unreadable: ONE_STORE,
+        a_database_in_use_gets_its_shards_by_a_migration: ONE_STORE,
         a_lost_statement_writes_nothing_and_the_next_call_works: ONE_STORE,
         a_lost_reply_of_the_commit_is_harmless_to_repeat: ONE_STORE,
         a_lock_wait_leaves_nothing_of_the_batch: ONE_STORE,
