@@ -63,11 +63,9 @@ impl Layers {
 
     /// The same parts, with these claims. For a database that does not run the statements.
     #[must_use]
-    pub fn with_claims(self, claims: Arc<dyn ClaimStore>) -> Self {
-        Self {
-            claims: Some(claims),
-            ..self
-        }
+    pub fn with_claims(mut self, claims: Arc<dyn ClaimStore>) -> Self {
+        self.claims = Some(claims);
+        self
     }
 
     /// The part of the toy layer.
