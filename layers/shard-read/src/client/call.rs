@@ -105,6 +105,8 @@ pub(crate) struct Call<'a> {
     attempts: Vec<Attempt>,
     asked: FuturesUnordered<Asked<'a>>,
     attempts_made: u64,
+    /// How many calls the client has begun before this one.
+    turn: usize,
     pause: Duration,
     /// The end of the pause, if a key waits for a host.
     paused_until: Option<Instant>,
@@ -138,6 +140,7 @@ impl<'a> Call<'a> {
             attempts: Vec::new(),
             asked: FuturesUnordered::new(),
             attempts_made: 0,
+            turn: core.next_turn(),
             pause: PAUSE_MIN,
             paused_until: None,
             age: ReplyAges::default(),
@@ -281,8 +284,11 @@ impl<'a> Call<'a> {
     ) -> Option<&'h Arc<Endpoint>> {
         let preferred = self.core.options.preferred_dc.as_deref();
         // A host that asked for a pause gets no retries.
-        let may = |host: &&Arc<Endpoint>| !key.has_asked(host) && !(key.is_sent && host.rests(now));
-        let may = hosts.iter().filter(may);
+        let may = |host: &&Arc<Endpoint>| !(key.has_asked(host) || key.is_sent && host.rests(now));
+        // Among equals another one is the first in each call.
+        let first = self.turn.checked_rem(hosts.len()).unwrap_or_default();
+        let (last, first) = hosts.split_at_checked(first)?;
+        let may = first.iter().chain(last).filter(may);
         may.min_by_key(|host| host.rank(now, preferred))
     }
 

@@ -1,7 +1,7 @@
 //! What all calls of a client share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use http::uri::PathAndQuery;
@@ -63,6 +63,7 @@ pub(crate) struct Core {
     path: PathAndQuery,
     budget: TpsBudget,
     numbers: AtomicU64,
+    turns: AtomicUsize,
 }
 
 impl Core {
@@ -82,6 +83,7 @@ impl Core {
             path,
             budget: TpsBudget::new(BUDGET_TIME, BUDGET_MIN, BUDGET_PART),
             numbers: AtomicU64::new(1),
+            turns: AtomicUsize::new(0),
         })
     }
 
@@ -100,6 +102,11 @@ impl Core {
     /// The number of the next request. Later requests have greater numbers (V4).
     pub(crate) fn next_number(&self) -> u64 {
         self.numbers.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// A number for each call, one after the other.
+    pub(crate) fn next_turn(&self) -> usize {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 
     /// A call has begun, of which a tenth may need a further request.

@@ -10,7 +10,7 @@ use shard_read_server::moment::{BootClock, MomentClock as _};
 use storage_shard_read::{Kind, Mode, Place, State};
 
 use crate::words::{word_of, words};
-use crate::world::{SOON, World, until};
+use crate::world::{SOON, World, all_are_known, until};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn one_call_gets_the_values_of_all_shards() -> Result<()> {
@@ -34,21 +34,27 @@ async fn the_data_centre_that_is_preferred_answers() -> Result<()> {
     let (world, hosts) = World::with_servers(2, &["a", "b"]).await?;
     for dc in ["a", "b"] {
         let client = world.client_with(&hosts, |client| client.prefer_dc(dc).mode(Mode::One))?;
-        until("all hosts are known", async || {
-            Ok(client
-                .hosts()
-                .iter()
-                .filter(|host| host.shard.is_some())
-                .count()
-                == 4)
-        })
-        .await?;
+        all_are_known(&client, 4).await?;
         let found = client.get(words(20)).deadline(SOON).await?;
         assert!(
             found.values.iter().all(|(_, value)| value.starts_with(dc)),
             "{found:?}"
         );
     }
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn replicas_without_a_preference_take_turns() -> Result<()> {
+    let (world, hosts) = World::with_servers(1, &["a", "b"]).await?;
+    let client = world.client_with(&hosts, |client| client.mode(Mode::One))?;
+    all_are_known(&client, 2).await?;
+    let mut servers = BTreeSet::new();
+    for _ in 0..2 {
+        let found = client.get(["word".to_owned()]).deadline(SOON).await?;
+        servers.extend(found.values.into_iter().map(|(_, value)| value));
+    }
+    assert_eq!(servers.len(), 2, "{servers:?}");
     Ok(())
 }
 
@@ -148,7 +154,7 @@ async fn a_call_for_young_values_gets_them_or_the_best_age() -> Result<()> {
     let error = get(5).await.unwrap_err();
     assert_eq!((error.kind(), error.best_age()), (Kind::Stale, None));
     let long_ago = Moment::at(BootClock.now().since(Moment::at(Duration::from_secs(60))));
-    *host.knobs.fresh_at.lock().unwrap() = Some(long_ago);
+    host.knobs.fresh_at.send_replace(Some(long_ago));
     let found = client.get(["word".to_owned()]).await?;
     assert!(
         found.age.is_some_and(|age| age >= Duration::from_secs(60)),
@@ -162,7 +168,7 @@ async fn a_call_for_young_values_gets_them_or_the_best_age() -> Result<()> {
             .is_some_and(|age| age >= Duration::from_secs(60)))
     })
     .await?;
-    *host.knobs.fresh_at.lock().unwrap() = Some(BootClock.now());
+    host.knobs.fresh_at.send_replace(Some(BootClock.now()));
     assert_eq!(get(30).await?.values.len(), 1);
     Ok(())
 }
@@ -192,10 +198,7 @@ async fn a_call_that_names_an_event_waits_for_it() -> Result<()> {
 async fn a_slow_host_is_hedged_and_a_caller_that_went_ends_its_work() -> Result<()> {
     let (world, hosts) = World::with_servers(1, &["a", "b"]).await?;
     let client = world.client_with(&hosts, |client| client.prefer_dc("a"))?;
-    until("both are known", async || {
-        Ok(client.hosts().iter().all(|host| host.shard.is_some()))
-    })
-    .await?;
+    all_are_known(&client, 2).await?;
     hosts[0].knobs.waits.send_replace(true);
     let found = client.get(["word".to_owned()]).deadline(SOON).await?;
     assert_eq!(found.values[0].1, "b0: 4");

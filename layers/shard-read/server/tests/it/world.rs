@@ -181,3 +181,12 @@ pub(crate) async fn until(what: &str, is: impl AsyncFn() -> Result<bool>) -> Res
         .await
         .with_context(|| format!("never: {what}"))?
 }
+
+/// Waits until a client has heard of this many hosts.
+pub(crate) async fn all_are_known(client: &Client<Words>, count: usize) -> Result<()> {
+    until("all hosts are known", async || {
+        let hosts = client.hosts();
+        Ok(hosts.iter().filter(|host| host.shard.is_some()).count() == count)
+    })
+    .await
+}

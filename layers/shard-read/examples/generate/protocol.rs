@@ -1,4 +1,4 @@
-//! Makes the code of the messages and their descriptors from `proto/shard_read.proto`.
+//! The code of the messages and their descriptors.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +9,7 @@ use prost_build::Config;
 ///
 /// # Errors
 /// The protocol does not compile, or there is no temporary folder.
-pub fn generated() -> Result<(String, Vec<u8>), Box<dyn Error>> {
+pub(crate) fn generated() -> Result<(String, Vec<u8>), Box<dyn Error>> {
     let package = Path::new(env!("CARGO_MANIFEST_DIR"));
     let folder = tempfile::tempdir()?;
     let descriptors = protox::Compiler::new([package.join("proto")])?
@@ -24,14 +24,4 @@ pub fn generated() -> Result<(String, Vec<u8>), Box<dyn Error>> {
         .compile_fds(set)?;
     let code = std::fs::read_to_string(folder.path().join("shard_read.v1.rs"))?;
     Ok((code, descriptors))
-}
-
-#[allow(dead_code, reason = "the test includes this file")]
-fn main() -> Result<(), Box<dyn Error>> {
-    let (code, descriptors) = generated()?;
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/generated");
-    std::fs::create_dir_all(&folder)?;
-    std::fs::write(folder.join("shard_read.v1.rs"), code)?;
-    std::fs::write(folder.join("descriptors.bin"), descriptors)?;
-    Ok(())
 }
