@@ -11,7 +11,7 @@
 //! | rows of one logic type between two ids | [`ColdTier::rows`], [`RowRange`] |
 //! | fields of an owner as landed | [`ColdTier::fields`] |
 //! | how far the feed of a partition reaches, and its events | [`ColdTier::ends`], [`ColdTier::events`] |
-//! | following the events of chosen partitions | [`Changes::of`](crate::feed::Changes::of) |
+//! | following the events of chosen partitions | [`Changes::of`](crate::feed::Changes::of), and without the hot tier [`Follower`] |
 //! | waiting until a place of the feed has landed | [`ColdTier::has_landed`], [`ColdTier::until_landed`] |
 //! | notes that have not landed | [`Storage::unlanded`] |
 //! | the number of partitions | [`ColdTier::partitions`] |
@@ -19,6 +19,8 @@
 //! | the statements of a layer of this release | [`ColdTier::layers`] |
 //! | plans of services that answer from shards, and claims of their shards | [`claims`] |
 //! | figures of a layer on the page of metrics | [`Storage::metrics_with`], [`Measure`] |
+
+mod follower;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +33,7 @@ use crate::builder::threadless;
 use crate::core::Shared;
 use crate::{Error, Home, Kind, Result, Settings, Storage};
 
+pub use follower::{Follower, FollowerStep};
 pub use storage_dirty::{HotError, HotKind};
 pub use storage_metrics::{Measure, Page};
 pub use storage_model::{Cell, OWNERS_MAX, Row};

@@ -5,9 +5,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use storage_sdk::feed::{Content, Cursor, Partition, Position};
 use storage_sdk::layer::claims::{ClaimStore, ClaimToken, DataCentre, Holder, Ranges, ServiceName};
-use storage_sdk::layer::{ColdTier, Row, RowRange, toy};
+use storage_sdk::layer::{ColdTier, Follower, Row, RowRange, toy};
 use storage_sdk::{ByteOwner, Durability, Field, Kind, RandomIds, Settings, Storage, World};
 use storage_tests::{Stack, bounded};
+
+use crate::landing;
 
 const LONG: Duration = Duration::from_secs(30);
 /// The rows of one step of the builder.
@@ -164,6 +166,70 @@ async fn a_database_that_is_opened_alone_reads_what_has_landed_and_writes_nothin
         refused.to_string().contains("for reading only"),
         "{refused}"
     );
+    Ok(())
+}
+
+/// The numbers of the events up to the end of a round.
+async fn round(follower: &mut Follower) -> Result<Vec<u64>> {
+    let mut numbers = Vec::new();
+    loop {
+        let step = follower.step().await?;
+        let events = step.events.iter();
+        numbers.extend(events.map(|event| event.position.number));
+        if step.ends_round {
+            return Ok(numbers);
+        }
+    }
+}
+
+/// A round ends with what had landed when it began, although more lands meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_hears_each_event_once_and_a_round_goes_up_to_its_first_ends() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    let ann = stack.player("ann");
+    let note = async || {
+        ann.incr("gold", 1).note("one").await?;
+        stack.landed().await
+    };
+    note().await?;
+    let cold = ColdTier::open(&stack.settings).await?;
+    let mut follower = Follower::begin(&cold, [ann.partition()]).await?;
+    assert_eq!(round(&mut follower).await?, [0_u64; 0], "it begins behind");
+    // More events than a step has.
+    for _ in 0..70 {
+        ann.incr("gold", 1).note("one").await?;
+    }
+    stack.landed().await?;
+    let first = follower.step().await?;
+    assert!((1..70).contains(&first.events.len()) && !first.ends_round);
+    note().await?;
+    let taken = first.events.len() + round(&mut follower).await?.len();
+    assert_eq!(taken, 70, "the last note is of the next round");
+    assert_eq!(round(&mut follower).await?, [72]);
+    assert_eq!(round(&mut follower).await?, [0_u64; 0]);
+    worker.stop().await
+}
+
+/// V8: an older copy of the database was restored, or another database answers.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follower_of_a_database_that_went_back_or_is_another_one_says_so() -> Result<()> {
+    let stack = Stack::open().await?;
+    let worker = stack.worker();
+    let ann = stack.player("ann");
+    ann.incr("gold", 1).note("one").await?;
+    stack.landed().await?;
+    worker.stop().await?;
+    let cold = ColdTier::open(&stack.settings).await?;
+    for change in [
+        "UPDATE landing_feed SET number = 0",
+        "UPDATE landing_meta SET value = REPEAT('7', 32) WHERE name = 'identity'",
+    ] {
+        let mut follower = Follower::begin(&cold, [ann.partition()]).await?;
+        assert_eq!(round(&mut follower).await?, [0_u64; 0]);
+        landing::sql(&stack.database, change.to_owned()).await?;
+        is_refused(follower.step().await, Kind::CursorForeign)?;
+    }
     Ok(())
 }
 

@@ -4,17 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use storage_model::{Content, Cursor, CursorTooOld, Event, Partition, Position};
+use storage_model::{Cursor, Event, Partition, Position};
 use storage_sql::FeedEnds;
 use tokio::time::sleep;
 
+use super::reader::{self, EventReader};
+use crate::Result;
 use crate::core::Shared;
-use crate::{Error, Kind, Result};
 
-/// The most events of a partition that are read at a time.
-const EVENTS: usize = 64;
-/// About how many bytes of bodies one call returns.
-const BYTES: usize = 8 << 20;
 /// How often the database is asked while there is nothing new.
 const EVERY: Duration = Duration::from_millis(200);
 
@@ -40,17 +37,13 @@ const EVERY: Duration = Duration::from_millis(200);
 /// ```
 pub struct Changes {
     core: Shared,
-    cursor: Cursor,
-    /// The partitions that are read. `None` for all of them.
-    chosen: Option<Vec<Partition>>,
-    /// Whether the cursor is of this database.
-    is_ours: bool,
+    reader: EventReader,
     every: Duration,
 }
 
 impl fmt::Debug for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let cursor = self.cursor.to_string();
+        let cursor = self.cursor().to_string();
         f.debug_struct("Changes").field("cursor", &cursor).finish()
     }
 }
@@ -59,9 +52,7 @@ impl Changes {
     pub(crate) fn new(core: &Shared, cursor: Cursor) -> Self {
         Self {
             core: Arc::clone(core),
-            cursor,
-            chosen: None,
-            is_ours: false,
+            reader: EventReader::new(cursor),
             every: EVERY,
         }
     }
@@ -101,7 +92,7 @@ impl Changes {
     /// ```
     #[must_use]
     pub fn of(mut self, partitions: impl IntoIterator<Item = Partition>) -> Self {
-        self.chosen = Some(partitions.into_iter().collect());
+        self.reader.chosen = Some(partitions.into_iter().collect());
         self
     }
 
@@ -120,7 +111,7 @@ impl Changes {
     /// ```
     #[must_use]
     pub fn cursor(&self) -> &Cursor {
-        &self.cursor
+        &self.reader.cursor
     }
 
     /// The next events, up to 64 of each partition, and about 8 MiB. Waits until there is one.
@@ -173,10 +164,9 @@ impl Changes {
     pub async fn try_next(&mut self) -> Result<Vec<Event>> {
         let core = Arc::clone(&self.core);
         let ends = core.while_open(self.ends()).await?;
-        let events = core.while_open(self.read(&ends)).await?;
-        for event in &events {
-            self.cursor.move_to(event.partition, event.position);
-        }
+        let read = self.reader.read(core.tiers.cold(), &ends);
+        let events = core.while_open(read).await?;
+        self.reader.take(&events);
         Ok(events)
     }
 
@@ -202,83 +192,21 @@ impl Changes {
     pub async fn begin(&mut self) -> Result<&Cursor> {
         let core = Arc::clone(&self.core);
         core.while_open(self.ends()).await?;
-        Ok(&self.cursor)
-    }
-
-    /// Makes the cursor one of this database. Returns whether it is, which is not known before the
-    /// database has a hot tier.
-    async fn belong(&mut self) -> Result<bool> {
-        let pairing = self.core.tiers.cold().database.pairing().await?;
-        let Some(identity) = pairing.identity else {
-            return Ok(false);
-        };
-        if let Some(other) = self.cursor.database().filter(|other| *other != identity) {
-            return Err(foreign(format!(
-                "the cursor is of database {other}, and {} is database {identity}",
-                pairing.address
-            )));
-        }
-        let count = self.core.tiers.hot().partitions.partition_count();
-        let partitions = self.cursor.positions().map(|(partition, _)| partition);
-        if let Some(unknown) = partitions.max().filter(|last| last.0 >= count) {
-            return Err(foreign(format!(
-                "the cursor names partition {unknown}, and there are {count}"
-            )));
-        }
-        self.cursor.belong_to(identity);
-        Ok(true)
-    }
-
-    /// The partitions that are read.
-    fn partitions(&self) -> Result<Vec<Partition>> {
-        let count = self.core.tiers.hot().partitions.partition_count();
-        let Some(chosen) = &self.chosen else {
-            return Ok((0..count).map(Partition).collect());
-        };
-        match chosen.iter().find(|partition| partition.0 >= count) {
-            Some(unknown) => {
-                let message = format!("partition {unknown} does not exist: there are {count}");
-                Err(Error::new(Kind::Invalid, message))
-            }
-            None => Ok(chosen.clone()),
-        }
+        Ok(&self.reader.cursor)
     }
 
     /// The ends of the feeds of the partitions that are read. The cursor has a place in each of them then.
     async fn ends(&mut self) -> Result<Vec<FeedEnds>> {
-        if !self.is_ours {
-            self.is_ours = self.belong().await?;
-        }
-        let partitions = self.partitions()?;
-        let all = self.core.tiers.cold().events.feeds(&partitions).await?;
+        let core = Arc::clone(&self.core);
+        let partitions = core.tiers.hot().partitions.partition_count();
+        let all = self.reader.ends(core.tiers.cold(), partitions).await?;
         for ends in &all {
-            let Some(after) = self.cursor.of(ends.partition) else {
-                self.cursor.move_to(ends.partition, ends.trimmed);
-                continue;
-            };
+            let after = self.reader.place(ends);
             if ends.last < after && self.is_lost(ends, after).await {
-                return Err(foreign(format!(
-                    "the cursor stands at {after} in partition {}, and the feed ends at {}",
-                    ends.partition, ends.last
-                )));
+                return Err(reader::ends_before(ends, after));
             }
         }
         Ok(all)
-    }
-
-    /// The next events of the partitions that have some.
-    async fn read(&self, ends: &[FeedEnds]) -> Result<Vec<Event>> {
-        let (mut events, mut bytes) = (Vec::new(), 0);
-        for ends in ends {
-            let after = self.cursor.of(ends.partition).unwrap_or(ends.trimmed);
-            if ends.last <= after || bytes > BYTES {
-                continue;
-            }
-            let some = self.read_one(ends.partition, after).await?;
-            bytes += some.iter().map(size).sum::<usize>();
-            events.extend(some);
-        }
-        Ok(events)
     }
 
     /// Whether a place behind the end of the feed is in neither tier. A live reader gives places of
@@ -303,56 +231,5 @@ impl Changes {
                 peek.last_note.number < after.number || peek.last_note.epoch < after.epoch
             })
         })
-    }
-
-    /// The next events of a partition that has some.
-    async fn read_one(&self, partition: Partition, after: Position) -> Result<Vec<Event>> {
-        let cold = self.core.tiers.cold();
-        let events = cold.events.events(partition, after, EVENTS).await?;
-        if events.first().is_some_and(|next| next.follows(after)) {
-            return Ok(events);
-        }
-        let now = cold.events.feeds(&[partition]).await?;
-        Err(missed(after, events.first(), now.first()))
-    }
-}
-
-/// The bytes of an event's body.
-fn size(event: &Event) -> usize {
-    match &event.content {
-        Content::Note(note) => note.body.len(),
-        _ => 0,
-    }
-}
-
-fn foreign(why: String) -> Error {
-    let message = format!(
-        "{why}: it is a cursor of another database, or an older copy of the database was restored; read the data again and begin with a new cursor"
-    );
-    Error::new(Kind::CursorForeign, message)
-}
-
-/// Why the next event does not follow a place.
-fn missed(after: Position, next: Option<&Event>, ends: Option<&FeedEnds>) -> Error {
-    // Numbers go on over epochs. So the feed went on from before the place.
-    if let Some(next) = next.filter(|next| next.position.number <= after.number) {
-        return foreign(format!(
-            "the cursor stands at {after} in partition {}, and the feed goes on with {}",
-            next.partition, next.position
-        ));
-    }
-    match ends.filter(|ends| ends.trimmed > after) {
-        Some(ends) => {
-            let error = CursorTooOld {
-                partition: ends.partition,
-                position: after,
-                trimmed: ends.trimmed,
-            };
-            Error::new(Kind::CursorTooOld, error.to_string())
-        }
-        None => {
-            let message = format!("events behind {after} are missing in the database");
-            Error::new(Kind::Corrupt, message)
-        }
     }
 }

@@ -38,6 +38,7 @@
 mod changes;
 mod every_change;
 mod live;
+pub(crate) mod reader;
 mod unlanded;
 
 /// The attribute that an implementation of [`Sink`] carries.
