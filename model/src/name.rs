@@ -266,8 +266,17 @@ impl Owner {
     }
 
     /// The number that places the owner: [`Owner::digest`], or `xxh3_64(app \0 region \0 tag)` for
-    /// an owner of a group.
-    fn placement(&self) -> u64 {
+    /// an owner of a [group](Owner::group). The [partition](Owner::partition) is its remainder.
+    ///
+    /// ```
+    /// # mod storage_sdk { pub use storage_model::*; }
+    /// use storage_sdk::Owner;
+    /// let ann = Owner::new("mygame", "eu-1", "player", "42")?;
+    /// assert_eq!(u64::from(ann.partition(256).0), ann.placement() % 256);
+    /// # Ok::<(), storage_model::NameError>(())
+    /// ```
+    #[must_use]
+    pub fn placement(&self) -> u64 {
         match self.group() {
             Some(tag) => xxh3_64([self.app(), self.region(), tag].join(SEPARATOR).as_bytes()),
             None => self.digest(),

@@ -9,7 +9,7 @@
 //! | the database alone, for a service that only reads | [`ColdTier::open`] |
 //! | the database alone, for a program that also writes the tables of layers | [`ColdTier::open_for_layers`] |
 //! | rows of one logic type between two ids | [`ColdTier::rows`], [`RowRange`] |
-//! | fields of an owner as landed | [`ColdTier::fields`] |
+//! | fields of an owner as landed, and all rows of owners | [`ColdTier::fields`], [`ColdTier::owners`] |
 //! | how far the feed of a partition reaches, and its events | [`ColdTier::ends`], [`ColdTier::events`] |
 //! | following the events of chosen partitions | [`Changes::of`](crate::feed::Changes::of), and without the hot tier [`Follower`] |
 //! | waiting until a place of the feed has landed | [`ColdTier::has_landed`], [`ColdTier::until_landed`] |
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use storage_model::{Cursor, Event, Field, Owner, Partition, Position};
-use storage_sql::{Cold, ColdPairing, Opening};
+use storage_sql::{Cold, ColdPairing, Loaded, Opening};
 use tokio::time::{Instant, sleep};
 
 use crate::builder::threadless;
@@ -274,6 +274,36 @@ impl ColdTier {
         let cold = self.cold();
         let read = async { Ok(cold.rows.load_fields(owner, fields).await?) };
         self.call(read).await
+    }
+
+    /// All rows of owners as they have landed, each owner read at one moment, in the order of the owners.
+    /// Removed fields have rows, too. `None`: the owner has more rows than the limit.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::layer::ColdTier;
+    /// let ann = storage.world("mygame", "eu-1")?.bytes().owner("player", 42_u64)?;
+    /// ann.update([("level", "7"), ("gold", "5")]).await?;
+    /// ann.flush(std::time::Duration::from_secs(10)).await?;
+    /// let cold = ColdTier::of(&storage);
+    /// let rows = cold.owners(&[ann.owner().clone()], 100).await?;
+    /// assert_eq!(rows[0].as_ref().map(Vec::len), Some(2));
+    /// assert_eq!(cold.owners(&[ann.owner().clone()], 1).await?, [None]);
+    /// # Ok(()) });
+    /// ```
+    ///
+    /// # Errors
+    /// As [`ColdTier::rows`]. `Corrupt`: an owner has a row that no version of this program writes. Then ask
+    /// for each owner alone.
+    ///
+    /// # Cancel safety
+    /// Only reads.
+    pub async fn owners(&self, owners: &[Owner], rows_max: usize) -> Result<Vec<Option<Vec<Row>>>> {
+        let cold = self.cold();
+        let read = async { Ok(cold.rows.load(owners, rows_max).await?) };
+        let loaded = self.call(read).await?;
+        let rows = |loaded: Loaded| loaded.complete.then_some(loaded.rows);
+        Ok(loaded.into_iter().map(rows).collect())
     }
 
     /// How far the feeds of these partitions reach, in their order.

@@ -12,10 +12,13 @@
 //! | [`client`] | [`Client`], [`Get`]: calls |
 //! | [`net`] | connections that are not those of the machine |
 //! | [`error`] | [`Error`], [`Kind`] |
+//! | `owners` | the schema of the ready-made service of owners, behind the feature `owners` |
 
 pub mod client;
 pub mod error;
 pub mod net;
+#[cfg(feature = "owners")]
+pub mod owners;
 mod proto;
 pub mod range;
 pub mod schema;

@@ -1,6 +1,10 @@
 //! The messages of `proto/shard_read.proto`, as `cargo run -p storage-shard-read --example generate` makes them.
 
 #![expect(unreachable_pub, clippy::all, reason = "generated code")]
+#![cfg_attr(
+    not(feature = "owners"),
+    expect(dead_code, reason = "the messages of the service of owners")
+)]
 
 include!("generated/shard_read.v1.rs");
 

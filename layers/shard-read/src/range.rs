@@ -39,6 +39,12 @@ impl ShardRange {
         self.begin
     }
 
+    /// The last key.
+    #[must_use]
+    pub fn last(self) -> u64 {
+        self.last
+    }
+
     /// The first key behind the range. None if the range reaches to the last key of all.
     #[must_use]
     pub fn end(self) -> Option<u64> {

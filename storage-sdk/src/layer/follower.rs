@@ -60,6 +60,8 @@ impl fmt::Debug for Follower {
 pub struct FollowerStep {
     /// The next events, up to 64 of each partition, and about 8 MiB.
     pub events: Vec<Event>,
+    /// Whether this part has asked for the ends, as the first one of a round.
+    pub begins_round: bool,
     /// Whether the round is whole: the events up to all ends have been taken.
     pub ends_round: bool,
 }
@@ -106,16 +108,19 @@ impl Follower {
     /// # Cancel safety
     /// The follower moves only when the call returns. A dropped call loses no event.
     pub async fn step(&mut self) -> Result<FollowerStep> {
-        if self.until.is_empty() {
-            self.until = self.ends().await?;
-        }
-        let read = self.reader.read(self.cold.cold(), &self.until);
+        let begins_round = self.until.is_empty();
+        let mut until = match begins_round {
+            true => self.ends().await?,
+            false => self.until.clone(),
+        };
+        let read = self.reader.read(self.cold.cold(), &until);
         let events = self.cold.call(read).await?;
         self.reader.take(&events);
-        let reader = &self.reader;
-        self.until.retain(|ends| reader.place(ends) < ends.last);
+        until.retain(|ends| self.reader.place(ends) < ends.last);
+        self.until = until;
         Ok(FollowerStep {
             events,
+            begins_round,
             ends_round: self.until.is_empty(),
         })
     }

@@ -145,6 +145,24 @@ pub struct Place {
     #[prost(uint64, tag = "3")]
     pub number: u64,
 }
+/// The value of the ready-made service of owners: the live fields of an owner as they have landed. An owner without
+/// rows has no bytes.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct LandedOwner {
+    /// The greatest version of its rows.
+    #[prost(uint64, tag = "1")]
+    pub version: u64,
+    /// In the order of their names.
+    #[prost(message, repeated, tag = "2")]
+    pub fields: ::prost::alloc::vec::Vec<OwnerField>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct OwnerField {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(bytes = "bytes", tag = "2")]
+    pub value: ::prost::bytes::Bytes,
+}
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
 #[repr(i32)]
 pub enum State {

@@ -3,5 +3,6 @@
 mod calls;
 mod claims;
 mod limits;
+mod owners;
 mod words;
 mod world;
