@@ -23,6 +23,8 @@ use crate::server::ServerError;
 
 /// The default of [`Claims::period`].
 const PERIOD: Duration = Duration::from_secs(1);
+/// A shorter period would be a load for the database alone.
+const PERIOD_MIN: Duration = Duration::from_millis(10);
 
 /// Which range a server gets: one of a plan in the database, or a fixed one.
 #[derive(Debug)]
@@ -79,11 +81,11 @@ impl Claims {
     }
 
     /// The time between two renewals, and between two looks for a range without a server. All servers of a
-    /// service have the same. Default: 1 s.
+    /// service have the same. Default: 1 s, and 10 ms at least.
     #[must_use]
     pub fn period(mut self, period: Duration) -> Self {
         if let Source::Stored(stored) = &mut self.0 {
-            stored.period = period;
+            stored.period = period.max(PERIOD_MIN);
         }
         self
     }

@@ -30,8 +30,12 @@ use crate::{Call, KeyOutcome, LoadError, Moment, Shard, Unreachable};
 const MEMORY_MAX: u64 = 256 << 20;
 /// The default of [`OwnerShard::lifetime`].
 const LIFETIME: Duration = Duration::from_secs(600);
+/// The greatest one.
+const LIFETIME_MAX: Duration = Duration::from_hours(30 * 24);
 /// The default of [`OwnerShard::round_every`].
 const ROUND_EVERY: Duration = Duration::from_millis(200);
+/// The least one.
+const ROUND_EVERY_MIN: Duration = Duration::from_millis(1);
 
 /// The owners of a range, as they have landed. The settings of the service.
 #[derive(Debug)]
@@ -85,17 +89,18 @@ impl OwnerShard {
     }
 
     /// An owner is loaded again after this time, give or take a fifth. Rows can change without an event: of a
-    /// logic type that is missing in `feed.every_change`, or when a rejected row lands later. Default: 10 minutes.
+    /// logic type that is missing in `feed.every_change`, or when a rejected row lands later. Default: 10 minutes,
+    /// and 30 days at most.
     #[must_use]
     pub fn lifetime(mut self, lifetime: Duration) -> Self {
-        self.lifetime = lifetime;
+        self.lifetime = lifetime.min(LIFETIME_MAX);
         self
     }
 
-    /// The pause between two rounds of the follower. Default: 200 ms.
+    /// The pause between two rounds of the follower. Default: 200 ms, and 1 ms at least.
     #[must_use]
     pub fn round_every(mut self, every: Duration) -> Self {
-        self.round_every = every;
+        self.round_every = every.max(ROUND_EVERY_MIN);
         self
     }
 

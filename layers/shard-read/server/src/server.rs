@@ -21,6 +21,9 @@ use crate::tenure::Tenure;
 use crate::transport::{self, Listener, ServerSecurity};
 use crate::{Claims, ServerFigures, Shard};
 
+/// The greatest [`ServerBuilder::call_max`].
+const CALL_MAX: Duration = Duration::from_hours(24);
+
 /// Why a server can't start.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -117,10 +120,10 @@ impl<S: Schema> ServerBuilder<S> {
         self
     }
 
-    /// The longest call, also for callers that name no time. Default: 10 s.
+    /// The longest call, also for callers that name no time. Default: 10 s, and a day at most.
     #[must_use]
     pub fn call_max(mut self, time: Duration) -> Self {
-        self.limits.call = time;
+        self.limits.call = time.min(CALL_MAX);
         self
     }
 
@@ -204,11 +207,16 @@ impl<S: Schema> ServerBuilder<S> {
         let figures = Arc::new(Figures::default());
         let (tenure, watched) = watch::channel(Tenure::standby(0, claimer.dc()));
         let (closing, is_closing) = watch::channel(false);
+        let limits = ServiceLimits {
+            // A request that never fits is refused for good.
+            keys_per_call: self.limits.keys_per_call.min(self.limits.keys_under_way),
+            ..self.limits
+        };
         let service = Arc::new(Service::new(
             Arc::clone(&self.shard),
             watched.clone(),
             self.clock,
-            self.limits,
+            limits,
             Arc::clone(&figures),
         ));
         let (end, ended) = oneshot::channel();

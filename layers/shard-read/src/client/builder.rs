@@ -10,6 +10,10 @@ use super::{Client, Hosts, Mode, refresh};
 use crate::net::Dial;
 use crate::{Result, Schema};
 
+/// The bounds of [`ClientBuilder::refresh_every`].
+const REFRESH_MIN: Duration = Duration::from_millis(10);
+const REFRESH_MAX: Duration = Duration::from_hours(24);
+
 /// The settings of a client.
 #[derive(Debug)]
 pub struct ClientBuilder<S> {
@@ -52,10 +56,10 @@ impl<S: Schema> ClientBuilder<S> {
     }
 
     /// How often hosts are asked for anew, and silent ones asked what they hold. Default: 5 s, give or take a
-    /// fifth.
+    /// fifth. At least 10 ms, and a day at most.
     #[must_use]
     pub fn refresh_every(mut self, every: Duration) -> Self {
-        self.options.refresh_every = every;
+        self.options.refresh_every = every.clamp(REFRESH_MIN, REFRESH_MAX);
         self
     }
 

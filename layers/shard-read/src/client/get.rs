@@ -15,6 +15,8 @@ use crate::{Place, Schema};
 
 /// The default of [`Get::deadline`].
 const DEADLINE: Duration = Duration::from_secs(1);
+/// The longest time of a call.
+const DEADLINE_MAX: Duration = Duration::from_hours(24);
 
 /// The values of keys. It is sent when it is awaited.
 #[must_use = "nothing is sent before it is awaited"]
@@ -41,9 +43,9 @@ impl<'a, S: Schema> Get<'a, S> {
         }
     }
 
-    /// The longest time of the call. Default: 1 s.
+    /// The longest time of the call, a day at most. Default: 1 s.
     pub fn deadline(mut self, within: Duration) -> Self {
-        self.within = within;
+        self.within = within.min(DEADLINE_MAX);
         self
     }
 

@@ -33,6 +33,8 @@ const KEEP_ALIVE: (Duration, Duration) = (Duration::from_secs(10), Duration::fro
 const WINDOW: u32 = 1 << 20;
 /// The trailer in which a busy server asks for a pause, in milliseconds.
 const PUSHBACK: &str = "grpc-retry-pushback-ms";
+/// A server that asks for a longer pause gets this one.
+const PUSHBACK_MAX: Duration = Duration::from_secs(30);
 
 /// How connections are made.
 #[derive(Clone, Default)]
@@ -209,7 +211,8 @@ fn fault_of(status: &Status) -> Fault {
 
 fn pushback(status: &Status) -> Option<Duration> {
     let text = status.metadata().get(PUSHBACK)?.to_str().ok()?;
-    text.parse().ok().map(Duration::from_millis)
+    let pause = text.parse().ok().map(Duration::from_millis);
+    pause.map(|pause| pause.min(PUSHBACK_MAX))
 }
 
 fn sources(status: &Status) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {

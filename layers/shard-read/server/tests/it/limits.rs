@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Result;
+use shard_read_server::moment::{BootClock, MomentClock as _};
 use storage_shard_read::{Kind, Mode};
 
 use crate::words::words;
@@ -81,6 +82,21 @@ async fn a_request_of_more_keys_than_a_server_takes_says_so() -> Result<()> {
     assert!(
         error.to_string().contains("6 keys; the limit is 5"),
         "{error}"
+    );
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_longest_times_are_times_like_others() -> Result<()> {
+    let world = World::new().await?;
+    let hosts = [world
+        .fixed("a", |builder| builder.call_max(Duration::MAX))
+        .await?];
+    let client = world.client_with(&hosts, |client| client.refresh_every(Duration::MAX))?;
+    let call = client.get(words(3)).deadline(Duration::MAX);
+    assert_eq!(
+        call.max_age(Duration::MAX).await.unwrap_err().kind(),
+        Kind::Stale
     );
     Ok(())
 }
