@@ -11,8 +11,8 @@ use crate::feed::reader::{self, EventReader};
 
 /// Follows the landed events of chosen partitions, from the database alone.
 ///
-/// It reads in *rounds*. A round asks for the ends of all feeds, and then takes every event up to them. So a
-/// cache that drops what events name knows its age: after a whole round it reflects everything that had
+/// It reads in *rounds*. A round asks for the ends of all feeds, and then takes every event up to them, and some behind
+/// them if they come together. So a cache that drops what events name knows its age: after a whole round it reflects everything that had
 /// landed when the round began.
 ///
 /// ```

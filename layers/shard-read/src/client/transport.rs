@@ -292,3 +292,24 @@ impl Decoder for BytesCodec {
         Ok(Some(from.copy_to_bytes(from.remaining())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pause_that_a_server_asks_for_has_a_limit_and_may_be_no_number() {
+        let pause = |text: &'static str| {
+            let mut metadata = tonic::metadata::MetadataMap::new();
+            metadata.insert(PUSHBACK, MetadataValue::from_static(text));
+            let status = Status::with_metadata(Code::ResourceExhausted, "full", metadata);
+            match fault_of(&status) {
+                Fault::Busy(_, pause) => pause,
+                other => panic!("{other}"),
+            }
+        };
+        assert_eq!(pause("20"), Some(Duration::from_millis(20)));
+        assert_eq!(pause("18446744073709551615"), Some(PUSHBACK_MAX));
+        assert_eq!(pause("-1"), None);
+    }
+}
