@@ -6,11 +6,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use shard_read_server::{Ended, OnLost};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use storage_sdk::layer::claims::Holder;
 use storage_shard_read::{Client, State};
 
 use crate::words::{Words, words};
-use crate::world::{SOON, World, until};
+use crate::world::{PERIOD, SOON, World, until};
 
 /// Calls without a break, and what failed.
 struct Load {
@@ -130,6 +132,37 @@ async fn the_range_of_a_server_that_died_goes_to_another_one() -> Result<()> {
     let now = rows.iter().find(|now| now.key == row.key).unwrap();
     assert_eq!(now.transitions, row.transitions + 2);
     Ok(())
+}
+
+/// The holder can't renew its claim, and a standby server sees that its beat stands still.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_the_database_takes_no_write_and_afterwards_no_call_fails() -> Result<()> {
+    let (world, mut hosts) = World::with_servers(2, &["a"]).await?;
+    hosts.push(world.server("a", "a9").await?);
+    let load = Load::on(world.client(&hosts)?);
+    let options = SqliteConnectOptions::new().filename(&world.file);
+    let mut writer = options.connect().await?;
+    sqlx::raw_sql("BEGIN IMMEDIATE")
+        .execute(&mut writer)
+        .await?;
+    until("no claim was renewed for ten periods", async || {
+        let rows = world.rows().await?;
+        Ok(rows.iter().all(|row| row.renewed_ago > 10 * PERIOD))
+    })
+    .await?;
+    load.goes_on().await?;
+    let answering = hosts
+        .iter()
+        .filter(|host| host.server.shard().state.answers());
+    assert_eq!(answering.count(), 2, "nobody stops for the database's sake");
+    sqlx::raw_sql("ROLLBACK").execute(&mut writer).await?;
+    until("claims are renewed", async || {
+        let rows = world.rows().await?;
+        Ok(rows.iter().all(|row| row.renewed_ago < 5 * PERIOD))
+    })
+    .await?;
+    load.goes_on().await?;
+    load.has_no_failure().await
 }
 
 #[tokio::test(flavor = "multi_thread")]

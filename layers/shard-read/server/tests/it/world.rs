@@ -21,6 +21,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(30);
 pub(crate) struct World {
     pub(crate) network: LocalNetwork,
     pub(crate) cold: ColdTier,
+    pub(crate) file: std::path::PathBuf,
     _folder: tempfile::TempDir,
 }
 
@@ -34,11 +35,11 @@ impl World {
     pub(crate) async fn new() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let file = folder.path().join("game.db");
-        let file = file.to_str().context("a path")?;
-        Storage::embedded(file).await?.close(SOON).await;
+        Storage::embedded(&file).await?.close(SOON).await;
         Ok(Self {
             network: LocalNetwork::default(),
-            cold: ColdTier::open_for_layers(&Settings::embedded(file)).await?,
+            cold: ColdTier::open_for_layers(&Settings::embedded(&file)).await?,
+            file,
             _folder: folder,
         })
     }
