@@ -55,6 +55,16 @@ impl fmt::Debug for Follower {
 }
 
 /// A part of a round.
+///
+/// ```
+/// # storage_doc::with_storage(async |storage| {
+/// use storage_sdk::feed::Partition;
+/// use storage_sdk::layer::{ColdTier, Follower};
+/// let mut follower = Follower::begin(&ColdTier::of(&storage), [Partition(0)]).await?;
+/// let step = follower.step().await?;
+/// assert!(step.events.is_empty() && step.begins_round && step.ends_round); // nothing is new
+/// # Ok(()) });
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FollowerStep {
@@ -93,6 +103,17 @@ impl Follower {
     }
 
     /// Where the follower stands.
+    ///
+    /// ```
+    /// # storage_doc::with_storage(async |storage| {
+    /// use storage_sdk::feed::Partition;
+    /// use storage_sdk::layer::{ColdTier, Follower};
+    /// let cold = ColdTier::of(&storage);
+    /// let follower = Follower::begin(&cold, [Partition(0)]).await?;
+    /// let end = cold.ends(&[Partition(0)]).await?[0].last;
+    /// assert_eq!(follower.cursor().of(Partition(0)), Some(end));
+    /// # Ok(()) });
+    /// ```
     #[must_use]
     pub fn cursor(&self) -> &Cursor {
         &self.reader.cursor
