@@ -215,5 +215,34 @@ fn is_due(errors: &[(Field, ErrorEntry)], now: Timestamp) -> bool {
     let waits = |error: &ErrorEntry| error.message.starts_with(WAITS);
     let all_wait = errors.iter().all(|(_, error)| waits(error));
     let mut asking = errors.iter().filter(|(_, error)| all_wait || !waits(error));
-    asking.any(|(_, error)| error.next <= now)
+    // A rejection that is later than now tells that the hot tier's clock has gone back. Then no wait is known.
+    asking.any(|(_, error)| error.next <= now || now < error.last)
+}
+
+#[cfg(test)]
+mod tests {
+    use storage_model::Version;
+
+    use super::*;
+
+    #[test]
+    fn an_error_mark_is_due_at_its_time_and_when_the_clock_has_gone_back() {
+        let owner = Owner::new("game", "eu", "player", "ann").unwrap();
+        let field = Field::new("gold").unwrap();
+        let error = ErrorEntry {
+            raw: "ann".into(),
+            target: Some((owner, field.clone())),
+            version: Version::new(7).unwrap(),
+            attempts: 1,
+            first: Timestamp(1_000),
+            last: Timestamp(1_000),
+            next: Timestamp(2_000),
+            code: 0,
+            message: String::new(),
+        };
+        let errors = [(field, error)];
+        for (now, due) in [(999, true), (1_000, false), (1_999, false), (2_000, true)] {
+            assert_eq!(is_due(&errors, Timestamp(now)), due, "at {now}");
+        }
+    }
 }

@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use storage_coalesce::locked;
 use storage_landing::Backlog;
+use storage_sdk::Retry;
 use tokio::task::JoinSet;
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
 use super::guest::{Guest, have_all};
@@ -213,16 +214,10 @@ async fn look(world: &Arc<World>) -> Result<(), String> {
                 .and_then(|world| world.bytes().owner(owner.logic_type(), owner.id()));
             let reader = reader.map_err(|error| error.to_string())?;
             if cold {
-                reader
-                    .evict()
-                    .await
-                    .map_err(|error| format!("V8: {error}"))?;
+                until_answered(async || reader.evict().await).await?;
             }
             let begun = world.history.begin(&name);
-            let record = reader
-                .get_all()
-                .await
-                .map_err(|error| format!("V8: {error}"))?;
+            let record = until_answered(async || reader.get_all().await).await?;
             let values: Vec<_> = world
                 .history
                 .fields(&name)
@@ -235,6 +230,20 @@ async fn look(world: &Arc<World>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// V8: asks until there is an answer. A partition that waits for another hot tier answers later.
+async fn until_answered<T>(ask: impl AsyncFn() -> storage_sdk::Result<T>) -> Result<T, String> {
+    let begun = Instant::now();
+    loop {
+        match ask().await {
+            Ok(answer) => return Ok(answer),
+            Err(error) if error.retry() == Retry::Never || begun.elapsed() > DRAIN_MAX => {
+                return Err(format!("V8: {error}"));
+            }
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    }
 }
 
 /// V8: workers end when they are told to, and leave nothing behind.
