@@ -11,12 +11,13 @@
 //! | [`plan`], [`world`] | the plan of a seed; servers, game servers and workers |
 //! | [`play`], [`guest`], [`nemesis`] | the actions of players and of guests with sessions, and the faults around them |
 //! | [`oracle`] | the conditions that always hold, checked at each event |
-//! | [`run`](mod@run), [`summary`] | one seed from its beginning to a verdict, and many seeds together |
+//! | [`run`](mod@run), [`drain`], [`summary`] | one seed from its beginning to a verdict, its end, and many seeds together |
 //! | [`chance`], [`fault`], [`point`] | the one source of chance, and its hits |
 
 pub mod chance;
 pub mod clock;
 pub mod database;
+pub mod drain;
 pub mod fault;
 pub mod guest;
 pub mod nemesis;

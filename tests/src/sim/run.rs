@@ -4,12 +4,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use storage_coalesce::locked;
-use storage_landing::Backlog;
 use storage_sdk::Retry;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::chance::{Chance, Hits, Weather};
+use super::drain::{DRAIN_MAX, Lost, drain};
 use super::guest::{Guest, have_all};
 use super::nemesis::Nemesis;
 use super::oracle::book::Counts;
@@ -20,8 +20,6 @@ use super::world::{Worker, World};
 
 /// Longer than any play takes, in simulated time.
 const PLAY_MAX: Duration = Duration::from_secs(3_600);
-/// V8: after the last fault everything lands within this.
-const DRAIN_MAX: Duration = Duration::from_secs(600);
 
 /// Longer than any deadline, and longer than any request is late.
 const LATE_MAX: Duration = Duration::from_secs(10);
@@ -153,47 +151,14 @@ async fn play(world: &Arc<World>) -> Result<(), String> {
         have_all(world).await?;
     }
     if world.history.violation().is_none() {
-        drain(world).await?;
+        let lost = drain(world).await?;
         nemesis.look();
         world
             .database
             .tables(|tables| world.history.check_rows(tables));
         look(world).await?;
         let workers = std::mem::take(&mut *locked(&workers));
-        end(world, workers).await?;
-    }
-    Ok(())
-}
-
-/// Whether no mark and no note is left, landed or not, and no row is ahead of its notes.
-fn is_empty(backlog: &Backlog, world: &World) -> bool {
-    let marks = backlog.marks() + backlog.errors() + backlog.probation();
-    let leads = world
-        .database
-        .tables(|tables| !tables.all_leads().is_empty());
-    let mut partitions = backlog.partitions.iter();
-    let streams = partitions.any(|(_, peek)| peek.stream > 0);
-    marks + backlog.notes() == 0 && !leads && !streams
-}
-
-/// V8: waits until nothing is left to land, and the database keeps everything that has landed.
-async fn drain(world: &World) -> Result<(), String> {
-    let hot = world.hot(&Arc::new(Process::default())).await;
-    let drained = timeout(DRAIN_MAX, async {
-        loop {
-            let backlog = Backlog::read(&hot).await;
-            if backlog.is_ok_and(|backlog| is_empty(&backlog, world)) {
-                return;
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-    });
-    if drained.await.is_err() {
-        let left = Backlog::read(&hot).await;
-        let leads = world.database.tables(|tables| tables.all_leads().clone());
-        return Err(format!(
-            "V8: {DRAIN_MAX:?} after the last fault something has not landed: leads {leads:?}, {left:?}"
-        ));
+        end(world, workers, &lost).await?;
     }
     Ok(())
 }
@@ -247,7 +212,7 @@ async fn until_answered<T>(ask: impl AsyncFn() -> storage_sdk::Result<T>) -> Res
 }
 
 /// V8: workers end when they are told to, and leave nothing behind.
-async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
+async fn end(world: &World, mut workers: Vec<Worker>, lost: &Lost) -> Result<(), String> {
     workers.iter_mut().for_each(Worker::shut_down);
     let ended = timeout(Duration::from_secs(60), async {
         while !workers.iter().all(Worker::has_ended) {
@@ -275,7 +240,7 @@ async fn end(world: &World, mut workers: Vec<Worker>) -> Result<(), String> {
         .collect();
     let left: Vec<&String> = left
         .iter()
-        .filter(|key| !lasting.iter().any(|begin| key.starts_with(begin)))
+        .filter(|key| !lasting.iter().any(|begin| key.starts_with(begin)) && !lost.keep(key))
         .collect();
     if left.is_empty() {
         Ok(())
