@@ -63,6 +63,19 @@ names! {
     Gauge DOCUMENT_CONNECTIONS "document_connections" "Connections that are open to a gateway";
     Histogram DOCUMENT_SECONDS "document_seconds" "Time from a request to the beginning of its answer, by method and kind of resource";
 
+    // A server of the sharded read service.
+    Gauge SHARD_SERVING "shard_serving" "1 if the server answers for a range";
+    Counter SHARD_CALLS "shard_calls" "Requests with keys";
+    Counter SHARD_KEYS "shard_keys" "Keys that were answered";
+    Counter SHARD_MISDIRECTED "shard_misdirected" "Requests with a key of another range";
+    Counter SHARD_REFUSED "shard_refused" "Requests above the limit of keys under way";
+    Counter SHARD_STALE "shard_stale" "Requests for values that are younger than those of the service";
+    Counter SHARD_LATE "shard_late" "Requests whose time was up";
+    Counter SHARD_PANICS "shard_panics" "Keys that failed by a panic of the service";
+    Counter SHARD_CLAIMS "shard_claims" "Ranges that the server has claimed";
+    Counter SHARD_CLAIMS_LOST "shard_claims_lost" "Claims that the server has lost";
+    Counter SHARD_LOADS_FAILED "shard_loads_failed" "Loads of a range that failed";
+
     // Any process.
     Counter RESTARTS "background_restarts" "Background tasks that panicked and were begun anew";
 }

@@ -9,7 +9,7 @@
 //! | [`shard`] | [`Shard`]: what a service implements |
 //! | [`moment`] | [`Moment`]: a clock that counts the time in which the machine sleeps |
 //! | [`claims`] | [`Claims`]: which range a server gets |
-//! | [`server`] | [`Server`], [`ServerBuilder`] |
+//! | [`server`] | [`Server`], [`ServerBuilder`], [`ServerView`] |
 //! | `keeper` | one claim after the other, from its load to its end |
 //! | `tenure` | what a server holds now |
 //! | `service` | one request |
@@ -33,5 +33,5 @@ pub use claims::Claims;
 pub use figures::ServerFigures;
 pub use moment::Moment;
 pub use owners::OwnerShard;
-pub use server::{CloseReport, Ended, OnLost, Server, ServerBuilder, ServerError};
+pub use server::{CloseReport, Ended, OnLost, Server, ServerBuilder, ServerError, ServerView};
 pub use shard::{Call, KeyOutcome, LoadError, Shard, Unreachable};

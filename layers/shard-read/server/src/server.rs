@@ -190,6 +190,23 @@ impl<S: Schema> ServerBuilder<S> {
         self.start(Listener::Tcp(listener)).await
     }
 
+    /// Starts the server with a socket that listens already, such as one whose port the machine has chosen.
+    ///
+    /// # Errors
+    /// A setting can't be used, or the socket can't be taken over.
+    pub async fn listen_with(
+        self,
+        listener: std::net::TcpListener,
+    ) -> Result<Server<S>, ServerError> {
+        let taken = listener.set_nonblocking(true);
+        let taken = taken.and_then(|()| TcpListener::from_std(listener));
+        let listener = taken.map_err(|source| ServerError::Listen {
+            address: "the socket".to_owned(),
+            source,
+        })?;
+        self.start(Listener::Tcp(listener)).await
+    }
+
     /// Starts the server in a network within the process.
     ///
     /// # Errors
@@ -260,6 +277,27 @@ pub struct Server<S> {
     schema: std::marker::PhantomData<fn() -> S>,
 }
 
+/// What a server holds and has done. Cheap to clone, and it keeps no server alive.
+#[derive(Debug, Clone)]
+pub struct ServerView {
+    tenure: watch::Receiver<Tenure>,
+    figures: Arc<Figures>,
+}
+
+impl ServerView {
+    /// What the server holds now, without an age.
+    #[must_use]
+    pub fn shard(&self) -> ShardInfo {
+        self.tenure.borrow().shard.clone()
+    }
+
+    /// What the server has done.
+    #[must_use]
+    pub fn figures(&self) -> ServerFigures {
+        self.figures.read()
+    }
+}
+
 impl<S: Schema> Server<S> {
     /// The settings of a server. Each server has a service of its own.
     #[must_use]
@@ -304,6 +342,15 @@ impl<S: Schema> Server<S> {
     #[must_use]
     pub fn figures(&self) -> ServerFigures {
         self.figures.read()
+    }
+
+    /// What the server holds and has done, for another task.
+    #[must_use]
+    pub fn view(&self) -> ServerView {
+        ServerView {
+            tenure: self.tenure.clone(),
+            figures: Arc::clone(&self.figures),
+        }
     }
 
     /// Waits until the server ends by itself.

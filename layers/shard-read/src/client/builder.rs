@@ -20,6 +20,7 @@ pub struct ClientBuilder<S> {
     hosts: Hosts,
     mode: Mode,
     seed: Option<u64>,
+    service: Arc<str>,
     options: ClientOptions,
     schema: PhantomData<fn() -> S>,
 }
@@ -30,6 +31,7 @@ impl<S: Schema> ClientBuilder<S> {
             hosts,
             mode: Mode::default(),
             seed: None,
+            service: S::NAME.into(),
             options: ClientOptions {
                 preferred_dc: None,
                 refresh_every: Duration::from_secs(5),
@@ -45,6 +47,14 @@ impl<S: Schema> ClientBuilder<S> {
     #[must_use]
     pub fn mode(mut self, mode: Mode) -> Self {
         self.mode = mode;
+        self
+    }
+
+    /// The name of the service. Default: that of the schema. For tools that ask the hosts of any service what
+    /// they hold ([`Client::hosts`]).
+    #[must_use]
+    pub fn service(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.service = name.into();
         self
     }
 
@@ -111,7 +121,7 @@ impl<S: Schema> ClientBuilder<S> {
     /// # Errors
     /// `Invalid`: a setting can't be used.
     pub fn build(self) -> Result<Client<S>> {
-        let core = Arc::new(Core::new::<S::Wire>(S::NAME, self.options)?);
+        let core = Arc::new(Core::new::<S::Wire>(self.service, self.options)?);
         let seed = self.seed.unwrap_or_else(rand::random);
         tokio::spawn(refresh::run(Arc::downgrade(&core), self.hosts, seed));
         Ok(Client {

@@ -356,7 +356,7 @@ impl<'a> Call<'a> {
             max_age: self.options.max_age,
             after: self.options.after.clone(),
             attempt: if purpose == Purpose::First { 1 } else { 2 },
-            ..GetRequest::new(self.core.messages.schema)
+            ..GetRequest::new(&*self.core.messages.schema)
         };
         self.core.figures.requests.add(1);
         self.attempts_made += 1;

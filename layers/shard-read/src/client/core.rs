@@ -24,15 +24,15 @@ const BUDGET_MIN: u32 = 10;
 const BUDGET_PART: f32 = 0.1;
 
 /// Messages of a schema as bytes.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Messages {
-    pub(crate) schema: &'static str,
+    pub(crate) schema: Arc<str>,
     encode_request: fn(&GetRequest) -> bytes::Bytes,
     decode_reply: fn(bytes::Bytes) -> Result<GetReply, Malformed>,
 }
 
 impl Messages {
-    pub(crate) fn of<W: Wire>(schema: &'static str) -> Self {
+    pub(crate) fn of<W: Wire>(schema: Arc<str>) -> Self {
         Self {
             schema,
             encode_request: W::encode_request,
@@ -67,10 +67,7 @@ pub(crate) struct Core {
 }
 
 impl Core {
-    pub(crate) fn new<W: Wire>(
-        schema: &'static str,
-        options: ClientOptions,
-    ) -> Result<Self, Error> {
+    pub(crate) fn new<W: Wire>(schema: Arc<str>, options: ClientOptions) -> Result<Self, Error> {
         let path = format!("/{}/{}", W::SERVICE, W::METHOD);
         let path = PathAndQuery::try_from(path.as_str())
             .map_err(|error| Error::invalid(format!("{path:?} names no method: {error}")))?;

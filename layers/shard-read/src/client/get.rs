@@ -62,7 +62,7 @@ impl<'a, S: Schema> Get<'a, S> {
         self
     }
 
-    /// Keys without an answer are listed, and the call succeeds.
+    /// Keys without an answer are listed, and the call succeeds. It fails as `Denied` all the same.
     pub fn partial(mut self) -> Self {
         self.is_partial = true;
         self
@@ -107,7 +107,9 @@ impl<'a, S: Schema> Get<'a, S> {
                 }
             }
         }
-        if failed.is_empty() || self.is_partial {
+        // A token that no server knows is no matter of single keys.
+        let may_lack = self.is_partial && end.kind() != Kind::Denied;
+        if failed.is_empty() || may_lack {
             return Ok(found);
         }
         Err(end.with_keys(failed))

@@ -93,7 +93,7 @@ async fn learn_hosts(core: &Core, hosts: &Hosts) {
 /// Asks each endpoint that has not replied since the last refresh, all at once.
 async fn probe(core: &Core, before: Option<Instant>) {
     let endpoints = core.directory.endpoints();
-    let request = GetRequest::new(core.messages.schema);
+    let request = GetRequest::new(&*core.messages.schema);
     let until = Instant::now() + PROBE_MAX;
     let silent = endpoints.iter().filter(|endpoint| {
         let is_known = endpoint.shard().is_some();

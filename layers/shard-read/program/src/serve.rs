@@ -1,0 +1,225 @@
+//! `serve`: a server of owners.
+
+use std::io::Write as _;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use clap::ValueEnum;
+use serde_json::json;
+use shard_read_server::{Claims, Ended, OnLost, OwnerShard, Server, ServerBuilder};
+use storage_sdk::layer::ColdTier;
+use storage_sdk::layer::claims::{DataCentre, Holder};
+use storage_sdk::settings::parse_duration;
+use storage_sdk::{Kind, Settings};
+use storage_shard_read::owners::Owners;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::sleep;
+
+use crate::args::{self, DatabaseArgs};
+use crate::exit::{self, Exit};
+use crate::figures;
+
+/// Between two tries to open a database that is away.
+const OPEN_EVERY: Duration = Duration::from_secs(1);
+/// The time for calls under way, after the drain.
+const GRACE: Duration = Duration::from_secs(15);
+
+/// Arguments of `serve`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    database: DatabaseArgs,
+    /// The data centre, whose newest plan has the range
+    #[arg(long, value_name = "NAME", value_parser = DataCentre::new)]
+    dc: DataCentre,
+    /// The address to listen at. With port 0 the machine chooses one. Other machines reach it only if you name another
+    /// host, which needs a token
+    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7000")]
+    listen: SocketAddr,
+    /// The address that clients and other commands use, and the name of the claim. Default: that of --listen
+    #[arg(long, value_name = "HOST:PORT", value_parser = Holder::new)]
+    name: Option<Holder>,
+    /// The most memory for owners, in MiB
+    #[arg(long, value_name = "MIB", default_value = "256", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
+    memory_mib: u64,
+    /// An owner is loaded again after this time. Changes that leave no event are seen by then
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = args::deadline)]
+    lifetime: Duration,
+    /// The time between two renewals of the claim. All servers of a service have the same
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::deadline)]
+    period: Duration,
+    /// How long the server answers after it has left its range
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
+    drain: Duration,
+    /// What happens when another server has the claim
+    #[arg(long, value_name = "WHAT", default_value = "reclaim")]
+    on_lost: OnLostArg,
+    /// The file with the token that clients have to send
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Speak TLS with the certificates of this file (PEM), the server's first
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+    /// The key of the certificate (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+    /// Clients need a certificate of an authority in this file (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_client_ca: Option<PathBuf>,
+    /// Serve /metrics, /livez and /readyz at this address
+    #[arg(long, value_name = "HOST:PORT")]
+    http: Option<SocketAddr>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a server does when another one has its claim.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum OnLostArg {
+    /// It claims a range again
+    Reclaim,
+    /// It ends with 1
+    End,
+}
+
+/// Serves until a signal.
+pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
+    let mut signals = Signals::watch()?;
+    let settings = args.database.settings()?;
+    check_access(&args)?;
+    let listener = TcpListener::bind(args.listen);
+    let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
+    let name = name(&args, listener.local_addr()?)?;
+    let cold = tokio::select! {
+        cold = open(&settings) => cold?,
+        () = signals.any() => return Ok(Exit::Fine),
+    };
+    let claims = Claims::of(cold.clone(), args.dc.as_str(), name.as_str())?.period(args.period);
+    let shard = OwnerShard::new(cold)
+        .memory_max(args.memory_mib << 20)
+        .lifetime(args.lifetime);
+    let builder = secured(Server::<Owners>::builder(shard, claims), &args)?.drain(args.drain);
+    let builder = builder.on_lost(match args.on_lost {
+        OnLostArg::Reclaim => OnLost::Reclaim,
+        OnLostArg::End => OnLost::End,
+    });
+    let mut server = builder.listen_with(listener).await?;
+    if let Some(address) = args.http {
+        figures::serve(address, server.view()).await?;
+    }
+    let mut out = std::io::stdout();
+    if args.json {
+        writeln!(
+            out,
+            "{}",
+            json!({ "address": server.address(), "name": name.as_str() })
+        )?;
+    } else {
+        writeln!(out, "{name}")?;
+    }
+    tokio::select! {
+        ended = server.ended() => return Err(exit::error(Exit::Found, why(ended))),
+        () = signals.any() => {}
+    }
+    tracing::info!("the range is left: a second signal ends the process at once");
+    tokio::select! {
+        _ = server.close(args.drain + GRACE) => {}
+        () = signals.any() => {}
+    }
+    Ok(Exit::Fine)
+}
+
+/// The database. Waits while it is away.
+async fn open(settings: &Settings) -> anyhow::Result<ColdTier> {
+    let mut was_told = false;
+    loop {
+        match ColdTier::open_for_layers(settings).await {
+            Err(error) if error.kind() == Kind::ColdUnavailable => {
+                if !std::mem::replace(&mut was_told, true) {
+                    tracing::warn!(%error, "the database is away: this server waits for it");
+                }
+                sleep(OPEN_EVERY).await;
+            }
+            opened => return Ok(opened?),
+        }
+    }
+}
+
+/// The name of the server, by which clients reach it.
+fn name(args: &Args, listens_at: SocketAddr) -> anyhow::Result<Holder> {
+    if let Some(name) = &args.name {
+        return Ok(name.clone());
+    }
+    if listens_at.ip().is_unspecified() {
+        let message =
+            format!("no client can use the address {listens_at}: name another one with --name");
+        return Err(exit::error(Exit::Usage, message));
+    }
+    Holder::new(&listens_at.to_string()).context("--listen")
+}
+
+/// Other machines need a token or a certificate.
+fn check_access(args: &Args) -> anyhow::Result<()> {
+    let is_guarded = args.token_file.is_some() || args.tls_client_ca.is_some();
+    if is_guarded || args.listen.ip().is_loopback() {
+        return Ok(());
+    }
+    let message = format!(
+        "everybody who reaches {} could read all owners: name a token with --token-file, or authorities of clients with \
+         --tls-client-ca",
+        args.listen
+    );
+    Err(exit::error(Exit::Usage, message))
+}
+
+fn secured(builder: ServerBuilder<Owners>, args: &Args) -> anyhow::Result<ServerBuilder<Owners>> {
+    let mut builder = builder;
+    if let Some(file) = &args.token_file {
+        builder = builder.token(args::token(file)?);
+    }
+    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
+        builder = builder.tls(args::text(certificate)?, args::text(key)?);
+    }
+    if let Some(file) = &args.tls_client_ca {
+        builder = builder.client_authorities(args::text(file)?);
+    }
+    Ok(builder)
+}
+
+fn why(ended: Ended) -> &'static str {
+    match ended {
+        Ended::Lost => {
+            "the claim is lost: another server has it, or its plan was dropped (--on-lost)"
+        }
+        Ended::NameTaken => "another server has the same name: give each one its own with --name",
+        _ => "the server failed by a fault of its code",
+    }
+}
+
+/// The signals that end a server in order.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn watch() -> std::io::Result<Self> {
+        Ok(Self {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn any(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! Servers that are killed, stopped and ended under load.
+
+use anyhow::Result;
+use rustix::process::Signal;
+
+use crate::load::{Load, PLAYERS};
+use crate::place::{Place, Process, client};
+
+/// Two data centres of two ranges each.
+async fn four_servers(place: &Place) -> Result<Vec<Process>> {
+    place.write(0..PLAYERS).await?;
+    let mut servers = Vec::new();
+    for dc in ["a", "b"] {
+        place.ok(&["plan", "--dc", dc, "--shards", "2"]).await?;
+        for _ in 0..2 {
+            servers.push(place.serve(dc, &[]).await?);
+        }
+    }
+    place.served().await?;
+    Ok(servers)
+}
+
+pub(crate) async fn no_call_fails_while_a_server_is_killed_and_its_successor_serves(
+    place: Place,
+) -> Result<()> {
+    let mut servers = four_servers(&place).await?;
+    servers.push(place.serve("a", &[]).await?);
+    let load = Load::start(&client(&servers)?);
+    load.goes_on().await?;
+    servers[0].signal(Signal::KILL)?;
+    load.goes_on().await?;
+    let text = place.served().await?;
+    assert!(text.contains(&servers[4].address), "{text}");
+    load.end().await
+}
+
+pub(crate) async fn no_call_fails_while_a_server_is_stopped_and_goes_on_after_its_takeover(
+    place: Place,
+) -> Result<()> {
+    let mut servers = four_servers(&place).await?;
+    servers.push(place.serve("a", &[]).await?);
+    let load = Load::start(&client(&servers)?);
+    load.goes_on().await?;
+    servers[0].signal(Signal::STOP)?;
+    load.goes_on().await?;
+    let text = place.served().await?;
+    assert!(text.contains(&servers[4].address), "{text}");
+    servers[0].signal(Signal::CONT)?;
+    load.goes_on().await?;
+    servers[4].signal(Signal::KILL)?;
+    let text = place.served().await?;
+    assert!(
+        text.contains(&servers[0].address),
+        "it claims again: {text}"
+    );
+    load.end().await
+}
+
+pub(crate) async fn no_call_fails_while_servers_end_one_after_the_other(
+    place: Place,
+) -> Result<()> {
+    let mut servers = four_servers(&place).await?;
+    let load = Load::start(&client(&servers)?);
+    for server in &mut servers[..2] {
+        load.goes_on().await?;
+        server.signal(Signal::TERM)?;
+        assert_eq!(server.code().await?, Some(0));
+    }
+    let text = place.ok(&["status", "--dc", "b"]).await?;
+    assert_eq!(text.matches("serving").count(), 2, "{text}");
+    load.end().await
+}
