@@ -78,17 +78,18 @@ impl ClientArgs {
         &self,
         builder: ClientBuilder<Owners>,
     ) -> anyhow::Result<ClientBuilder<Owners>> {
-        let mut builder = builder;
-        if let Some(file) = &self.token_file {
-            builder = builder.token(token(file)?);
-        }
-        if let Some(file) = &self.tls_ca {
-            builder = builder.tls(text(file)?);
-        }
-        if let (Some(certificate), Some(key)) = (&self.tls_cert, &self.tls_key) {
-            builder = builder.identity(text(certificate)?, text(key)?);
-        }
-        Ok(builder)
+        let known = match &self.token_file {
+            Some(file) => builder.token(token(file)?),
+            None => builder,
+        };
+        let encrypted = match &self.tls_ca {
+            Some(file) => known.tls(text(file)?),
+            None => known,
+        };
+        Ok(match (&self.tls_cert, &self.tls_key) {
+            (Some(certificate), Some(key)) => encrypted.identity(text(certificate)?, text(key)?),
+            _ => encrypted,
+        })
     }
 }
 

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use storage_sdk::Owner;
 use storage_sdk::settings::parse_duration;
 use storage_shard_read::owners::{LandedOwner, Owners};
-use storage_shard_read::{Client, Hosts, Mode, Place};
+use storage_shard_read::{Client, Get, Hosts, Mode, Place};
 
 use crate::args::{self, ClientArgs};
 use crate::exit::Exit;
@@ -107,19 +107,18 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         Some(name) => Hosts::dns(name),
         None => Hosts::list(args.hosts.clone()),
     };
-    let mut builder = Client::<Owners>::builder(hosts).mode(args.mode.into());
-    if let Some(dc) = &args.dc {
-        builder = builder.prefer_dc(dc);
-    }
-    let client = args.client.apply(builder)?.build()?;
-    let mut get = client.get(args.owners).deadline(args.deadline).partial();
-    if let Some(age) = args.max_age {
-        get = get.max_age(age);
-    }
-    for place in args.after {
-        get = get.after(place);
-    }
-    let found = get.await?;
+    let builder = Client::<Owners>::builder(hosts).mode(args.mode.into());
+    let near = match &args.dc {
+        Some(dc) => builder.prefer_dc(dc),
+        None => builder,
+    };
+    let client = args.client.apply(near)?.build()?;
+    let asked = client.get(args.owners).deadline(args.deadline).partial();
+    let young = match args.max_age {
+        Some(age) => asked.max_age(age),
+        None => asked,
+    };
+    let found = args.after.into_iter().fold(young, Get::after).await?;
     let mut out = std::io::stdout();
     for (owner, landed) in &found.values {
         if args.json {

@@ -85,6 +85,15 @@ enum OnLostArg {
     End,
 }
 
+impl From<OnLostArg> for OnLost {
+    fn from(on_lost: OnLostArg) -> Self {
+        match on_lost {
+            OnLostArg::Reclaim => Self::Reclaim,
+            OnLostArg::End => Self::End,
+        }
+    }
+}
+
 /// Serves until a signal.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let mut signals = Signals::watch()?;
@@ -101,12 +110,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let shard = OwnerShard::new(cold)
         .memory_max(args.memory_mib << 20)
         .lifetime(args.lifetime);
-    let builder = secured(Server::<Owners>::builder(shard, claims), &args)?.drain(args.drain);
-    let builder = builder.on_lost(match args.on_lost {
-        OnLostArg::Reclaim => OnLost::Reclaim,
-        OnLostArg::End => OnLost::End,
-    });
-    let mut server = builder.listen_with(listener).await?;
+    let builder = Server::<Owners>::builder(shard, claims)
+        .drain(args.drain)
+        .on_lost(args.on_lost.into());
+    let mut server = secured(builder, &args)?.listen_with(listener).await?;
     if let Some(address) = args.http {
         figures::serve(address, server.view()).await?;
     }
@@ -176,17 +183,18 @@ fn check_access(args: &Args) -> anyhow::Result<()> {
 }
 
 fn secured(builder: ServerBuilder<Owners>, args: &Args) -> anyhow::Result<ServerBuilder<Owners>> {
-    let mut builder = builder;
-    if let Some(file) = &args.token_file {
-        builder = builder.token(args::token(file)?);
-    }
-    if let (Some(certificate), Some(key)) = (&args.tls_cert, &args.tls_key) {
-        builder = builder.tls(args::text(certificate)?, args::text(key)?);
-    }
-    if let Some(file) = &args.tls_client_ca {
-        builder = builder.client_authorities(args::text(file)?);
-    }
-    Ok(builder)
+    let guarded = match &args.token_file {
+        Some(file) => builder.token(args::token(file)?),
+        None => builder,
+    };
+    let encrypted = match (&args.tls_cert, &args.tls_key) {
+        (Some(certificate), Some(key)) => guarded.tls(args::text(certificate)?, args::text(key)?),
+        _ => guarded,
+    };
+    Ok(match &args.tls_client_ca {
+        Some(file) => encrypted.client_authorities(args::text(file)?),
+        None => encrypted,
+    })
 }
 
 fn why(ended: Ended) -> &'static str {

@@ -278,3 +278,6 @@ fn encode<S: Schema>(outcomes: Vec<KeyOutcome<S::Value>>, bytes_max: usize) -> V
     };
     outcomes.into_iter().map(answer).collect()
 }
+
+#[cfg(test)]
+mod tests;

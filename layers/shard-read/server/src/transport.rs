@@ -26,7 +26,6 @@ use tonic::transport::server::{Connected, TcpIncoming};
 use tonic::transport::{Certificate, Identity, Server, ServerTlsConfig};
 use tonic::{Code, Request, Response, Status};
 use tonic_health::ServingStatus;
-use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 use tower::Service as TowerService;
 
 use crate::server::ServerError;
@@ -107,10 +106,17 @@ pub(crate) fn serve<S: Schema>(
     }
     let (health, health_service) = tonic_health::server::health_reporter();
     let token = security.token.clone();
+    // Of both versions, since older tools know the first alone.
+    let (newer, older) = (reflection::<S::Wire>(), reflection::<S::Wire>());
+    let newer = newer.map(|builder| builder.build_v1()).transpose();
+    let newer = newer.map_err(|error| unreadable(&error))?;
+    let older = older.map(|builder| builder.build_v1alpha()).transpose();
+    let older = older.map_err(|error| unreadable(&error))?;
     let router = server
         .add_service(GetService::<S> { service, token })
         .add_service(health_service)
-        .add_optional_service(reflection::<S::Wire>()?);
+        .add_optional_service(newer)
+        .add_optional_service(older);
     let incoming = incoming(listener);
     Ok(async move {
         // A sender that was dropped is an end, too.
@@ -148,19 +154,18 @@ async fn tell_health(
     }
 }
 
-/// Tells strange clients the messages of the service.
-fn reflection<W: Wire>()
--> Result<Option<ServerReflectionServer<impl ServerReflection + use<W>>>, ServerError> {
-    if W::DESCRIPTORS.is_empty() {
-        return Ok(None);
-    }
-    let built = tonic_reflection::server::Builder::configure()
-        .register_encoded_file_descriptor_set(W::DESCRIPTORS)
-        .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        .build_v1();
-    built
-        .map(Some)
-        .map_err(|error| ServerError::Invalid(format!("the descriptors can't be read: {error}")))
+/// Tells strange clients the messages of the service. None: the service does not tell of itself.
+fn reflection<W: Wire>() -> Option<tonic_reflection::server::Builder<'static>> {
+    let builder = || {
+        tonic_reflection::server::Builder::configure()
+            .register_encoded_file_descriptor_set(W::DESCRIPTORS)
+            .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
+    };
+    (!W::DESCRIPTORS.is_empty()).then(builder)
+}
+
+fn unreadable(error: &tonic_reflection::server::Error) -> ServerError {
+    ServerError::Invalid(format!("the descriptors can't be read: {error}"))
 }
 
 fn tls_of(security: &ServerSecurity) -> Option<ServerTlsConfig> {

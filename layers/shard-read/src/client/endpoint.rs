@@ -181,3 +181,33 @@ impl EndpointState {
         silence_max(self.latency.as_ref().and_then(|latency| latency.usual()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::transport::Security;
+    use crate::{ShardRange, State};
+
+    /// V4.
+    #[tokio::test]
+    async fn a_late_reply_to_an_earlier_request_changes_nothing() {
+        let path = http::uri::PathAndQuery::from_static("/s/m");
+        let connection = Connection::new("host:1", path, &Security::default(), None, 1).unwrap();
+        let endpoint = Endpoint::new("host:1".into(), connection, Instant::now());
+        let latency = Arc::default();
+        let heed = |number, state| {
+            let shard = ShardInfo::holding("a", state, ShardRange::ALL, 1);
+            endpoint.heed(number, &shard, Instant::now(), &latency)
+        };
+        assert!(
+            heed(2, State::Serving),
+            "the second request is answered first"
+        );
+        assert!(!heed(1, State::Loading), "and the first one after it");
+        let state = || endpoint.shard().map(|shard| shard.state);
+        assert_eq!(state(), Some(State::Serving));
+        assert!(!endpoint.forget(1), "it knew the schema later");
+        assert!(heed(3, State::Draining));
+        assert_eq!(state(), Some(State::Draining));
+    }
+}

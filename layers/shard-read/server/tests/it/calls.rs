@@ -235,3 +235,35 @@ async fn a_reply_of_every_state_has_a_shard() -> Result<()> {
     assert_eq!(client.get(words(3)).await?.values.len(), 3);
     Ok(())
 }
+
+/// V12. A client has 10 further requests a second for the last 10 s, and one for each 10 calls.
+#[tokio::test(flavor = "multi_thread")]
+async fn hedges_spend_from_a_budget() -> Result<()> {
+    const CALLS: usize = 400;
+    let (world, hosts) = World::with_servers(1, &["a", "b"]).await?;
+    let client = world.client_with(&hosts, |client| client.prefer_dc("a"))?;
+    all_are_known(&client, 2).await?;
+    hosts[0].knobs.waits.send_replace(true);
+    let calls = (0..CALLS).map(|_| client.get(words(1)).deadline(SOON).into_future());
+    let calls = futures::future::join_all(calls);
+    let released = async {
+        until("the budget is empty", async || {
+            Ok(client.figures().budget_empty > 0)
+        })
+        .await?;
+        let hedges = client.figures().hedges;
+        hosts[0].knobs.waits.send_replace(false);
+        anyhow::Ok(hedges)
+    };
+    let (answers, hedges) = tokio::join!(calls, released);
+    assert!(
+        answers.iter().all(std::result::Result::is_ok),
+        "{answers:?}"
+    );
+    let hedges = hedges?;
+    assert!(
+        (1..=160).contains(&hedges),
+        "{hedges} hedges of {CALLS} calls"
+    );
+    Ok(())
+}

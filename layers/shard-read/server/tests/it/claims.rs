@@ -162,6 +162,8 @@ async fn while_the_database_takes_no_write_and_afterwards_no_call_fails() -> Res
     })
     .await?;
     load.goes_on().await?;
+    let lost = hosts.iter().map(|host| host.server.figures().claims_lost);
+    assert_eq!(lost.sum::<u64>(), 0, "no claim has another holder");
     load.has_no_failure().await
 }
 

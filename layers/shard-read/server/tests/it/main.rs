@@ -4,5 +4,6 @@ mod calls;
 mod claims;
 mod limits;
 mod owners;
+mod wire;
 mod words;
 mod world;
