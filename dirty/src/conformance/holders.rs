@@ -246,17 +246,19 @@ pub async fn who_looks_at_beats_changes_none(h: &Harness) {
 /// the holder has beaten in between.
 pub async fn a_late_copy_of_a_beat_lowers_nothing(h: &Harness) {
     let partition = h.partition(&owner("ann"));
-    let raise = async |beat| {
+    let beat = async |raised| {
         h.store()
             .holders
-            .beat(&[partition], Some((HOLDER, beat)))
+            .beat(&[partition], raised)
             .await
             .remove(0)
             .unwrap()
             .beats
     };
-    for (beat, last) in [(3, 3), (4, 4), (3, 4), (5, 5)] {
-        assert_eq!(raise(beat).await, [(HOLDER, last)]);
+    for (raised, last) in [(3, 3), (4, 4), (3, 4), (5, 5)] {
+        assert_eq!(beat(Some((HOLDER, raised))).await, [(HOLDER, last)]);
+        // The beats of an answer are those of before the call. So it takes another look.
+        assert_eq!(beat(None).await, [(HOLDER, last)]);
     }
 }
 
