@@ -1,10 +1,14 @@
 //! Servers that are killed, stopped and ended under load.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use rustix::process::Signal;
+use storage_sdk::layer::claims::ShardRow;
+use storage_tests::{Weather, until};
 
-use crate::load::{Load, PLAYERS};
-use crate::place::{Place, Process, client};
+use crate::load::{Load, PLAYERS, player};
+use crate::place::{PERIOD, Place, Process, client};
 
 /// Two data centres of two ranges each.
 async fn four_servers(place: &Place) -> Result<Vec<Process>> {
@@ -68,5 +72,50 @@ pub(crate) async fn no_call_fails_while_servers_end_one_after_the_other(
     }
     let text = place.ok(&["status", "--dc", "b"]).await?;
     assert_eq!(text.matches("serving").count(), 2, "{text}");
+    load.end().await
+}
+
+/// X1. The owners are in memory, so no call needs the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn no_call_fails_and_no_claim_changes_while_the_database_is_away() -> Result<()> {
+    let place = Place::on_servers().await?;
+    let mut servers = four_servers(&place).await?;
+    for dc in [&servers[..2], &servers[2..4]] {
+        let players = (0..PLAYERS).map(|id| player(&id.to_string()));
+        let players = players.collect::<Result<Vec<_>>>()?;
+        client(dc)?
+            .get(players)
+            .deadline(Duration::from_secs(20))
+            .await?;
+    }
+    servers.push(place.serve("a", &[]).await?);
+    let load = Load::start(&client(&servers)?);
+    load.goes_on().await?;
+    let holders = |rows: Vec<ShardRow>| {
+        let rows = rows.into_iter();
+        rows.map(|row| (row.key, row.holder, row.transitions))
+            .collect::<Vec<_>>()
+    };
+    let before = holders(place.claims().await?);
+    let link = place.link()?;
+    for weather in [Weather::Fair, Weather::Down, Weather::Silent] {
+        link.cut();
+        if weather != Weather::Fair {
+            link.set(weather);
+            until("no claim was renewed for ten periods", async || {
+                let rows = place.claims().await?;
+                Ok(rows.iter().all(|row| row.renewed_ago > 10 * PERIOD))
+            })
+            .await?;
+            load.goes_on().await?;
+            link.set(Weather::Fair);
+        }
+        until("all claims are renewed", async || {
+            let rows = place.claims().await?;
+            Ok(rows.iter().all(|row| row.renewed_ago < 5 * PERIOD))
+        })
+        .await?;
+        assert_eq!(holders(place.claims().await?), before, "{weather:?}");
+    }
     load.end().await
 }

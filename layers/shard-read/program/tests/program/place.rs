@@ -6,14 +6,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use rustix::process::{Pid, Signal, kill_process};
+use storage_sdk::layer::ColdTier;
+use storage_sdk::layer::claims::{ServiceName, ShardRow};
 use storage_sdk::{ByteOwner, Storage};
 use storage_shard_read::owners::Owners;
-use storage_shard_read::{Client, Hosts};
-use storage_tests::{Stack, Worker, World, bounded};
+use storage_shard_read::{Client, Hosts, Schema as _};
+use storage_tests::stack::mariadb;
+use storage_tests::{Link, Stack, Worker, World, bounded};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+/// The time between two renewals of a claim.
+pub(crate) const PERIOD: Duration = Duration::from_millis(100);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shard-read");
 
 /// A storage whose owners are served.
@@ -23,7 +28,15 @@ pub(crate) struct Place {
     /// The options of the database.
     source: [String; 2],
     folder: TempDir,
-    _worker: Option<Worker>,
+    servers: Option<DatabaseServers>,
+}
+
+/// What stands beside a storage on servers.
+#[derive(Debug)]
+struct DatabaseServers {
+    _worker: Worker,
+    /// Between the processes of the program and the database.
+    link: Link,
 }
 
 /// A server in a process of its own. It is killed when it is dropped.
@@ -41,23 +54,45 @@ impl Place {
             storage: Storage::embedded(&file).await?,
             source: ["--embedded".to_owned(), file.display().to_string()],
             folder,
-            _worker: None,
+            servers: None,
         })
     }
 
     pub(crate) async fn on_servers() -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let world = World::fresh().await?;
+        let port = mariadb().await?.port();
+        let link = Link::start(port).await?;
+        let linked = world
+            .text
+            .replace(&format!(":{port}/"), &format!(":{}/", link.port()));
+        ensure!(linked != world.text, "the database is not at {port}");
         let file = folder.path().join("storage.toml");
-        std::fs::write(&file, &world.text)?;
+        std::fs::write(&file, linked)?;
         let stack = Stack::with(world).await?;
         let worker = stack.worker();
         Ok(Self {
             storage: stack.storage,
             source: ["--config".to_owned(), file.display().to_string()],
             folder,
-            _worker: Some(worker),
+            servers: Some(DatabaseServers {
+                _worker: worker,
+                link,
+            }),
         })
+    }
+
+    /// The way of the program to the database. Only on servers.
+    pub(crate) fn link(&self) -> Result<&Link> {
+        let servers = self.servers.as_ref().context("a database server")?;
+        Ok(&servers.link)
+    }
+
+    /// All claims, past the program.
+    pub(crate) async fn claims(&self) -> Result<Vec<ShardRow>> {
+        let cold = ColdTier::of(&self.storage);
+        let claims = cold.layers().claims().context("claims")?;
+        Ok(claims.list(&ServiceName::new(Owners::NAME)?, None).await?)
     }
 
     /// A file with this text.
@@ -108,6 +143,7 @@ impl Place {
             .args(&self.source)
             .args(["--period", "100ms", "--drain", "500ms"])
             .args(args)
+            .env("RUST_LOG", "warn")
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()?;
