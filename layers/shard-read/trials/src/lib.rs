@@ -1,0 +1,3 @@
+//! Benchmarks of the sharded read service.
+
+pub mod bench;
