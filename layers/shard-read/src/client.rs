@@ -57,6 +57,8 @@ pub struct HostInfo {
     pub address: String,
     /// What it told last. None: it has told nothing, or is silent.
     pub shard: Option<ShardInfo>,
+    /// Why its last request had no reply. None: it had one.
+    pub fault: Option<String>,
     /// Whether calls pass it over, because it failed or is silent.
     pub is_ejected: bool,
 }
@@ -106,6 +108,7 @@ impl<S: Schema> Client<S> {
         let info = |endpoint: &Arc<endpoint::Endpoint>| HostInfo {
             address: endpoint.address.to_string(),
             shard: endpoint.shard(),
+            fault: endpoint.fault().map(|fault| fault.to_string()),
             is_ejected: endpoint.is_out(now),
         };
         endpoints.iter().map(info).collect()

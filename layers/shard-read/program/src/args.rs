@@ -93,17 +93,27 @@ impl ClientArgs {
     }
 }
 
-/// The longest deadline: a year. The clock can't represent much later moments.
-const DEADLINE_MAX: Duration = Duration::from_hours(365 * 24);
+/// The longest time: a year. The clock can't represent much later moments.
+const TIME_MAX: Duration = Duration::from_hours(365 * 24);
 
-/// Reads a deadline such as 30s.
-pub(crate) fn deadline(text: &str) -> Result<Duration, String> {
+/// Reads a time such as 30s.
+pub(crate) fn time(text: &str) -> Result<Duration, String> {
     let time = parse_duration(text)
         .map_err(|error| format!("{error}: give a time such as 30s or 5min"))?;
     if time.is_zero() {
-        return Err("a deadline must be more than 0, such as 30s or 5min".to_owned());
+        return Err("give more than 0, such as 30s or 5min".to_owned());
     }
-    Ok(time.min(DEADLINE_MAX))
+    Ok(time.min(TIME_MAX))
+}
+
+/// Checks an address of a server, such as 10.0.0.1:7000.
+pub(crate) fn address(text: &str) -> Result<String, String> {
+    let (host, port) = text.rsplit_once(':').unwrap_or_default();
+    let is_host = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c == '/');
+    if is_host && port.parse::<u16>().is_ok_and(|port| port > 0) {
+        return Ok(text.to_owned());
+    }
+    Err("write HOST:PORT, such as 10.0.0.1:7000".to_owned())
 }
 
 /// Does a command's work until its deadline. Then drops the work.

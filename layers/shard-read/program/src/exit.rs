@@ -10,13 +10,14 @@ use storage_sdk::{ConfigError, Kind};
 pub(crate) const TABLE: &str = "\
 Exit codes:
   0    fine
-  1    it did its work and found something: a range without a server, a key that no server can read, a lost claim
-  2    usage: an argument is impossible, or a file that it names can't be read
-  3    settings: a wrong key, login, token, certificate or name; waiting does not help
+  1    it did its work and found something: a range without a server, no such plan, a lost claim, calls that were cut off
+  2    usage: an argument is impossible, a file of a token or certificate can't be read, or an address is taken
+  3    settings: a wrong key, login, token, certificate, name or schema; waiting does not help
   4    the servers do not answer, or not for every key
   5    the database is away
-  6    refused for safety: keys would be without a server, or the schema does not fit
-  7    the deadline passed
+  6    refused for safety: keys would be without a server, or the database is of another storage
+  7    the deadline passed; look with status what was done
+  130  a second SIGTERM, SIGINT or SIGHUP ended it
   141  nobody reads the output any more";
 
 /// How a command ends.
@@ -39,6 +40,8 @@ pub(crate) enum Exit {
     Refused = 6,
     /// The deadline passed.
     Late = 7,
+    /// A second signal.
+    Signal = 130,
     /// The reader of the output, such as `head`, has stopped.
     BrokenPipe = 141,
 }
@@ -99,7 +102,8 @@ fn of_read(error: &storage_shard_read::Error) -> Exit {
 fn of_server(error: &ServerError) -> Exit {
     match error {
         ServerError::Claims(error) => of_sdk(error),
-        _ => Exit::Usage,
+        ServerError::Listen { .. } => Exit::Usage,
+        _ => Exit::Settings,
     }
 }
 

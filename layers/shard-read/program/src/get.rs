@@ -26,6 +26,7 @@ pub(crate) struct Args {
         long,
         value_name = "HOST:PORT,…",
         value_delimiter = ',',
+        value_parser = args::address,
         required_unless_present = "dns",
         conflicts_with = "dns"
     )]
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Give up after this long
-    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = args::time)]
     deadline: Duration,
     /// The owners: APP/REGION/TYPE/ID
     #[arg(required = true, value_name = "OWNER", value_parser = owner)]
@@ -129,6 +130,14 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     }
     for (owner, reason) in &found.unanswered {
         writeln!(std::io::stderr(), "error: {owner}: {reason}")?;
+    }
+    for host in &found.hosts {
+        writeln!(
+            std::io::stderr(),
+            "error: {} said: {}",
+            host.address,
+            host.reason
+        )?;
     }
     Ok(if found.unanswered.is_empty() {
         Exit::Fine

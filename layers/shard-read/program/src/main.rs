@@ -44,12 +44,12 @@ enum Command {
     /// Drop a plan. Its servers leave, and claim ranges of the newest one
     ///
     /// Refuses what would leave keys of the data centre without a server: every range of its newest plan needs a
-    /// server that serves. With --in-place, all ranges of another data centre do.
+    /// server that serves. With --in-place, all ranges of another data centre do. Run one such command at a time.
     #[command(after_help = exit::TABLE)]
     Retire(retire::Args),
     /// Serve owners until a signal (SIGTERM or Ctrl-C), then leave the range in order and exit with 0
     ///
-    /// It waits without limit for a database that is away. Prints the address once it listens.
+    /// It waits without limit for a database that is away, or that no game has used. Prints its name once it listens.
     #[command(after_help = exit::TABLE)]
     Serve(serve::Args),
     /// Print owners as they have landed
@@ -68,7 +68,9 @@ fn main() -> ExitCode {
         .log_internal_errors(false)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .with_writer(std::io::stderr)
-        .with_env_filter(filter.unwrap_or_else(|_| "warn,shard_read_server=info".into()));
+        .with_env_filter(
+            filter.unwrap_or_else(|_| "warn,shard_read=info,storage_shard_read=error".into()),
+        );
     logs.init();
     let exit = match tokio::runtime::Runtime::new() {
         Ok(runtime) => {

@@ -27,7 +27,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Give up after this long
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::time)]
     deadline: Duration,
 }
 

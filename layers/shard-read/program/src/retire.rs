@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Give up after this long
-    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = args::time)]
     deadline: Duration,
 }
 
@@ -71,7 +71,14 @@ fn check(survey: &Survey, args: &Args) -> anyhow::Result<()> {
     let mut plans = survey.plans(dc);
     if !plans.remove(plan) {
         let service = &args.service.service;
-        let message = format!("there is no plan {plan} of {service} in {dc}, but {plans:?}");
+        let numbers: Vec<String> = plans.iter().map(u32::to_string).collect();
+        let message = match numbers.is_empty() {
+            true => format!("there is no plan of {service} in {dc}"),
+            false => format!(
+                "there is no plan {plan} of {service} in {dc}, but these: {}",
+                numbers.join(", ")
+            ),
+        };
         return Err(exit::error(Exit::Found, message));
     }
     if args.in_place {
@@ -94,12 +101,19 @@ fn check(survey: &Survey, args: &Args) -> anyhow::Result<()> {
     if unserved.is_empty() {
         return Ok(());
     }
-    let ranges = unserved.iter().filter_map(|shard| shard.range());
-    let ranges: Vec<String> = ranges.map(|range| range.to_string()).collect();
+    let said = unserved.iter().filter_map(|shard| {
+        let holder = shard
+            .row
+            .holder
+            .as_ref()
+            .map_or("-", |holder| holder.as_str());
+        Some(format!("{} {holder}: {}", shard.range()?, shard.state()))
+    });
+    let said: Vec<String> = said.collect();
     let message = format!(
-        "nobody serves these ranges of plan {next} in {dc}: {}. Nothing was dropped. Start servers and wait with \
-         `shard-read status --wait`, or drop plan {plan} with --in-place while another data centre answers",
-        ranges.join(", ")
+        "plan {next} in {dc} is not served as a whole: {}. Nothing was dropped. Start servers, or mend what a silent one \
+         says, and wait with `shard-read status --wait`. Or drop plan {plan} with --in-place while another data centre answers",
+        said.join("; ")
     );
     Err(exit::error(Exit::Refused, message))
 }

@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use crate::args::{self, DatabaseArgs};
 use crate::exit::{self, Exit};
-use crate::figures;
+use crate::figures::FiguresPage;
 
 /// Between two tries to open a database that is away.
 const OPEN_EVERY: Duration = Duration::from_secs(1);
@@ -36,19 +36,19 @@ pub(crate) struct Args {
     dc: DataCentre,
     /// The address to listen at. With port 0 the machine chooses one. Other machines reach it only if you name another
     /// host, which needs a token
-    #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:7000")]
+    #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:7000")]
     listen: SocketAddr,
     /// The address that clients and other commands use, and the name of the claim. Default: that of --listen
-    #[arg(long, value_name = "HOST:PORT", value_parser = Holder::new)]
+    #[arg(long, value_name = "HOST:PORT", value_parser = name_of)]
     name: Option<Holder>,
     /// The most memory for owners, in MiB
     #[arg(long, value_name = "MIB", default_value = "256", value_parser = clap::value_parser!(u64).range(1..=1 << 24))]
     memory_mib: u64,
     /// An owner is loaded again after this time. Changes that leave no event are seen by then
-    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "10min", value_parser = lifetime)]
     lifetime: Duration,
     /// The time between two renewals of the claim. All servers of a service have the same
-    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = period)]
     period: Duration,
     /// How long the server answers after it has left its range
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
@@ -68,12 +68,36 @@ pub(crate) struct Args {
     /// Clients need a certificate of an authority in this file (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     tls_client_ca: Option<PathBuf>,
-    /// Serve /metrics, /livez and /readyz at this address
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Serve /metrics, /livez and /readyz at this address, for programs of the operator alone
+    #[arg(long, value_name = "IP:PORT")]
     http: Option<SocketAddr>,
     /// Print JSON
     #[arg(long)]
     json: bool,
+}
+
+fn name_of(text: &str) -> Result<Holder, String> {
+    Holder::new(&args::address(text)?).map_err(|error| error.to_string())
+}
+
+fn period(text: &str) -> Result<Duration, String> {
+    between(text, Duration::from_millis(10), Duration::from_hours(1))
+}
+
+fn lifetime(text: &str) -> Result<Duration, String> {
+    between(
+        text,
+        Duration::from_millis(1),
+        Duration::from_hours(30 * 24),
+    )
+}
+
+fn between(text: &str, least: Duration, most: Duration) -> Result<Duration, String> {
+    let time = args::time(text)?;
+    match (least..=most).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("give {least:?} to {most:?}")),
+    }
 }
 
 /// What a server does when another one has its claim.
@@ -102,6 +126,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let listener = TcpListener::bind(args.listen);
     let listener = listener.with_context(|| format!("--listen {}", args.listen))?;
     let name = name(&args, listener.local_addr()?)?;
+    let page = match args.http {
+        Some(address) => Some(FiguresPage::serve(address).await?),
+        None => None,
+    };
     let cold = tokio::select! {
         cold = open(&settings) => cold?,
         () = signals.any() => return Ok(Exit::Fine),
@@ -114,42 +142,49 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
         .drain(args.drain)
         .on_lost(args.on_lost.into());
     let mut server = secured(builder, &args)?.listen_with(listener).await?;
-    if let Some(address) = args.http {
-        figures::serve(address, server.view()).await?;
+    if let Some(page) = &page {
+        page.show(server.view());
     }
     let mut out = std::io::stdout();
     if args.json {
-        writeln!(
-            out,
-            "{}",
-            json!({ "address": server.address(), "name": name.as_str() })
-        )?;
+        let http = page.as_ref().map(|page| page.address.to_string());
+        let begun = json!({ "address": server.address(), "name": name.as_str(), "http": http });
+        writeln!(out, "{begun}")?;
     } else {
         writeln!(out, "{name}")?;
     }
-    tokio::select! {
-        ended = server.ended() => return Err(exit::error(Exit::Found, why(ended))),
-        () = signals.any() => {}
+    let ended = tokio::select! {
+        ended = server.ended() => Some(ended),
+        () = signals.any() => None,
+    };
+    tracing::info!("the server ends: a signal from now on ends the process at once");
+    let report = tokio::select! {
+        report = server.close(args.drain + GRACE) => report,
+        () = signals.any() => return Ok(Exit::Signal),
+    };
+    match ended {
+        Some(ended) => Err(exit::error(Exit::Found, why(ended))),
+        None if report.is_orderly => Ok(Exit::Fine),
+        None => Err(exit::error(
+            Exit::Found,
+            "calls were under way for too long, and were cut off",
+        )),
     }
-    tracing::info!("the range is left: a second signal ends the process at once");
-    tokio::select! {
-        _ = server.close(args.drain + GRACE) => {}
-        () = signals.any() => {}
-    }
-    Ok(Exit::Fine)
 }
 
-/// The database. Waits while it is away.
+/// The database. Waits while it is away, or has no game yet.
 async fn open(settings: &Settings) -> anyhow::Result<ColdTier> {
     let mut was_told = false;
+    let mut wait = async |why: &dyn std::fmt::Display| {
+        if !std::mem::replace(&mut was_told, true) {
+            tracing::warn!("{why}: this server waits");
+        }
+        sleep(OPEN_EVERY).await;
+    };
     loop {
         match ColdTier::open_for_layers(settings).await {
-            Err(error) if error.kind() == Kind::ColdUnavailable => {
-                if !std::mem::replace(&mut was_told, true) {
-                    tracing::warn!(%error, "the database is away: this server waits for it");
-                }
-                sleep(OPEN_EVERY).await;
-            }
+            Ok(cold) if cold.partitions() == 0 => wait(&"no game has used the database yet").await,
+            Err(error) if error.kind() == Kind::ColdUnavailable => wait(&error).await,
             opened => return Ok(opened?),
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use storage_sdk::layer::claims::DataCentre;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use crate::args::{self, ClientArgs, DatabaseArgs, ServiceArgs};
 use crate::exit::{self, Exit};
@@ -13,6 +13,8 @@ use crate::survey::{Survey, SurveyedShard, Surveyor};
 
 /// Between two looks of `--wait`.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
+/// A look takes no longer.
+const LATE: Duration = Duration::from_secs(10);
 
 /// Arguments of `status`.
 #[derive(Debug, clap::Args)]
@@ -33,33 +35,40 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
     /// Give up after this long
-    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = args::deadline)]
+    #[arg(long, value_name = "TIME", default_value = "1min", value_parser = args::time)]
     deadline: Duration,
 }
 
 /// Shows the ranges. Ends with 1 if one of the newest plans is without a server.
 pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
-    args::within(args.deadline, show(&args)).await
+    // Room for the last look, which is shown although it is late.
+    args::within(args.deadline + LATE, show(&args)).await
 }
 
 async fn show(args: &Args) -> anyhow::Result<Exit> {
     let cold = args.database.open().await?;
     let surveyor = Surveyor::new(cold, args.service.service.clone(), &args.client)?;
-    let survey = loop {
+    let until = Instant::now() + args.deadline;
+    let (survey, is_late) = loop {
         let mut survey = surveyor.survey().await?;
         let is_meant =
             |shard: &SurveyedShard| args.dc.as_ref().is_none_or(|dc| shard.row.key.dc == *dc);
         survey.0.retain(is_meant);
-        if !args.wait || is_complete(&survey) {
-            break survey;
+        let is_late = args.wait && Instant::now() >= until;
+        if !args.wait || is_late || is_complete(&survey) {
+            break (survey, is_late);
         }
         sleep(LOOK_EVERY).await;
     };
     if survey.0.is_empty() {
-        let message = format!(
-            "there is no plan of {}: add one with `shard-read plan`",
-            args.service.service
-        );
+        let service = &args.service.service;
+        let place = args
+            .dc
+            .as_ref()
+            .map(|dc| format!(" in {dc}"))
+            .unwrap_or_default();
+        let message =
+            format!("there is no plan of {service}{place}: add one with `shard-read plan`");
         return Err(exit::error(Exit::Found, message));
     }
     let mut out = std::io::stdout();
@@ -70,31 +79,16 @@ async fn show(args: &Args) -> anyhow::Result<Exit> {
             writeln!(out, "{}", line(shard))?;
         }
     }
-    Ok(if is_complete(&survey) {
-        Exit::Fine
-    } else {
-        Exit::Found
+    Ok(match is_complete(&survey) {
+        true => Exit::Fine,
+        false if is_late => Exit::Late,
+        false => Exit::Found,
     })
 }
 
 fn is_complete(survey: &Survey) -> bool {
     let dcs = survey.dcs();
     !dcs.is_empty() && dcs.into_iter().all(|dc| survey.is_complete(dc))
-}
-
-/// What the server of a range says, in a word.
-fn state(shard: &SurveyedShard) -> String {
-    match (&shard.row.holder, &shard.told) {
-        (None, _) => "without a server".to_owned(),
-        (Some(_), None) => "silent".to_owned(),
-        (Some(_), Some(_)) if shard.is_served() => "serving".to_owned(),
-        (Some(_), Some(told)) if told.range == shard.range() => told.state.to_string(),
-        // It has left the range, or has not heard of its loss yet.
-        (Some(_), Some(told)) => match told.range {
-            Some(range) => format!("{} of {range}", told.state),
-            None => told.state.to_string(),
-        },
-    }
 }
 
 fn line(shard: &SurveyedShard) -> String {
@@ -112,7 +106,7 @@ fn line(shard: &SurveyedShard) -> String {
         "{} plan {} {range} {holder}: {}",
         key.dc,
         key.plan,
-        state(shard)
+        shard.state()
     );
     if let Some(age) = shard.told.as_ref().and_then(|told| told.age) {
         line.push_str(&format!(", age {} ms", age.as_millis()));
@@ -131,7 +125,7 @@ fn as_json(survey: &Survey, args: &Args) -> Value {
             "begin": format!("{:016x}", key.begin),
             "end": row.end.map(|end| format!("{end:016x}")),
             "holder": row.holder.as_ref().map(|holder| holder.as_str()),
-            "state": state(shard),
+            "state": shard.state(),
             "age_ms": age.map(millis),
             "renewed_ago_ms": row.holder.as_ref().map(|_| millis(row.renewed_ago)),
             "transitions": row.transitions,

@@ -16,7 +16,7 @@ use crate::args::{self, ClientArgs};
 /// How often holders that are silent are asked again.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 /// A holder that has told nothing by then is silent.
-const TELL_MAX: Duration = Duration::from_secs(2);
+const TELL_MAX: Duration = Duration::from_secs(5);
 /// Between two looks.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
@@ -27,12 +27,30 @@ pub(crate) struct SurveyedShard {
     pub(crate) row: ShardRow,
     /// What its holder holds. None: there is no holder, or it is silent.
     pub(crate) told: Option<ShardInfo>,
+    /// Why its holder is silent, as far as that is known.
+    pub(crate) fault: Option<String>,
 }
 
 impl SurveyedShard {
     /// Its range.
     pub(crate) fn range(&self) -> Option<ShardRange> {
         ShardRange::new(self.row.key.begin, self.row.end)
+    }
+
+    /// What its holder says, in a few words.
+    pub(crate) fn state(&self) -> String {
+        match (&self.row.holder, &self.told) {
+            (None, _) => "without a server".to_owned(),
+            (Some(_), None) => match &self.fault {
+                Some(fault) => format!("silent ({fault})"),
+                None => "silent".to_owned(),
+            },
+            (Some(_), Some(_)) if self.is_served() => "serving".to_owned(),
+            (Some(_), Some(told)) => match told.range {
+                Some(range) if Some(range) != self.range() => format!("{} of {range}", told.state),
+                _ => told.state.to_string(),
+            },
+        }
     }
 
     /// Whether its holder answers for it.
@@ -126,7 +144,8 @@ fn told(row: ShardRow, hosts: &[HostInfo]) -> SurveyedShard {
     let mut hosts = hosts.iter();
     let host = holder.and_then(|holder| hosts.find(|host| host.address == holder.as_str()));
     let told = host.and_then(|host| host.shard.clone());
-    SurveyedShard { row, told }
+    let fault = host.and_then(|host| host.fault.clone());
+    SurveyedShard { row, told, fault }
 }
 
 /// The holders of all claims of a service. Their names are their addresses.

@@ -16,13 +16,15 @@ use storage_sdk::layer::claims::{
 use storage_sdk::layer::{ColdError, ColdTier};
 use storage_sdk::{Ids, Settings};
 use storage_shard_read::ShardRange;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use self::observer::Observer;
 use crate::server::ServerError;
 
 /// The default of [`Claims::period`].
 const PERIOD: Duration = Duration::from_secs(1);
+/// A server that leaves does not wait longer for the database.
+const RELEASE_MAX: Duration = Duration::from_secs(2);
 /// A shorter period would be a load for the database alone.
 const PERIOD_MIN: Duration = Duration::from_millis(10);
 
@@ -181,14 +183,21 @@ impl Claimer {
         }
     }
 
-    /// Makes the range free. If that fails, another server takes it when the claim's beat stands still.
+    /// Makes the range free. If that fails, or the database is silent, another server takes it when the claim's beat
+    /// stands still.
     pub(crate) async fn release(&self, claim: &Claim) {
         let (Source::Stored(stored), Some((key, token))) = (&self.source, &claim.row) else {
             return;
         };
         let released = async { stored.store()?.release(key, *token).await };
-        if let Err(error) = released.await {
-            tracing::warn!(%error, range = %claim.range, "the claim could not be released");
+        match timeout(RELEASE_MAX, released).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => {
+                tracing::warn!(%error, range = %claim.range, "the claim could not be released");
+            }
+            Err(_) => {
+                tracing::warn!(range = %claim.range, "the database does not answer: the claim was not released")
+            }
         }
     }
 

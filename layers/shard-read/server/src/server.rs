@@ -254,8 +254,9 @@ impl<S: Schema> ServerBuilder<S> {
             tenure: watched,
             figures,
             closing,
-            keeper: tokio::spawn(keeper.run()),
-            transport: tokio::spawn(serving),
+            keeper: Some(tokio::spawn(keeper.run())),
+            transport: Some(tokio::spawn(serving)),
+            has_ended: None,
             end,
             schema: std::marker::PhantomData,
         })
@@ -271,8 +272,11 @@ pub struct Server<S> {
     tenure: watch::Receiver<Tenure>,
     figures: Arc<Figures>,
     closing: watch::Sender<bool>,
-    keeper: JoinHandle<Ended>,
-    transport: JoinHandle<()>,
+    /// None: it has ended.
+    keeper: Option<JoinHandle<Ended>>,
+    /// None: it has ended.
+    transport: Option<JoinHandle<()>>,
+    has_ended: Option<Ended>,
     end: oneshot::Sender<()>,
     schema: std::marker::PhantomData<fn() -> S>,
 }
@@ -353,12 +357,21 @@ impl<S: Schema> Server<S> {
         }
     }
 
-    /// Waits until the server ends by itself.
+    /// Waits until the server ends by itself. Close it afterwards, so that calls under way have their answers.
     ///
     /// # Cancel safety
     /// Only waits.
     pub async fn ended(&mut self) -> Ended {
-        (&mut self.keeper).await.unwrap_or(Ended::Failed)
+        if let Some(ended) = self.has_ended {
+            return ended;
+        }
+        let ended = tokio::select! {
+            ended = joined(&mut self.keeper) => ended.unwrap_or(Ended::Failed),
+            // It takes no connections any more.
+            _ = joined(&mut self.transport) => Ended::Failed,
+        };
+        self.has_ended = Some(ended);
+        ended
     }
 
     /// Releases the claim, answers for some seconds more, and ends. What is under way after the grace breaks.
@@ -367,18 +380,35 @@ impl<S: Schema> Server<S> {
     /// A dropped call leaves the server to its end, without a grace.
     pub async fn close(mut self, grace: Duration) -> CloseReport {
         let _ = self.closing.send(true);
-        let keeper = timeout(grace, &mut self.keeper).await;
-        self.keeper.abort();
+        let keeper = match &self.keeper {
+            Some(_) => timeout(grace, joined(&mut self.keeper)).await.map(Some),
+            None => Ok(None),
+        };
         let _ = self.end.send(());
-        let transport = timeout(grace, &mut self.transport).await;
-        self.transport.abort();
+        let transport = match &self.transport {
+            Some(_) => timeout(grace, joined(&mut self.transport)).await.is_ok(),
+            None => true,
+        };
+        let tasks = (self.keeper.take(), self.transport.take());
+        tasks.0.inspect(JoinHandle::abort);
+        tasks.1.inspect(JoinHandle::abort);
+        let ended = match &keeper {
+            Ok(Some(ended)) => ended.unwrap_or(Ended::Failed),
+            Ok(None) | Err(_) => Ended::Closed,
+        };
         CloseReport {
-            ended: match &keeper {
-                Ok(Ok(ended)) => *ended,
-                Ok(Err(_)) => Ended::Failed,
-                Err(_) => Ended::Closed,
-            },
-            is_orderly: keeper.is_ok() && transport.is_ok(),
+            ended: self.has_ended.unwrap_or(ended),
+            is_orderly: keeper.is_ok() && transport,
         }
     }
+}
+
+/// Waits for a task, and forgets it. None: it panicked. Never ends without a task.
+async fn joined<T>(task: &mut Option<JoinHandle<T>>) -> Option<T> {
+    let Some(running) = task else {
+        return std::future::pending().await;
+    };
+    let result = running.await;
+    *task = None;
+    result.ok()
 }

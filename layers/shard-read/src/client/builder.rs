@@ -122,6 +122,8 @@ impl<S: Schema> ClientBuilder<S> {
     /// `Invalid`: a setting can't be used.
     pub fn build(self) -> Result<Client<S>> {
         let core = Arc::new(Core::new::<S::Wire>(self.service, self.options)?);
+        // Token and certificates are the same for all hosts.
+        core.endpoint("127.0.0.1:1")?;
         let seed = self.seed.unwrap_or_else(rand::random);
         tokio::spawn(refresh::run(Arc::downgrade(&core), self.hosts, seed));
         Ok(Client {

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 use super::Client;
 use super::call::{Call, CallOptions, Item, KeyResult};
-use crate::error::{Error, Kind, Result};
+use crate::error::{Error, FailedHost, Kind, Result};
 use crate::{Place, Schema};
 
 /// The default of [`Get::deadline`].
@@ -90,6 +90,7 @@ impl<'a, S: Schema> Get<'a, S> {
         let mut found = Found {
             values: Vec::with_capacity(ids.len()),
             unanswered: Vec::new(),
+            hosts: Vec::new(),
             age,
         };
         let mut failed = Vec::new();
@@ -110,6 +111,9 @@ impl<'a, S: Schema> Get<'a, S> {
         // A token that no server knows is no matter of single keys.
         let may_lack = self.is_partial && end.kind() != Kind::Denied;
         if failed.is_empty() || may_lack {
+            if !failed.is_empty() {
+                found.hosts = end.hosts().to_vec();
+            }
             return Ok(found);
         }
         Err(end.with_keys(failed))
@@ -143,6 +147,8 @@ pub struct Found<S: Schema> {
     pub values: Vec<(S::Id, S::Value)>,
     /// Of a [partial](Get::partial) call: keys without an answer, each with its reason.
     pub unanswered: Vec<(S::Id, String)>,
+    /// Hosts whose last request had no reply, if a key has no answer.
+    pub hosts: Vec<FailedHost>,
     /// Every change that landed longer ago than this is in all values. None: a server did not know.
     pub age: Option<Duration>,
 }
@@ -163,6 +169,7 @@ where
         f.debug_struct("Found")
             .field("values", &self.values)
             .field("unanswered", &self.unanswered)
+            .field("hosts", &self.hosts)
             .field("age", &self.age)
             .finish()
     }

@@ -33,8 +33,9 @@ pub(crate) async fn run(core: Weak<Core>, hosts: Hosts, seed: u64) {
         learn_hosts(&core, &hosts).await;
         probe(&core, before).await;
         let every = core.options.refresh_every;
+        // ORDER: by the time before the probe, which may have waited for a silent host.
         core.directory
-            .forget_silent(core.next_number(), Instant::now(), every * SILENT_REFRESHES);
+            .forget_silent(core.next_number(), begun, every * SILENT_REFRESHES);
         before = Some(begun);
         // Clients that started together do not ask together.
         let pause = every.mul_f64(chance.random_range(0.8..1.2));

@@ -66,6 +66,11 @@ pub(crate) async fn a_server_asks_for_its_token_and_never_serves_other_machines_
     place
         .ok(&["status", "--wait", "--token-file", file])
         .await?;
+    let status = String::from_utf8(place.run(&["status"]).await?.stdout)?;
+    assert!(
+        status.contains("silent (") && status.contains("token"),
+        "{status}"
+    );
     let get = ["get", "--hosts", &server.address, "game/eu/player/0"];
     let denied = run(&get).await?;
     assert_eq!(denied.status.code(), Some(3), "{denied:?}");
@@ -94,6 +99,8 @@ pub(crate) async fn a_wrong_argument_is_named_and_changes_nothing(place: Place) 
         (&["plan", "--dc", "a", "--shards", "many"], "many"),
         (&["plan", "--dc", "", "--shards", "1"], "--dc"),
         (&["retire", "--dc", "a", "--plan", "-1"], "-1"),
+        (&["serve", "--dc", "a", "--period", "1ms"], "10ms"),
+        (&["serve", "--dc", "a", "--name", "ann"], "HOST:PORT"),
         (&["serve", "--dc", "a", "--listen", "nowhere"], "nowhere"),
         (
             &["serve", "--dc", "a", "--token-file", "no/such/file"],
@@ -117,6 +124,8 @@ pub(crate) async fn a_wrong_argument_is_named_and_changes_nothing(place: Place) 
     ])
     .await?;
     assert_eq!(silent.status.code(), Some(4), "{silent:?}");
+    let said = String::from_utf8(silent.stderr)?;
+    assert!(said.contains("127.0.0.1:1 said"), "{said}");
     assert_eq!(
         place.run(&["status"]).await?.status.code(),
         Some(1),
@@ -129,11 +138,14 @@ pub(crate) async fn figures_tell_what_a_server_does(place: Place) -> Result<()> 
     let _ = rustls::crypto::ring::default_provider().install_default();
     place.write(0..1).await?;
     place.ok(&["plan", "--dc", "a", "--shards", "1"]).await?;
-    // A port that another program takes meanwhile fails the test with its name.
-    let http = std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()?;
-    let server = place.serve("a", &["--http", &http.to_string()]).await?;
+    let server = place
+        .serve("a", &["--http", "127.0.0.1:0", "--json"])
+        .await?;
+    let begun: Value = serde_json::from_str(&server.address)?;
+    let (address, http) = (begun["address"].as_str(), begun["http"].as_str());
+    let (address, http) = (address.context("an address")?, http.context("a page")?);
     place.served().await?;
-    let read = run(&["get", "--hosts", &server.address, "game/eu/player/0"]).await?;
+    let read = run(&["get", "--hosts", address, "game/eu/player/0"]).await?;
     assert_eq!(read.status.code(), Some(0), "{read:?}");
     until("the call is counted", async || {
         let page = reqwest::get(format!("http://{http}/metrics"))

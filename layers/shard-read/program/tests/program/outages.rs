@@ -8,16 +8,16 @@ use storage_sdk::layer::claims::ShardRow;
 use storage_tests::{Weather, until};
 
 use crate::load::{Load, PLAYERS, player};
-use crate::place::{PERIOD, Place, Process, client};
+use crate::place::{Place, Process, client};
 
 /// Two data centres of two ranges each.
-async fn four_servers(place: &Place) -> Result<Vec<Process>> {
+async fn four_servers(place: &Place, args: &[&str]) -> Result<Vec<Process>> {
     place.write(0..PLAYERS).await?;
     let mut servers = Vec::new();
     for dc in ["a", "b"] {
         place.ok(&["plan", "--dc", dc, "--shards", "2"]).await?;
         for _ in 0..2 {
-            servers.push(place.serve(dc, &[]).await?);
+            servers.push(place.serve(dc, args).await?);
         }
     }
     place.served().await?;
@@ -27,7 +27,7 @@ async fn four_servers(place: &Place) -> Result<Vec<Process>> {
 pub(crate) async fn no_call_fails_while_a_server_is_killed_and_its_successor_serves(
     place: Place,
 ) -> Result<()> {
-    let mut servers = four_servers(&place).await?;
+    let mut servers = four_servers(&place, &[]).await?;
     servers.push(place.serve("a", &[]).await?);
     let load = Load::start(&client(&servers)?);
     load.goes_on().await?;
@@ -41,7 +41,7 @@ pub(crate) async fn no_call_fails_while_a_server_is_killed_and_its_successor_ser
 pub(crate) async fn no_call_fails_while_a_server_is_stopped_and_goes_on_after_its_takeover(
     place: Place,
 ) -> Result<()> {
-    let mut servers = four_servers(&place).await?;
+    let mut servers = four_servers(&place, &[]).await?;
     servers.push(place.serve("a", &[]).await?);
     let load = Load::start(&client(&servers)?);
     load.goes_on().await?;
@@ -63,7 +63,7 @@ pub(crate) async fn no_call_fails_while_a_server_is_stopped_and_goes_on_after_it
 pub(crate) async fn no_call_fails_while_servers_end_one_after_the_other(
     place: Place,
 ) -> Result<()> {
-    let mut servers = four_servers(&place).await?;
+    let mut servers = four_servers(&place, &[]).await?;
     let load = Load::start(&client(&servers)?);
     for server in &mut servers[..2] {
         load.goes_on().await?;
@@ -78,8 +78,11 @@ pub(crate) async fn no_call_fails_while_servers_end_one_after_the_other(
 /// X1. The owners are in memory, so no call needs the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_and_no_claim_changes_while_the_database_is_away() -> Result<()> {
+    // Long enough for a holder on a busy machine to come back before another server takes its claim.
+    const PERIOD: Duration = Duration::from_millis(500);
+    const SLOW: [&str; 2] = ["--period", "500ms"];
     let place = Place::on_servers().await?;
-    let mut servers = four_servers(&place).await?;
+    let mut servers = four_servers(&place, &SLOW).await?;
     for dc in [&servers[..2], &servers[2..4]] {
         let players = (0..PLAYERS).map(|id| player(&id.to_string()));
         let players = players.collect::<Result<Vec<_>>>()?;
@@ -88,7 +91,7 @@ async fn no_call_fails_and_no_claim_changes_while_the_database_is_away() -> Resu
             .deadline(Duration::from_secs(20))
             .await?;
     }
-    servers.push(place.serve("a", &[]).await?);
+    servers.push(place.serve("a", &SLOW).await?);
     let load = Load::start(&client(&servers)?);
     load.goes_on().await?;
     let holders = |rows: Vec<ShardRow>| {

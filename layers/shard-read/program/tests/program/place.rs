@@ -17,8 +17,6 @@ use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
-/// The time between two renewals of a claim.
-pub(crate) const PERIOD: Duration = Duration::from_millis(100);
 const PROGRAM: &str = env!("CARGO_BIN_EXE_shard-read");
 
 /// A storage whose owners are served.
@@ -141,8 +139,14 @@ impl Place {
         let mut child = Command::new(PROGRAM)
             .args(["serve", "--dc", dc, "--listen", "127.0.0.1:0"])
             .args(&self.source)
-            .args(["--period", "100ms", "--drain", "500ms"])
+            .args(["--drain", "500ms"])
             .args(args)
+            .args(
+                (!args.contains(&"--period"))
+                    .then_some(["--period", "100ms"])
+                    .into_iter()
+                    .flatten(),
+            )
             .env("RUST_LOG", "warn")
             .stdout(Stdio::piped())
             .kill_on_drop(true)

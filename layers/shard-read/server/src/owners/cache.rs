@@ -194,5 +194,8 @@ mod tests {
             assert!(cache.bytes() <= 1 << 20, "{}", cache.bytes());
         }
         assert!(cache.bytes() > 1 << 19);
+        let held = (0..5_000).filter(|id| cache.get(&owner(&id.to_string())).is_some());
+        let bytes = held.count() * 1_000;
+        assert!(bytes <= 1 << 20, "the values alone have {bytes} bytes");
     }
 }

@@ -145,7 +145,7 @@ async fn a_request_with_one_key_of_another_range_gets_no_value() {
     let service = service(Meanwhile::Nothing);
     let inside = service.get(request(0..100), None).await.unwrap();
     assert_eq!(inside.answers.map(|answers| answers.len()), Some(100));
-    let one_outside = service.get(request(1..=100).clone(), None).await;
+    let one_outside = service.get(request(1..=100), None).await;
     assert_eq!(one_outside.unwrap().answers, None);
 }
 

@@ -167,6 +167,38 @@ async fn while_the_database_takes_no_write_and_afterwards_no_call_fails() -> Res
     load.has_no_failure().await
 }
 
+/// V2.
+#[tokio::test(flavor = "multi_thread")]
+async fn while_statements_of_claims_fail_no_server_leaves_its_range() -> Result<()> {
+    let (world, hosts) = World::with_servers(2, &["a"]).await?;
+    let load = Load::on(world.client(&hosts)?);
+    let options = SqliteConnectOptions::new().filename(&world.file);
+    let mut operator = options.connect().await?;
+    let (away, back) = (
+        "ALTER TABLE landing_shard RENAME TO shard_away",
+        "ALTER TABLE shard_away RENAME TO landing_shard",
+    );
+    sqlx::raw_sql(away).execute(&mut operator).await?;
+    let begun = std::time::Instant::now();
+    until("ten renewals of each claim have failed", async || {
+        Ok(begun.elapsed() > 10 * PERIOD)
+    })
+    .await?;
+    load.goes_on().await?;
+    for host in &hosts {
+        assert_eq!(host.server.shard().state, State::Serving);
+    }
+    sqlx::raw_sql(back).execute(&mut operator).await?;
+    until("claims are renewed", async || {
+        let rows = world.rows().await?;
+        Ok(rows.iter().all(|row| row.renewed_ago < 5 * PERIOD))
+    })
+    .await?;
+    let claims = hosts.iter().map(|host| host.server.figures().claims);
+    assert_eq!(claims.sum::<u64>(), 2, "no range was claimed again");
+    load.has_no_failure().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_to_end_with_its_claim_ends_in_order() -> Result<()> {
     let world = World::new().await?;
@@ -180,6 +212,9 @@ async fn a_server_that_is_to_end_with_its_claim_ends_in_order() -> Result<()> {
     assert_eq!(host.server.ended().await, Ended::Lost);
     assert_eq!(host.knobs.unloaded.load(Ordering::SeqCst), 1);
     assert_eq!(host.server.shard().state, State::Standby);
+    assert_eq!(host.server.ended().await, Ended::Lost, "it is told again");
+    let report = host.server.close(SOON).await;
+    assert_eq!((report.ended, report.is_orderly), (Ended::Lost, true));
     Ok(())
 }
 

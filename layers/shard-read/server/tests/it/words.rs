@@ -97,8 +97,10 @@ impl Shard<Words> for Lengths {
     }
 
     async fn get(&self, _call: &Call, keys: &[String]) -> Vec<KeyOutcome<String>> {
-        let mut waits = self.knobs.waits.subscribe();
-        let _ = waits.wait_for(|waits| !waits).await;
+        if keys.iter().any(|key| key != "now") {
+            let mut waits = self.knobs.waits.subscribe();
+            let _ = waits.wait_for(|waits| !waits).await;
+        }
         self.knobs.answered.fetch_add(keys.len(), Ordering::SeqCst);
         let range = *self.range.borrow();
         let answer = |key: &String| {

@@ -1,9 +1,11 @@
 //! A replica that stalls at times, with hedges and without.
 
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use anyhow::Result;
 use async_trait::async_trait;
+use storage_coalesce::locked;
 use storage_shard_read::{Client, Mode};
 use storage_tests::bench::case::{Case, Figure, Plan, Processes, Repetitions, Rig, Sample, Side};
 use storage_tests::bench::load::{Operation, drive};
@@ -50,8 +52,8 @@ impl Case for Stalls {
             servers.push(ServerProcess::start(&place, "blobs", &args).await?);
         }
         Ok(Box::new(StallsRig {
-            hedged: Calls(client(&servers, Mode::Hedged).await?),
-            one: Calls(client(&servers, Mode::One).await?),
+            hedged: Calls::of(&servers, Mode::Hedged).await?,
+            one: Calls::of(&servers, Mode::One).await?,
             servers,
             time: arena.scale.slice(),
             place,
@@ -59,16 +61,30 @@ impl Case for Stalls {
     }
 }
 
-/// Calls with a pause, as of a game and not of a benchmark of rates.
+/// Calls with a pause, as of a game and not of a benchmark of rates. Only the calls are measured.
 #[derive(Clone)]
-struct Calls(Client<Blobs>);
+struct Calls {
+    client: Client<Blobs>,
+    took: Arc<Mutex<Vec<Duration>>>,
+}
+
+impl Calls {
+    async fn of(servers: &[ServerProcess], mode: Mode) -> Result<Self> {
+        Ok(Self {
+            client: client(servers, mode).await?,
+            took: Arc::default(),
+        })
+    }
+}
 
 const PAUSE: Duration = Duration::from_millis(2);
 
 impl Operation for Calls {
     async fn run(&mut self, turn: usize) -> Result<u64> {
         tokio::time::sleep(PAUSE).await;
-        self.0.get([turn as u64]).deadline(DEADLINE).await?;
+        let begun = Instant::now();
+        self.client.get([turn as u64]).deadline(DEADLINE).await?;
+        locked(&self.took).push(begun.elapsed());
         Ok(1)
     }
 }
@@ -89,10 +105,11 @@ impl Rig for StallsRig {
             Side::Baseline => &self.one,
         };
         let mut sample = drive(calls, CALLERS, self.time).await?;
-        sample.latencies.sort_unstable();
-        let at = sample.latencies.len().saturating_sub(1) * 999 / 1_000;
-        let slowest = sample.latencies.get(at).copied().unwrap_or_default();
-        sample.counted = f64::from(slowest) / 1e6;
+        let mut took = std::mem::take(&mut *locked(&calls.took));
+        took.sort_unstable();
+        let slowest = took.get(took.len().saturating_sub(1) * 999 / 1_000);
+        sample.counted = slowest.map_or(0.0, |slowest| slowest.as_secs_f64() * 1e3);
+        sample.latencies.clear();
         Ok(sample)
     }
 
