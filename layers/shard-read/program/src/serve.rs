@@ -8,7 +8,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::ValueEnum;
 use serde_json::json;
-use shard_read_server::{Claims, Ended, OnLost, OwnerShard, Server, ServerBuilder};
+use shard_read_server::{Claims, Ended, OnLost, OwnerShard, ReadAhead, Server, ServerBuilder};
 use storage_sdk::layer::ColdTier;
 use storage_sdk::layer::claims::{DataCentre, Holder};
 use storage_sdk::settings::parse_duration;
@@ -47,6 +47,10 @@ pub(crate) struct Args {
     /// An owner is loaded again after this time. Changes that leave no event are seen by then
     #[arg(long, value_name = "TIME", default_value = "10min", value_parser = lifetime)]
     lifetime: Duration,
+    /// Read the owners of this type with this field before serving, until 90 % of the memory is taken:
+    /// APP/REGION/TYPE/FIELD
+    #[arg(long, value_name = "OWNERS", value_parser = read_ahead)]
+    read_ahead: Option<ReadAhead>,
     /// The time between two renewals of the claim. All servers of a service have the same
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = period)]
     period: Duration,
@@ -78,6 +82,16 @@ pub(crate) struct Args {
 
 fn name_of(text: &str) -> Result<Holder, String> {
     Holder::new(&args::address(text)?).map_err(|error| error.to_string())
+}
+
+fn read_ahead(text: &str) -> Result<ReadAhead, String> {
+    let names: Vec<&str> = text.split('/').collect();
+    match *names {
+        [app, region, logic_type, field] => {
+            ReadAhead::new(app, region, logic_type, field).map_err(|error| error.to_string())
+        }
+        _ => Err("write APP/REGION/TYPE/FIELD, such as game/eu/player/gold".to_owned()),
+    }
 }
 
 fn period(text: &str) -> Result<Duration, String> {
@@ -138,6 +152,10 @@ pub(crate) async fn run(args: Args) -> anyhow::Result<Exit> {
     let shard = OwnerShard::new(cold)
         .memory_max(args.memory_mib << 20)
         .lifetime(args.lifetime);
+    let shard = match &args.read_ahead {
+        Some(owners) => shard.read_ahead(owners.clone()),
+        None => shard,
+    };
     let builder = Server::<Owners>::builder(shard, claims)
         .drain(args.drain)
         .on_lost(args.on_lost.into());

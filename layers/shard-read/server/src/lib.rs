@@ -32,6 +32,6 @@ mod transport;
 pub use claims::Claims;
 pub use figures::ServerFigures;
 pub use moment::Moment;
-pub use owners::OwnerShard;
+pub use owners::{OwnerShard, ReadAhead};
 pub use server::{CloseReport, Ended, OnLost, Server, ServerBuilder, ServerError, ServerView};
 pub use shard::{Call, KeyOutcome, LoadError, Shard, Unreachable};

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -73,10 +72,10 @@ impl Directory {
         }
     }
 
-    /// Forgets what hosts hold that have not replied for this long.
-    pub(crate) fn forget_silent(&self, number: u64, now: Instant, silence_max: Duration) {
+    /// Forgets what hosts hold that have not replied since then.
+    pub(crate) fn forget_silent(&self, number: u64, since: Instant) {
         for endpoint in self.endpoints().iter() {
-            if now.saturating_duration_since(endpoint.confirmed()) > silence_max {
+            if endpoint.confirmed() < since {
                 self.forget(endpoint, number);
             }
         }

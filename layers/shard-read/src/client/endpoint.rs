@@ -188,12 +188,35 @@ mod tests {
     use crate::client::transport::Security;
     use crate::{ShardRange, State};
 
+    fn endpoint(address: &str) -> Endpoint {
+        let path = http::uri::PathAndQuery::from_static("/s/m");
+        let connection = Connection::new(address, path, &Security::default(), None, 1).unwrap();
+        Endpoint::new(address.into(), connection, Instant::now())
+    }
+
+    /// V13.
+    #[tokio::test]
+    async fn an_ejected_endpoint_goes_last_in_the_choice() {
+        let (failing, other, now) = (endpoint("a:1"), endpoint("b:1"), Instant::now());
+        let shard = ShardInfo::holding("a", State::Serving, ShardRange::ALL, 1);
+        for endpoint in [&failing, &other] {
+            endpoint.heed(1, &shard, now, &Arc::default());
+        }
+        other.begin(now);
+        assert!(
+            failing.rank(now, None) < other.rank(now, None),
+            "it has no work"
+        );
+        for _ in 0..5 {
+            failing.judge(&Err(Fault::Broken("it broke".to_owned())), now);
+        }
+        assert!(failing.is_out(now) && failing.rank(now, None) > other.rank(now, None));
+    }
+
     /// V4.
     #[tokio::test]
     async fn a_late_reply_to_an_earlier_request_changes_nothing() {
-        let path = http::uri::PathAndQuery::from_static("/s/m");
-        let connection = Connection::new("host:1", path, &Security::default(), None, 1).unwrap();
-        let endpoint = Endpoint::new("host:1".into(), connection, Instant::now());
+        let endpoint = endpoint("host:1");
         let latency = Arc::default();
         let heed = |number, state| {
             let shard = ShardInfo::holding("a", state, ShardRange::ALL, 1);

@@ -1,6 +1,6 @@
 //! Keeping the map: hosts are asked for anew, and endpoints that did not reply are asked what they hold.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -19,24 +19,28 @@ const EARLY_EVERY: Duration = Duration::from_millis(100);
 /// A host that has not answered by then is asked again at the next refresh.
 const PROBE_MAX: Duration = Duration::from_secs(1);
 /// What a host holds is forgotten after so many refreshes without a reply.
-const SILENT_REFRESHES: u32 = 3;
+const SILENT_REFRESHES: usize = 3;
 
 /// Refreshes the map until the client is gone.
 pub(crate) async fn run(core: Weak<Core>, hosts: Hosts, seed: u64) {
     let mut chance = StdRng::seed_from_u64(seed);
-    let mut before = None;
+    // The begins of the last refreshes.
+    let mut rounds = VecDeque::with_capacity(SILENT_REFRESHES);
     loop {
         let begun = Instant::now();
         let Some(core) = core.upgrade() else {
             return;
         };
         learn_hosts(&core, &hosts).await;
-        probe(&core, before).await;
+        probe(&core, rounds.back().copied()).await;
+        if rounds.len() == SILENT_REFRESHES {
+            rounds.pop_front();
+        }
+        rounds.push_back(begun);
+        if let (SILENT_REFRESHES, Some(first)) = (rounds.len(), rounds.front()) {
+            core.directory.forget_silent(core.next_number(), *first);
+        }
         let every = core.options.refresh_every;
-        // ORDER: by the time before the probe, which may have waited for a silent host.
-        core.directory
-            .forget_silent(core.next_number(), begun, every * SILENT_REFRESHES);
-        before = Some(begun);
         // Clients that started together do not ask together.
         let pause = every.mul_f64(chance.random_range(0.8..1.2));
         tokio::select! {

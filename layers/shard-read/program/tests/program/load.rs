@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use storage_sdk::Owner;
-use storage_shard_read::Client;
 use storage_shard_read::owners::Owners;
+use storage_shard_read::{Client, Kind};
 use storage_tests::until;
 use tokio::task::JoinHandle;
 
@@ -25,14 +25,29 @@ pub(crate) const PLAYERS: u32 = 16;
 const DEADLINE: Duration = Duration::from_secs(20);
 
 impl Load {
+    /// No call may fail.
     pub(crate) fn start(client: &Client<Owners>) -> Self {
+        Self::with(client, false)
+    }
+
+    /// A call may have no answer, and the next one follows.
+    pub(crate) fn through_outages(client: &Client<Owners>) -> Self {
+        Self::with(client, true)
+    }
+
+    fn with(client: &Client<Owners>, may_fail: bool) -> Self {
         let (ends, calls) = (
             Arc::new(AtomicBool::new(false)),
             Arc::new(AtomicU64::new(0)),
         );
         let caller = |_| {
-            let caller = call(client.clone(), Arc::clone(&ends), Arc::clone(&calls));
-            tokio::spawn(caller)
+            let caller = Caller {
+                client: client.clone(),
+                may_fail,
+                ends: Arc::clone(&ends),
+                calls: Arc::clone(&calls),
+            };
+            tokio::spawn(caller.run())
         };
         let callers = (0..CALLERS).map(caller).collect();
         Self {
@@ -64,24 +79,37 @@ impl Load {
     }
 }
 
-async fn call(client: Client<Owners>, ends: Arc<AtomicBool>, calls: Arc<AtomicU64>) -> Result<()> {
-    while !ends.load(Ordering::Relaxed) {
-        let players = (0..PLAYERS).map(|id| player(&id.to_string()));
-        let players = players.collect::<Result<Vec<_>>>()?;
-        let found = client.get(players).deadline(DEADLINE).await?;
-        ensure!(found.values.len() == PLAYERS as usize, "{found:?}");
-        for (owner, landed) in &found.values {
-            let gold = landed
-                .as_ref()
-                .and_then(|landed| landed.fields().remove("gold"));
-            ensure!(
-                gold.as_deref() == Some(owner.id().as_bytes()),
-                "{owner}: {gold:?}"
-            );
+struct Caller {
+    client: Client<Owners>,
+    may_fail: bool,
+    ends: Arc<AtomicBool>,
+    /// Calls with all values.
+    calls: Arc<AtomicU64>,
+}
+
+impl Caller {
+    async fn run(self) -> Result<()> {
+        while !self.ends.load(Ordering::Relaxed) {
+            let players = (0..PLAYERS).map(|id| player(&id.to_string()));
+            let players = players.collect::<Result<Vec<_>>>()?;
+            let found = match self.client.get(players).deadline(DEADLINE).await {
+                Err(error) if self.may_fail && error.kind() == Kind::Unanswered => continue,
+                found => found?,
+            };
+            ensure!(found.values.len() == PLAYERS as usize, "{found:?}");
+            for (owner, landed) in &found.values {
+                let gold = landed
+                    .as_ref()
+                    .and_then(|landed| landed.fields().remove("gold"));
+                ensure!(
+                    gold.as_deref() == Some(owner.id().as_bytes()),
+                    "{owner}: {gold:?}"
+                );
+            }
+            self.calls.fetch_add(1, Ordering::Relaxed);
         }
-        calls.fetch_add(1, Ordering::Relaxed);
+        Ok(())
     }
-    Ok(())
 }
 
 /// A player.

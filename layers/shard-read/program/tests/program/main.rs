@@ -44,5 +44,6 @@ cases! {
         no_call_fails_while_a_server_is_killed_and_its_successor_serves
         no_call_fails_while_a_server_is_stopped_and_goes_on_after_its_takeover
         no_call_fails_while_servers_end_one_after_the_other
+        calls_succeed_again_under_the_same_load_after_all_servers_died_and_started_cold
     }
 }

@@ -75,6 +75,25 @@ pub(crate) async fn no_call_fails_while_servers_end_one_after_the_other(
     load.end().await
 }
 
+/// X10.
+pub(crate) async fn calls_succeed_again_under_the_same_load_after_all_servers_died_and_started_cold(
+    place: Place,
+) -> Result<()> {
+    let servers = four_servers(&place, &[]).await?;
+    let load = Load::through_outages(&client(&servers)?);
+    load.goes_on().await?;
+    for server in &servers {
+        server.signal(Signal::KILL)?;
+    }
+    let mut again = Vec::new();
+    for (dc, mut dead) in ["a", "a", "b", "b"].into_iter().zip(servers) {
+        assert_eq!(dead.code().await?, None, "a signal ended it");
+        again.push(place.serve(dc, &["--listen", &dead.address]).await?);
+    }
+    place.served().await?;
+    load.end().await
+}
+
 /// X1. The owners are in memory, so no call needs the database.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_call_fails_and_no_claim_changes_while_the_database_is_away() -> Result<()> {

@@ -136,17 +136,13 @@ impl Place {
 
     /// A server that is found by its address, of a data centre. It renews often, and ends soon.
     pub(crate) async fn serve(&self, dc: &str, args: &[&str]) -> Result<Process> {
+        let usual = [("--listen", "127.0.0.1:0"), ("--period", "100ms")];
+        let usual = usual.iter().filter(|(name, _)| !args.contains(name));
         let mut child = Command::new(PROGRAM)
-            .args(["serve", "--dc", dc, "--listen", "127.0.0.1:0"])
+            .args(["serve", "--dc", dc, "--drain", "500ms"])
             .args(&self.source)
-            .args(["--drain", "500ms"])
+            .args(usual.flat_map(|(name, value)| [name, value]))
             .args(args)
-            .args(
-                (!args.contains(&"--period"))
-                    .then_some(["--period", "100ms"])
-                    .into_iter()
-                    .flatten(),
-            )
             .env("RUST_LOG", "warn")
             .stdout(Stdio::piped())
             .kill_on_drop(true)

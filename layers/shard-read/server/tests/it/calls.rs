@@ -7,9 +7,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use shard_read_server::Moment;
 use shard_read_server::moment::{BootClock, MomentClock as _};
-use storage_shard_read::{Kind, Mode, Place, State};
+use storage_shard_read::{Client, Hosts, Kind, Mode, Place, State};
 
-use crate::words::{word_of, words};
+use crate::words::{Words, word_of, words};
 use crate::world::{SOON, World, all_are_known, until};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -265,5 +265,28 @@ async fn hedges_spend_from_a_budget() -> Result<()> {
         (1..=160).contains(&hedges),
         "{hedges} hedges of {CALLS} calls"
     );
+    Ok(())
+}
+
+/// A probe of a host that never answers takes a second.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_host_makes_a_client_forget_no_other_one() -> Result<()> {
+    const LOOKS: usize = 300;
+    let world = World::new().await?;
+    let host = world.fixed("a", |server| server).await?;
+    let _silent = world.network.listen("silent")?;
+    let hosts = Hosts::list(["a", "silent"]);
+    let builder = Client::<Words>::builder(hosts).dial(world.network.clone());
+    let client = builder.refresh_every(Duration::from_millis(50)).build()?;
+    until("the silent host is known as such", async || {
+        Ok(client.hosts().iter().any(|host| host.fault.is_some()))
+    })
+    .await?;
+    for _ in 0..LOOKS {
+        let hosts = client.hosts();
+        assert!(hosts.iter().any(|host| host.shard.is_some()), "{hosts:?}");
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    drop(host);
     Ok(())
 }

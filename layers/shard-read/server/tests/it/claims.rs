@@ -167,6 +167,27 @@ async fn while_the_database_takes_no_write_and_afterwards_no_call_fails() -> Res
     load.has_no_failure().await
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn thirty_two_servers_that_start_at_once_get_one_range_each() -> Result<()> {
+    const SERVERS: usize = 32;
+    let world = World::new().await?;
+    world.plan("a", SERVERS).await?;
+    let names: Vec<String> = (0..SERVERS).map(|number| format!("a{number}")).collect();
+    let starting = names.iter().map(|name| world.server("a", name));
+    let hosts = futures::future::try_join_all(starting).await?;
+    for host in &hosts {
+        host.is(State::Serving).await?;
+    }
+    let ranges = hosts
+        .iter()
+        .map(|host| host.range().map(|range| range.begin()));
+    let begins = ranges.collect::<Result<std::collections::BTreeSet<_>>>()?;
+    assert_eq!(begins.len(), SERVERS);
+    let claims = hosts.iter().map(|host| host.server.figures().claims);
+    assert_eq!(claims.sum::<u64>(), 32, "nobody lost one");
+    Ok(())
+}
+
 /// V2.
 #[tokio::test(flavor = "multi_thread")]
 async fn while_statements_of_claims_fail_no_server_leaves_its_range() -> Result<()> {

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
-use shard_read_server::{Claims, OwnerShard, Server};
+use shard_read_server::{Claims, OwnerShard, ReadAhead, Server};
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use storage_sdk::layer::ColdTier;
 use storage_sdk::{ByteOwner, Durability, Storage};
 use storage_shard_read::net::LocalNetwork;
 use storage_shard_read::owners::{LandedOwner, Owners};
-use storage_shard_read::{Client, Hosts, Kind, Place, ShardRange};
+use storage_shard_read::{Client, Hosts, Kind, Place, ShardRange, State};
 
 use crate::world::{SOON, until};
 
@@ -17,7 +19,7 @@ struct Game {
     storage: Storage,
     server: Server<Owners>,
     client: Client<Owners>,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Game {
@@ -37,7 +39,7 @@ impl Game {
             storage,
             server,
             client,
-            _folder: folder,
+            folder,
         })
     }
 
@@ -153,5 +155,40 @@ async fn many_misses_are_loaded_together() -> Result<()> {
         assert_eq!(level_of(value).as_deref(), Some(owner.id()));
     }
     assert_eq!(game.server.figures().keys, 200);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn owners_that_were_read_ahead_need_no_database() -> Result<()> {
+    let game = Game::new(|shard| shard).await?;
+    for id in 0..100 {
+        game.level(&id.to_string(), id).await?;
+    }
+    let network = LocalNetwork::default();
+    let shard = OwnerShard::new(ColdTier::of(&game.storage))
+        .read_ahead(ReadAhead::new("game", "eu", "player", "level")?);
+    let server = Server::builder(shard, Claims::fixed(ShardRange::ALL))
+        .listen_local(network.listen("ahead")?)
+        .await?;
+    let client = Client::<Owners>::builder(Hosts::list(["ahead"])).dial(network);
+    let client = client.build()?;
+    until("it serves", async || {
+        Ok(server.shard().state == State::Serving)
+    })
+    .await?;
+    let options = SqliteConnectOptions::new().filename(game.folder.path().join("game.db"));
+    let mut operator = options.connect().await?;
+    sqlx::raw_sql("ALTER TABLE landing_rows RENAME TO rows_away")
+        .execute(&mut operator)
+        .await?;
+    let owners = (0..100).map(|id| Ok(game.player(&id.to_string())?.owner().clone()));
+    let owners = owners.collect::<Result<Vec<_>>>()?;
+    let found = client.get(owners).deadline(SOON).await?;
+    for (owner, value) in found.values {
+        assert_eq!(level_of(value).as_deref(), Some(owner.id()));
+    }
+    let unread = game.player("none")?.owner().clone();
+    let found = client.get([unread]).partial().await?;
+    assert_eq!(found.unanswered.len(), 1, "the table is away");
     Ok(())
 }
