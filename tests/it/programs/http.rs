@@ -93,11 +93,13 @@ async fn a_worker_serves_every_figure_of_its_table_and_says_that_it_is_well() ->
     assert!(page.contains("storage_landed_rows_total 1\n"), "{page}");
     assert!(page.contains("storage_dirty_owners 0"), "{page}");
     let own = stack.storage.metrics().await?;
-    // Every name of the table is a figure of the worker, of the SDK, or of both. Those of a gateway
-    // have a test of their own.
-    let ours = names::ALL
-        .iter()
-        .filter(|name| !name.name.starts_with("document_"));
+    // Every name of the table is a figure of the worker, of the SDK, or of both. Those of layers have
+    // tests of their own.
+    let ours = names::ALL.iter().filter(|name| {
+        !["document_", "shard_"]
+            .iter()
+            .any(|layer| name.name.starts_with(layer))
+    });
     for name in ours {
         let line = format!("# TYPE storage_{} ", name.name);
         assert!(

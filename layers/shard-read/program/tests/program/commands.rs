@@ -2,6 +2,7 @@
 
 use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
+use storage_metrics::names;
 use storage_tests::until;
 
 use crate::place::{Place, run};
@@ -156,6 +157,15 @@ pub(crate) async fn figures_tell_what_a_server_does(place: Place) -> Result<()> 
         Ok(has("storage_shard_keys_total 1") && has("storage_shard_serving 1.0"))
     })
     .await?;
+    let page = reqwest::get(format!("http://{http}/metrics")).await?;
+    let page = page.text().await?;
+    let mut ours = names::ALL
+        .iter()
+        .filter(|name| name.name.starts_with("shard_"));
+    assert!(
+        ours.all(|name| page.contains(&format!("storage_{}", name.name))),
+        "{page}"
+    );
     let ready = reqwest::get(format!("http://{http}/readyz")).await?;
     assert_eq!(ready.status().as_u16(), 200);
     Ok(())
