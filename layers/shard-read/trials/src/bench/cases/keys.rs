@@ -51,10 +51,10 @@ impl Case for Keys {
         Plan {
             name: format!("get-{keys}"),
             ours: format!(
-                "calls of {keys} keys over {servers} shards, values of {VALUE} B, mode One, {CALLERS} callers"
+                "calls, keys: {keys}, shards: {servers}, values of {VALUE} B, mode One, {CALLERS} callers"
             ),
             baseline: format!(
-                "{servers} requests at once to bare servers of gRPC, with messages of the same sizes"
+                "requests to bare servers of gRPC ({servers}, all at once), with messages of the same sizes"
             ),
             figure: Figure::Rate,
             unit: "calls/s",
